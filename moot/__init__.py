@@ -1,12 +1,13 @@
-"""Moot: language models argue, a judge decides, every step is checkpointed.
+"""Debates between LLM debaters, decided by a judge and checkpointed at every step.
 
-What runs debates is imported when it is first used, because LangGraph takes a second and a half to import.
+The names that need LangGraph are imported on first use, because importing LangGraph takes 1.5 seconds.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from moot.state.errors import (
+    BudgetReached,
     ConfigError,
     DebateBusy,
     DebateExists,
@@ -21,40 +22,63 @@ from moot.state.errors import (
     UserError,
     WaitingForPerson,
 )
-from moot.state.plugins import protocols_are_in
+from moot.state.plugins import use_protocols
 
 if TYPE_CHECKING:
-    from moot.graph.api import (
+    from moot.api import (
+        BlackboardConfig,
+        ClarificationsConfig,
         Debate,
         DebateConfig,
+        DebateDocument,
+        DebaterConfig,
         Debates,
         Environment,
         Event,
+        JudgeConfig,
+        LimitsConfig,
+        McpServerConfig,
+        MemoryConfig,
+        ModelSettings,
         aopen_debates,
         build_graph,
         open_debates,
     )
-    from moot.graph.embedding import debate_node, debate_tool
+    from moot.embedding import debate_node, debate_tool
+    from moot.state.config.section import ProtocolSpecTable
+
+__version__ = "0.1.0"
 
 __all__ = [
+    "BlackboardConfig",
+    "BudgetReached",
+    "ClarificationsConfig",
     "ConfigError",
     "Debate",
     "DebateBusy",
     "DebateConfig",
+    "DebateDocument",
     "DebateExists",
     "DebateNotFound",
     "DebatePaused",
+    "DebaterConfig",
     "Debates",
     "Environment",
     "Event",
     "InputError",
+    "JudgeConfig",
     "JudgeFailed",
+    "LimitsConfig",
+    "McpServerConfig",
+    "MemoryConfig",
     "ModelError",
+    "ModelSettings",
     "MootError",
     "RunError",
     "StorageError",
     "UserError",
     "WaitingForPerson",
+    "__version__",
     "aopen_debates",
     "build_graph",
     "debate_node",
@@ -62,11 +86,18 @@ __all__ = [
     "open_debates",
 ]
 
-protocols_are_in("moot.nodes.protocols.protocol_table")
+
+def _protocols() -> "ProtocolSpecTable":
+    from moot.protocols import registry
+
+    return registry
+
+
+use_protocols(_protocols)
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'moot' has no attribute {name!r}")
     module = "embedding" if name in {"debate_node", "debate_tool"} else "api"
-    return getattr(import_module(f"moot.graph.{module}"), name)
+    return getattr(import_module(f"moot.{module}"), name)

@@ -1,1 +1,1 @@
-"""How a debate is wired and used: the graph, the Python API, the command line and reports."""
+"""State graph of a debate: nodes and edges, routing, the runnable, and its JSON schemas."""

@@ -1,7 +1,7 @@
-"""JSON Schemas of configurations, of what a server is asked, and of `moot.debate/1`, made from the types.
+"""JSON Schemas of the configuration, of the graph's input and output, and of the document `moot.debate/1`.
 
-Every field has the docstring under it as its description. Reading those from the source takes time that an
-import must not take, so this is done where a schema is wanted.
+The schemas are generated from the types. A field's docstring becomes its description. Docstrings are read
+from the source code only when a schema is requested, because that is slow.
 
 `python -m moot.graph.json_schemas > docs/debate.schema.json` writes the copy in the documentation.
 """
@@ -20,35 +20,39 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 from typing_extensions import is_typeddict
 
-from moot.graph.documents import FORMAT, DebateDocument
-from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS
+from moot.documents import FORMAT, DebateDocument
+from moot.memory.summarizers.registry import summarizer_names
+from moot.protocols import registry
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import NO_SUMMARY
-from moot.state.config.section import protocol_sections, terms_table
+from moot.state.config.section import protocol_sections
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject
 
 if TYPE_CHECKING:
-    from moot.graph.debate import DebateGraph
+    from moot.graph.runnable import DebateGraph
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-FOREIGN = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages whose fields are not documented this way; plugged-in ones are like our own."""
+UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
+"""Packages whose types have no field docstrings, so that the search skips them."""
 
 
 def document_schema() -> JsonObject:
-    """Return the schema of documents; keys that it does not know are allowed, so that they can grow."""
+    """Return the JSON Schema of debate documents, which are JSON files that contain whole debates.
+
+    Unknown keys are allowed, for later versions.
+    """
     schema = TypeAdapter(DebateDocument).json_schema()
     describe(schema, DebateDocument)
     return {**DIALECT, "$id": FORMAT, **schema}
 
 
 def whole_config() -> type[DebateConfig]:
-    """Return the configuration with the sections of all protocols, plugged-in ones too, as fields."""
-    terms_table().load_plugged()
+    """Return a configuration class that includes the settings of all protocols and plug-ins."""
+    registry.load_plugins()
     sections: JsonObject = {
         key: (settings, Field(default_factory=settings, description=settings.__doc__))
-        for key, settings in protocol_sections().items()
+        for key, settings in protocol_sections(registry.PROTOCOLS).items()
     }
     first_words = str(DebateConfig.__doc__).partition("\n")[0]
     return create_model(
@@ -57,17 +61,20 @@ def whole_config() -> type[DebateConfig]:
 
 
 def config_schema() -> JsonObject:
-    """Return the schema of configuration files, each key with its meaning."""
+    """Return the JSON Schema of debate configuration files, with a description of each key."""
     whole = whole_config()
     schema = whole.model_json_schema() | {"additionalProperties": False}
     describe(schema, whole)
-    schema["properties"]["protocol"]["enum"] = sorted(terms_table().PROTOCOLS)
-    schema["$defs"]["MemoryConfig"]["properties"]["summarizer"]["examples"] = [NO_SUMMARY, *SUMMARIZERS]
+    schema["properties"]["protocol"]["enum"] = sorted(registry.PROTOCOLS)
+    schema["$defs"]["MemoryConfig"]["properties"]["summarizer"]["examples"] = [
+        NO_SUMMARY,
+        *summarizer_names(),
+    ]
     return {**DIALECT, **schema}
 
 
 def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
-    """Return what a server tells of the graph: its configuration, input and output, each with its meaning."""
+    """Return the JSON Schemas of the graph's context, input and output for a server, with descriptions."""
     given, output = graph.get_input_jsonschema(), graph.get_output_jsonschema()
     describe(given, ConversationInput)
     describe(output, ConversationOutput)
@@ -76,19 +83,19 @@ def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
 
 @lru_cache
 def field_docs(kind: type) -> dict[str, str]:
-    """Return the docstrings under a pydantic model's or typed dict's fields, on one line each.
+    """Return the field docstrings of a pydantic model or typed dict, by field name, each on one line.
 
-    Those of bases are included: a typed dict names the bases that it was written with, and none of theirs.
+    Fields of base classes are included. A typed dict lists its direct bases only, in `__orig_bases__`.
     """
     docs: dict[str, str] = {}
     for base in (*reversed(kind.__mro__[1:]), *getattr(kind, "__orig_bases__", ())):
         if isinstance(base, type):
             docs |= field_docs(base)
-    if kind.__module__ not in sys.modules or kind.__module__.partition(".")[0] in FOREIGN:
+    if kind.__module__ not in sys.modules or kind.__module__.partition(".")[0] in UNDOCUMENTED:
         return docs
     try:
         source = ast.parse(textwrap.dedent(inspect.getsource(kind)))
-    except OSError:  # made by a call, since its keys are no names: nothing can be written under them
+    except OSError:  # a functional definition has no source
         return docs
     for pair in pairwise(cast(ast.ClassDef, source.body[0]).body):
         match pair:
@@ -98,13 +105,13 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Put the docstrings of a type, and of all types in its fields, into its JSON Schema as descriptions.
+    """Add the field docstrings of a type and its nested types to the JSON Schema of the type.
 
-    A field without one has that of the type that it refers to.
+    A field without a docstring gets the description of its type.
     """
     kinds: dict[str, type] = {}
     waiting: list[Any] = [kind]
-    for each in waiting:  # which grows
+    for each in waiting:  # the loop extends the list
         if not is_typeddict(each) and not (isinstance(each, type) and issubclass(each, BaseModel)):
             waiting += get_args(each)
         elif each.__name__ not in kinds:

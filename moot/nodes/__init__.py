@@ -1,1 +1,1 @@
-"""What happens in a debate: one node a file, and the machinery beside them."""
+"""Nodes of the debate graph, one per file."""

@@ -1,4 +1,4 @@
-"""`clarify`: before the first round debaters ask, a person answers."""
+"""Node `clarify`: before the first round debaters ask questions, and a person answers them."""
 
 from __future__ import annotations
 
@@ -6,36 +6,32 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.nodes.calls import Hints, ModelCall, Reply, WireMessage
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, errors_update
-from moot.nodes.memory.window import Scribe
-from moot.nodes.people.questions import QUESTIONS_TOKENS, PersonQuestion, ask_people
-from moot.nodes.prompts.fitting import KEEP, Block, fit
-from moot.nodes.prompts.library import load_prompt
-from moot.nodes.prompts.rendering import render_entry
-from moot.nodes.prompts.request import make_call, many, narrow, voice_of
-from moot.nodes.protocols.protocol import make_floor, make_step
-from moot.nodes.roles.role import shipped_role
-from moot.nodes.views.head import contract_text, rules_block, topic_block
-from moot.nodes.views.scene import Scene
+from moot.calls.effects import Hints, ModelCall, NodeBody, Reply, WireMessage, errors_update
+from moot.memory.window import TranscriptWriter
+from moot.people.person_questions import QUESTIONS_TOKENS, PersonQuestion, ask_people
+from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
+from moot.prompts.templates import load_prompt_template, shipped_role
+from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
+from moot.protocols.base import make_step, make_turn
+from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
+from moot.runtime.environment import NodeContext
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Step
-from moot.state.entries import JsonObject, clean_text, kind_of
+from moot.state.entries import JsonObject, clean_text, traits_of
 
-CLARIFY = load_prompt("clarify", "instruction", "most", "known")
-INSTRUCTION = load_prompt("clarify_instruction")
+CLARIFY = load_prompt_template("clarify", "instruction", "most", "known")
+INSTRUCTION = load_prompt_template("clarify_instruction")
 
 PHASE = "clarify"
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
-"""Priority of earlier questions and answers; context documents go before them."""
+"""Priority of the prompt blocks that show documents and a person's earlier answers."""
 
 
-class Asked(BaseModel):
-    """What a debater wants to know."""
+class ClarifyingQuestions(BaseModel):
+    """A debater's reply with clarifying questions to a person, asked before the debate starts."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -45,19 +41,19 @@ class Asked(BaseModel):
 
 
 def clarification_step(state: ConversationState, config: DebateConfig) -> Step | None:
-    """Return the step in which debaters ask, `None` once they have, or where they may not."""
+    """Return the step in which debaters ask questions. `None` if questions are disabled or already asked."""
     wanted, so_far = config.clarifications, state.get("clarifications", {})
     asked = so_far.get("rounds", 0)
     if not wanted.enabled or state.get("turn_count") or so_far.get("settled") or asked >= wanted.rounds:
         return None
-    floors = [make_floor(debater.id) for debater in config.debaters if not debater.is_human]
-    return make_step(PHASE, 0, floors, kind="clarify") if floors else None
+    turns = [make_turn(debater.id) for debater in config.debaters if not debater.is_human]
+    return make_step(PHASE, 0, turns, kind="clarify") if turns else None
 
 
-def clarify(state: ConversationState, context: NodeContext) -> Body:
-    """Collect the debaters' questions, put them to a person, and record both."""
+def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Collect the debaters' questions, ask a person, and add the questions and answers to the transcript."""
     config = frozen_config(state)
-    asking = [config.debater(floor["speaker"]) for floor in state["step"]["floors"]]
+    asking = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
     replies: list[Reply] = yield [_call(state, context, debater) for debater in asking]
     questions = _questions(state, config, asking, replies)
     rounds = state.get("clarifications", {}).get("rounds", 0) + 1
@@ -66,40 +62,49 @@ def clarify(state: ConversationState, context: NodeContext) -> Body:
     if not questions:
         return update
     answers = yield from ask_people("clarifications", rounds, questions)
-    count = context.env.count_for(config)
-    scribe = Scribe(len(state["full_transcript"]), count, context.env.clock, phase=PHASE)
+    count = context.env.token_counter_for(config)
+    writer = TranscriptWriter(
+        len(state["full_transcript"]), count, context.env.clock, *context.origin, phase=PHASE
+    )
     for question in questions:
-        asked = scribe.write(question["debater"], "question", question["question"], targets=["user"])
-        scribe.write("user", "answer", answers[question["id"]] or NO_ANSWER, targets=[asked["id"]])
-    return {**update, **(yield from scribe.enter())}
+        asked = writer.write(question["debater"], "question", question["question"], targets=["user"])
+        writer.write("user", "answer", answers[question["id"]] or NO_ANSWER, targets=[asked["id"]])
+    return {**update, **(yield from writer.enter())}
 
 
 def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig) -> ModelCall:
-    """Ask a debater, with rules and topic, context documents and earlier answers."""
+    """Return the model call that asks a debater for questions, given the documents and earlier answers."""
     config = frozen_config(state)
-    count, most = context.env.count_for(config), config.clarifications.max_per_debater
-    scene = Scene(state, config, make_floor(debater.id), count)
-    earlier = [entry for entry in scene.window if kind_of(entry).gift in ("document", "answer")]
+    count, most = context.env.token_counter_for(config), config.clarifications.max_per_debater
+    ctx = PromptContext(state, config, make_turn(debater.id), count)
+    provided = (state["full_transcript"][seq] for seq in state.get("user_provided", ()))
+    earlier = [entry for entry in provided if traits_of(entry).user_input in ("document", "answer")]
     role = shipped_role(debater)
     built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
-    known = "The answers so far are above: ask only what they leave open." if earlier else ""
+    known = "The answers so far are shown above. Ask only what they leave open." if earlier else ""
     instruction = debater.clarification_prompt or built_in
     asked = CLARIFY.render(instruction=instruction, most=str(most), known=known)
     last: WireMessage = {"role": "user", "content": f"{contract_text(debater)}\n\n{asked}"}
     blocks = [
-        rules_block(scene),
+        rules_block(ctx),
         topic_block(state["topic"], config, count),
         *(
-            Block("messages", render_entry(entry, scene.names), EARLIER, ids=(entry["id"],), label="earlier")
+            Block(
+                "messages",
+                render_entry(entry, ctx.names, config.fence),
+                EARLIER,
+                ids=(entry["id"],),
+                label="earlier",
+            )
             for entry in earlier
         ),
-        Block("tail", last, KEEP, label="contract and instruction"),
+        Block("turn_suffix", last, KEEP, label="contract and instruction"),
     ]
-    view = fit(blocks, config.memory.budget.total, count)
-    hints: Hints = {"speaker": debater.name, "topic": state["topic"], "fields": {"questions": 1}}
-    schema = narrow(Asked, {"questions": many(str, 0, most)})
-    voice = voice_of(config, debater)
-    return make_call(voice, "clarify", view, schema=schema, reply=QUESTIONS_TOKENS, hints=hints)
+    schema = narrow_schema(ClarifyingQuestions, {"questions": many(str, 0, most)})
+    prompt = truncate_blocks(blocks, prompt_budget(config.memory.budget.total, schema, count), count)
+    hints: Hints = {"speaker": debater.name}
+    params = model_params(config, debater)
+    return make_call(params, "clarify", prompt, schema=schema, reply=QUESTIONS_TOKENS, hints=hints)
 
 
 def _questions(
@@ -108,7 +113,10 @@ def _questions(
     asking: Sequence[DebaterConfig],
     replies: Sequence[Reply],
 ) -> list[PersonQuestion]:
-    """Return what is asked, grouped by debater, numbered on from earlier rounds; nothing twice."""
+    """Return the debaters' new questions to a person, without duplicates.
+
+    Their numbers continue from earlier rounds.
+    """
     before = [entry for entry in state["full_transcript"] if entry["kind"] == "question"]
     seen = {entry["content"].casefold() for entry in before}
     questions: list[PersonQuestion] = []

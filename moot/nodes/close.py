@@ -1,63 +1,87 @@
-"""`close`: ends the debate in good order, and tells the outcome to those who read messages alone."""
+"""Node `close`: sets the final status and writes the result as the last message."""
+
+from collections.abc import Mapping
 
 from langchain_core.messages import AIMessage
 
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit, Update
-from moot.nodes.judging.opinion_check import confidence_of
-from moot.nodes.memory.earlier import remember_positions
-from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.text.plain import clip
+from moot.calls.effects import Emit, NodeBody, PutInStore, Update
+from moot.judging.judge_response import ShownField, shown
+from moot.memory.cross_debate_memory import store_positions
+from moot.protocols.registry import protocol_named, rules_of
+from moot.runtime.environment import NodeContext
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState, StateValues, step_no
-from moot.state.reducers import OUTCOME
-from moot.state.verdict import PLACEHOLDER, Decision
+from moot.state.conversation import ConversationState, StateValues, step_number
+from moot.state.entries import message_id
+from moot.state.reducers import RESULT_ID_PREFIX
+from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict
+from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""A reader who wants more than a glance has the state, the report and `moot ask`."""
+"""Maximum lengths, in characters, of the judge's reasons and of the solution in the result message."""
 MOST = 6
-"""Citations, and open questions, that it names."""
+"""Maximum number of citations and of items per list in the result message."""
 
 
-def close(state: ConversationState, context: NodeContext) -> Body:
-    """Set the final status and say why it ended."""
-    ended = state["step"]["ended_by"]
-    status = "limit" if ended["by"] == "limit" else "done"
-    yield from remember_positions(state, context.debate, context.env.clock())
+def close(state: ConversationState, context: NodeContext) -> NodeBody:
+    """End the debate by setting its final status and adding the result message."""
+    ended = state["step"]["end_reason"]
+    status = "limit" if ended["cause"] == "limit" else "done"
+    yield from store_positions(state, context.debate, context.env.clock())
+    config = frozen_config(state)
+    protocol = protocol_named(config.protocol)
+    namespace, record = protocol.store_namespace(config), protocol.store_record(state, config)
+    if namespace and record and context.debate:
+        yield PutInStore(namespace, context.debate, record)
     yield Emit({"event": "end", "status": status, "reason": ended["reason"]})
     given = state.get("solution", "")
-    solution = with_answer(state, given)
-    message = outcome_message({**state, "solution": solution})
-    update: Update = {"status": status, "current_speaker": "", "messages": [message]}
+    solution = with_final_answer(state, given)
+    values = {**state, "solution": solution}
+    update: Update = {
+        "status": status,
+        "current_speaker": "",
+        "messages": [result_message(values, *context.origin)],
+        "answer": final_answer(values),
+    }
     return update if solution == given else {**update, "solution": solution}
 
 
-def with_answer(state: ConversationState, solution: str) -> str:
-    """Return what a verdict gave, with the protocol's answer where that follows it or stands in for it."""
+def with_final_answer(state: ConversationState, solution: str) -> str:
+    """Return `solution` followed by the protocol's final answer if it is required or `solution` is empty."""
     protocol = protocol_named(frozen_config(state).protocol)
-    answer = protocol.answer(state) if protocol.always_answers or not solution else ""
+    answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution
 
 
-def outcome_message(values: StateValues) -> AIMessage:
-    """Return the last message of a debate that has ended: decision, why, citations and what stays open."""
-    number, no = (values.get("verdict") or {}).get("judging", 0), step_no(values)
-    return AIMessage(outcome_text(values), id=f"{OUTCOME}{no}-{number}", name="judge")
+def result_message(values: StateValues, *origin: str) -> AIMessage:
+    """Return the result message of a finished debate, with decision, reasons, citations and open points.
+
+    `origin` are the ids of the debate and the checkpoint.
+    """
+    number, no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
+    known_as = message_id(f"{RESULT_ID_PREFIX}{no}-{number}", *origin)
+    return AIMessage(result_text(values), id=known_as, name="judge")
 
 
-def outcome_text(values: StateValues, share: float = 1.0) -> str:
-    """Return what that message says, Markdown; with `share` of the room, whoever reads it has less of it."""
-    verdict: Decision | None = values.get("verdict") or None
-    ended = (values.get("step") or {}).get("ended_by", {}).get("reason", "")
+def result_text(values: StateValues, share: float = 1.0) -> str:
+    """Return the text of the debate's result message as Markdown.
+
+    `share` scales its parts' maximum lengths.
+    """
+    verdict: PanelVerdict | None = values.get("verdict") or None
+    ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     config = frozen_config(values)
     protocol = protocol_named(config.protocol)
     headline = protocol.headline(verdict, config.names()) if verdict else ""
-    parts = _ruling(verdict, headline, share) if verdict else [f"**No verdict.** {ended}".strip()]
+    parts = (
+        _verdict_text(verdict, headline, config.names(), share)
+        if verdict
+        else [f"**No verdict.** {ended}".strip()]
+    )
     parts.append(clip(protocol.at_a_glance(values.get("solution", "")), int(share * SOLUTION_CHARS)))
     return "\n\n".join(filter(None, parts))
 
 
-def _ruling(verdict: Decision, headline: str, share: float) -> list[str]:
+def _verdict_text(verdict: PanelVerdict, headline: str, names: Mapping[str, str], share: float) -> list[str]:
     why, most = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
         return [f"**No verdict.** Judging failed: {clip(verdict['error'], why)}"]
@@ -65,12 +89,35 @@ def _ruling(verdict: Decision, headline: str, share: float) -> list[str]:
         return [f"**{PLACEHOLDER}**"]
     scores = [score for row in verdict["scores"].values() for score in row.values()]
     cited = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:most]
-    unmet = [item["text"] for item in verdict["unmet_requirements"]]
-    sure = confidence_of(verdict)
-    left = [*unmet, *verdict["open_questions"]][:most]
+    fields = shown(verdict, names, headline=headline)
     return [
-        f"**{headline}**" + ("" if sure is None else f" (confidence {sure} of 100)"),
+        *(_field_text(field, most, why) for field in fields),
         clip(verdict["reasoning"], why),
         f"From {', '.join(cited)}." if cited else "",
-        "\n".join(["Open:", *(f"- {clip(item, why // 2)}" for item in left)]) if left else "",
     ]
+
+
+def _field_text(field: ShownField, most: int, chars: int) -> str:
+    if field.name in ("question", "winner"):
+        return f"**{clip(field.text, chars)}**"
+    if field.single:
+        return f"{field.label}: {clip(field.text, chars)}"
+    lines = [f"{line.text}{''.join(f' [{key}]' for key in line.citations)}" for line in field.lines[:most]]
+    return "\n".join([f"{field.label}:", *(f"- {clip(line, chars // 2)}" for line in lines)])
+
+
+def final_answer(values: StateValues) -> str:
+    """Return a debate's answer as Markdown, made of its decision and its solution, if they exist.
+
+    Every protocol has an answer, so a debate can be compared with a single answer or a vote. It is `""`
+    before the end.
+    """
+    verdict: PanelVerdict | None = values.get("verdict") or None
+    solution = rules_of(values).at_a_glance(values.get("solution", "")).strip()
+    judged = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
+    decision = verdict.get("decision", "") if verdict and judged else ""
+    if verdict and judged and not verdict.get("solution_markdown") and decision:
+        solution = ""  # findings that a protocol adds to a decision are no answer
+    is_option = verdict is not None and "options" in verdict and verdict["judge"] != COUNT
+    repeated = decision and decision in solution and not is_option  # an option can occur in any text
+    return "\n\n".join(filter(None, [decision, "" if repeated else solution]))

@@ -1,44 +1,63 @@
-"""`judge`: the verdict on what was said."""
+"""Node `judge`: a panel of judges writes the verdict, or a protocol runs its own check."""
 
-from moot.nodes.calls import Flow
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit, errors_update
-from moot.nodes.judging.assess import Assessment, assess, next_judging
-from moot.nodes.memory.perspective import NewSummary, judge_summary
-from moot.nodes.memory.summarizers.drafting import version_of
-from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.text.tokens import TokenCounter
+from moot.calls.effects import CallGenerator, Emit, NodeBody, errors_update
+from moot.judging.panel import Assessment, assess, next_judging, shows_whole
+from moot.memory.perspectives import PerspectiveResult, judge_summary
+from moot.memory.summarizers.drafting import summary_event, version_of
+from moot.protocols.base import DECIDE
+from moot.protocols.registry import protocol_named
+from moot.protocols.voting import final_answers, stages_text
+from moot.runtime.environment import NodeContext
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
+from moot.text.tokens import TokenCounter
 
 
-def assess_debate(state: ConversationState, config: DebateConfig, count: TokenCounter) -> Flow[Assessment]:
-    """Let the panel judge, as the debate's protocol wants it."""
+def assess_debate(
+    state: ConversationState, config: DebateConfig, count: TokenCounter
+) -> CallGenerator[Assessment]:
+    """Ask the panel of judges to assess the debate, as its protocol specifies."""
     protocol = protocol_named(config.protocol)
-    return assess(state, config, count, protocol.brief, protocol.evidence(state))
+    return assess(state, config, count, protocol.judge_spec, protocol.judged_entries(state))
 
 
-def judge(state: ConversationState, context: NodeContext) -> Body:
-    """Let the panel judge; a verdict that failed says so and is never replaced by anybody's answer."""
+def judge(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Judge the debate and add the verdict to the state.
+
+    A failed verdict is recorded as failed, never replaced.
+    """
     config = frozen_config(state)
-    count, protocol = context.env.count_for(config), protocol_named(config.protocol)
-    if "ended_by" not in state["step"]:
-        return (yield from protocol.look(state, config, count))
-    ruling = protocol.ruling(state, config)
-    made: NewSummary | None = None
-    if ruling is None:
-        final = protocol.final_round(state)
-        made = yield from judge_summary(state, config, final, count, context.env.clock())
+    count, protocol = context.env.token_counter_for(config), protocol_named(config.protocol)
+    if "end_reason" not in state["step"]:
+        if state["step"]["phase"] == DECIDE:
+            return (yield from final_answers(state, config, protocol.deciders(state, config), count))
+        return (yield from protocol.judge_step(state, config, count))
+    by_protocol = protocol.protocol_verdict(state, config)
+    made: PerspectiveResult | None = None
+    if by_protocol is None:
         seen: ConversationState = {**state}
-        seen.pop("judge_summary", None)  # an earlier judging's
+        seen.pop("judge_summary", None)  # belongs to an earlier verdict
+        final, spec = protocol.final_round(state), protocol.judge_spec
+        if final and not shows_whole(seen, config, count, spec, protocol.judged_entries(seen)):
+            made = yield from judge_summary(state, config, final, count, context.env.clock())
+        if made and (made.summary or made.failure):
+            yield summary_event(made.summary, made.owner, made.failure)
         if made and made.summary:
             seen["judge_summary"] = made.summary
         assessment = yield from assess_debate(seen, config, count)
     else:
-        assessment = Assessment([], {**ruling, "judging": next_judging(state)})
+        assessment = Assessment([], {**by_protocol, "judging": next_judging(state)})
     decision = assessment.decision
+    votes = protocol.vote(state, config)
+    ties = [votes.tie_text()] if votes and by_protocol is None else []
+    stages = protocol.stages(state, config)
+    if stages:
+        decision["stages"] = stages
+        ties.append(stages_text(stages))
+    if remarks := [*ties, *protocol.notes(state, config)]:
+        decision["notes"] = [*decision["notes"], *remarks]
     yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
     update: JsonObject = {
         "verdicts": assessment.verdicts,

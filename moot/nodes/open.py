@@ -1,4 +1,4 @@
-"""`open`: validates, freezes the configuration into the state and seeds the transcript."""
+"""Node `open`: authorizes the configuration, stores it in the state, and starts the transcript."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,89 +7,146 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Errand, Job, Work
-from moot.nodes.memory.earlier import recollections_of
-from moot.nodes.memory.window import Scribe, window_message
-from moot.nodes.people.interjections import adopt_operation, foreign_messages, said_outside
-from moot.nodes.prompts.library import LOADED
-from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.tools.context_documents import check_tools
-from moot.nodes.views.afterwards import answer_floor, goes_on
-from moot.nodes.views.rolling import leaves_window
+from moot.calls.effects import (
+    BackgroundTask,
+    CallGenerator,
+    LocalJob,
+    LocalWork,
+    NodeBody,
+    SearchStore,
+    errors_update,
+)
+from moot.configuration.configure import freeze
+from moot.judging.question import asked_of_topic, question_call, question_found, question_text
+from moot.memory.cross_debate_memory import retrieve_earlier_positions
+from moot.memory.perspectives import check_summarizers
+from moot.memory.tool_results import input_tool_use
+from moot.memory.window import TranscriptWriter, window_message
+from moot.people.interjections import assign_ids_operation, new_input_messages, new_input_text
+from moot.prompts.templates import LOADED_TEMPLATES
+from moot.protocols.registry import protocol_named
+from moot.runtime.environment import NodeContext
+from moot.runtime.qa import answer_questions, can_continue
 from moot.state.config import DebateConfig
-from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import SCHEMA_VERSION, ConversationState
-from moot.state.entries import Entry, clean_text, gifts_in, kind_of, topic_text
+from moot.state.config.debate_config import fence_for, frozen_config
+from moot.state.config.mcp_servers import McpServerConfig
+from moot.state.conversation import SCHEMA_VERSION, ConversationState, DebateQuestion
+from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError
+from moot.tools.context_documents import check_tools
 
+MAX_RECORDS = 1_000
+"""Maximum number of records of earlier debates that a protocol reads, the newest first."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
-"""What an entry of a transcript that is continued keeps beside its words."""
+"""Fields to copy from an imported entry, in addition to its speaker, kind and content."""
 
 
-def open_debate(state: ConversationState, context: NodeContext) -> Body:
-    """Freeze and seed a new debate; let a new message from the floor reopen a finished one."""
+def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Start a new debate, or reopen a finished one after a new message."""
     if state.get("config"):
         return (yield from _reopen(state, context))
-    config = context.claim.admit()
-    protocol_named(config.protocol).check(config)
-    documents = yield from _context(config, context)
-    asked = foreign_messages(state)
+    config = context.permissions.authorize()
+    protocol = protocol_named(config.protocol)
+    protocol.check(config)
+    check_summarizers(config)
+    config, documents = yield from _context(config, context)
+    asked = new_input_messages(state)
     topic, given_as_message = _topic(state, config, asked, nested=context.nested)
     entries = _seed(state, topic, documents, context, config)
-    # A topic that came as a message stands in the window already, and is adopted.
-    dropped = leaves_window(entries, topic, config, context.env.count_for(config))
-    window: list[Any] = [adopt_operation(entries[:1])] if given_as_message else []
-    window += [{"op": "drop_through", "seq": dropped}] if dropped >= 0 else []
-    window += map(window_message, entries[max(dropped + 1, given_as_message) :])
-    recollections = yield from recollections_of(config, topic, context.debate)
+    if given_as_message and asked[0].id:
+        entries[0]["message_id"] = asked[0].id
+    config = config.with_fence(fence_for(topic))
+    question, failures = yield from _ask_question(config, topic, entries, context)
+    if text := question_text(question, topic):
+        writer = TranscriptWriter(len(entries), context.env.token_counter_for(config), context.env.clock)
+        writer.write("moot", "context", text)
+        entries += writer.entries
+    # A topic that came as a message is in the window already, so the two are linked. A continued
+    # transcript enters the window whole: `summarize` covers what does not fit before `trim` removes it.
+    window: list[Any] = [assign_ids_operation(entries[:1])] if given_as_message else []
+    window += (window_message(entry, *context.origin) for entry in entries[given_as_message:])
+    namespace = protocol.store_namespace(config)
+    earlier = (yield SearchStore(namespace, MAX_RECORDS)) if namespace else []
+    cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate)
     return {
         "topic": topic,
-        "recollections": recollections,
-        "config": config.to_json(),
+        "options": list(config.options),
+        "question": question,
+        "cross_debate_memory": cross_debate_memory,
+        **({"protocol_state": protocol.state_from_records(earlier)} if earlier else {}),
+        "config": freeze(config),
         "full_transcript": Overwrite(entries),
-        "gifts": gifts_in(entries),
+        "user_provided": user_provided_in(entries),
         "messages": window,
         "status": "running",
         "turn_count": 0,
         "round": 0,
         "current_speaker": "",
         "schema_version": SCHEMA_VERSION,
-        "prompt_sources": {name: prompt.sha256 for name, prompt in sorted(LOADED.items())},
+        **errors_update(state, "open", failures),
+        "prompt_sources": {
+            name: {"path": prompt.path, "sha256": prompt.sha256}
+            for name, prompt in sorted(LOADED_TEMPLATES.items())
+        },
     }
 
 
-def _reopen(state: ConversationState, context: NodeContext) -> Body:
-    """Take a message as the answer that a debate waits for; after the end answer it, or give a round more."""
+def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Handle a new message that was sent to an existing debate.
+
+    It is the answer that a waiting debate asked for. After the end it is a question, which is answered, or a
+    reason for one more round.
+    """
     config, step = frozen_config(state), state.get("step") or {}
-    said = foreign_messages(state)
-    if state["status"] == "running" and step.get("after") == len(state["full_transcript"]):
-        asks = step["kind"] == "clarify" or any(config.has_person(each["speaker"]) for each in step["floors"])
+    said = new_input_messages(state)
+    if state["status"] == "running" and step.get("entry_count") == len(state["full_transcript"]):
+        asks = step["kind"] == "clarify" or any(config.has_person(each["speaker"]) for each in step["turns"])
         if asks and any(message.type == "human" for message in said):
-            return {"status": "running", "step": {**step, "again": True}}
+            return {"status": "running", "step": {**step, "resumed": True}}
     if state["status"] == "running" or not said:
         return {"status": "running"}
-    question = said_outside(state)
-    if question and not goes_on(question, config):
-        return (yield from answer_floor(state, context))
+    question = new_input_text(state)
+    if question and not can_continue(question, config):
+        return (yield from answer_questions(state, context))
     more = state["turn_count"] + len(config.turn_order())
     return {
         "config": {**state["config"], "turns": more},
         "status": "running",
         "verdict": {},
         "solution": "",
+        "answer": "",
     }
+
+
+def _ask_question(
+    config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
+) -> CallGenerator[tuple[DebateQuestion, list[str]]]:
+    """Return the debated question that a model finds in the topic, and the error if its call failed.
+
+    No model is asked if the topic is short and neither options nor criteria are needed.
+    """
+    protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
+    extracts = protocol.extracts_by_model(config)
+    parts = asked_of_topic(config, topic, protocol.judge_spec, extracts=extracts)
+    if not parts or any(traits_of(entry).argues for entry in entries):
+        return {}, []
+    background = [entry for entry in entries if traits_of(entry).user_input == "document"]
+    (reply,) = yield [question_call(config, topic, parts, background, count)]
+    question = question_found(parts, reply)
+    failed = not question and not reply.placeholder
+    return question, [reply.error or "the reply has no question"] if failed else []
 
 
 def _topic(
     state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
 ) -> tuple[str, bool]:
-    """Return the topic and whether the first message of all is it.
+    """Return the topic, and whether the topic is the first message.
 
-    A person's first message is; where a graph around this one sends its whole conversation, their last.
+    Without a `topic`, a person's first message is the topic. A parent graph sends its whole conversation, so
+    there the person's last message is.
 
     Raises:
-        InputError: nobody said what is to be argued.
+        InputError: the input has no topic.
     """
     given = topic_text(state.get("topic") or config.topic)
     if given:
@@ -98,22 +155,36 @@ def _topic(
     asking = people[-1 if nested else 0] if people else None
     said = clean_text(asking.text).strip() if asking else ""
     if not said:
-        raise InputError("no topic: give `topic`, or a first human message that says what is to be argued")
+        raise InputError("no topic: give `topic`, or a first human message with the topic")
     return said, asked[0] is asking
 
 
-def _context(config: DebateConfig, context: NodeContext) -> Errand[Sequence[Mapping[str, str]]]:
-    """Check tools and context, and return the configured context file as a document.
+def _context(
+    config: DebateConfig, context: NodeContext
+) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
+    """Check the configured tools and context file.
+
+    Return the configuration with the definitions of the tools of MCP servers, and the context file as a
+    document.
 
     Raises:
-        ConfigError: they cannot be used.
+        ConfigError: a tool or the context is unusable.
     """
     if config.context is None and not any(debater.tools for debater in config.debaters):
-        return ()
-    count = context.env.count_for(config)
-    job = Job(config.context or "", lambda: json.dumps(check_tools(config, count)))
-    document = json.loads((yield Work([job]))[0])
-    return (document,) if document else ()
+        return config, ()
+    count = context.env.token_counter_for(config)
+
+    def check() -> str:
+        checked = check_tools(config, count, context.env.tools)
+        filled = config.model_copy(update={"mcp_servers": checked.mcp_servers})
+        return json.dumps([checked.document, freeze(filled)["mcp_servers"]])
+
+    key = json.dumps([config.context, config.fingerprint()])
+    document, servers = json.loads((yield LocalWork([LocalJob(key, check)]))[0])
+    if servers:
+        known = {name: McpServerConfig.model_validate(server) for name, server in servers.items()}
+        config = config.model_copy(update={"mcp_servers": known})
+    return config, (document,) if document else ()
 
 
 def _seed(
@@ -123,24 +194,34 @@ def _seed(
     context: NodeContext,
     config: DebateConfig,
 ) -> list[Entry]:
-    """Return the topic, the context documents and the transcript to continue as entries.
+    """Return a debate's first entries, made from its topic, context documents and imported transcript.
 
     Raises:
-        InputError: an entry to continue has no speaker or no content.
+        InputError: an imported entry has no speaker or no content.
     """
     now = context.env.clock()
-    scribe = Scribe(0, context.env.count_for(config), lambda: now)
-    scribe.write("user", "topic", topic)
+    writer = TranscriptWriter(0, context.env.token_counter_for(config), lambda: now)
+    writer.write("user", "topic", topic)
     for document in (*documents, *(state.get("context_documents") or [])):
         said = f"{document.get('name', 'document')}\n\n{document.get('content', '')}"
-        scribe.write("user", "context", said)
+        writer.write("user", "context", said)
+    calls: dict[str, Entry] = {}
     for given in state.get("full_transcript") or []:
-        if not kind_of(given).shown:
+        if not traits_of(given).in_prompts:
             continue
         speaker, content = given.get("speaker"), given.get("content")
         if not isinstance(speaker, str) or not isinstance(content, str):
-            place = f"full_transcript[{scribe.seq}]"
-            raise InputError(f"{place}: every entry needs `speaker` and `content`, both text")
+            place = f"full_transcript[{writer.seq}]"
+            raise InputError(f"{place}: every entry needs the text fields `speaker` and `content`")
         kept = {key: given[key] for key in _CARRIED if key in given}  # type: ignore[literal-required]  # keys of an entry
-        scribe.write(speaker, given.get("kind", "speech"), content, at=given.get("at") or now, **kept)
-    return scribe.entries
+        kind = given.get("kind", "speech")
+        if kind == "tool_result":
+            kept["targets"] = [calls[key]["id"] for key in given.get("targets") or () if key in calls]
+        entry = writer.write(speaker, kind, content, at=given.get("at") or now, **kept)
+        if given.get("at"):
+            entry["dated"] = True
+        if kind == "tool_call":
+            calls[str(given.get("id", ""))] = entry
+        if kind == "tool_result":
+            entry["tool"] = input_tool_use(entry, given)
+    return writer.entries

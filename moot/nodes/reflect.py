@@ -1,70 +1,93 @@
-"""`reflect`: looks at the debate from outside once enough has happened, and at crux rooms after a cycle."""
+"""Node `reflect`: writes reflections on the debate, and crux cards of crux rooms."""
 
-from moot.nodes.blackboard.by_model import found_in
-from moot.nodes.blackboard.reflections import (
-    Reflections,
-    reflection_call,
-    reflection_due,
-    reflections_by_model,
-    reflections_by_rule,
-)
-from moot.nodes.blackboard.rooms import (
+from moot.calls.effects import Emit, NodeBody, Reply, Update, errors_update
+from moot.claims.crux_cards import (
     CruxFinding,
     card_by_model,
     card_by_rule,
     card_call,
     card_events,
-    room_closes,
-    to_assess,
+    is_room_over,
+    rooms_to_assess,
 )
-from moot.nodes.calls import Reply
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Emit, Update, errors_update
-from moot.nodes.protocols.protocol_table import protocol_named
+from moot.claims.model_extraction import structured_data
+from moot.claims.reflections import (
+    LaterReflections,
+    contradicted_reflections,
+    reflection_call,
+    reflection_due,
+    reflections_by_model,
+    reflections_by_rule,
+)
+from moot.memory.background import select_background
+from moot.protocols.base import End
+from moot.protocols.registry import next_step, protocol_named
+from moot.runtime.environment import NodeContext
+from moot.state.claim_events import ClaimEvent, Room
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
-from moot.state.ledger import Note
 
 
 def reflect_due(state: ConversationState) -> bool:
-    """Return whether there is anything to reflect on."""
-    return _insights_due(state) or bool(to_assess(state))
+    """Return True if a reflection is due or a crux room has to be assessed."""
+    return _insights_due(state) or bool(rooms_to_assess(state))
 
 
 def _insights_due(state: ConversationState) -> bool:
-    """Return whether enough has happened, and somebody will speak who sees insights: not in a council."""
-    unread = protocol_named(state["config"]["protocol"]).minutes_after
-    return not (unread or state.get("step", {}).get("last_words")) and reflection_due(state)
+    """Return True if a reflection on the debate is due now.
+
+    After the last step it is due only if a judge will read it.
+    """
+    config, step = frozen_config(state), state.get("step") or {}
+    protocol = protocol_named(config.protocol)
+    follows = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
+    if not follows or step.get("is_final") or not reflection_due(state):
+        return False
+    judged = config.judge.enabled and protocol.judge_spec.judged
+    return judged or not isinstance(next_step(state, config), End)
 
 
-def reflect(state: ConversationState, context: NodeContext) -> Body:
-    """Make reflections and crux cards, all calls at the same time; the rules stand in for one that fails."""
+def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Make parallel model calls that write reflections and crux cards.
+
+    A failed call falls back to the claim ledger.
+    """
     config = frozen_config(state)
-    count = context.env.count_for(config)
-    rooms, due = to_assess(state), _insights_due(state)
+    count = context.env.token_counter_for(config)
+    rooms, due = rooms_to_assess(state), _insights_due(state)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
-    if protocol_named(config.protocol).reads_by_model(config):
-        calls = [card_call(state, config, room, count, floor=floor) for floor, room in enumerate(rooms)]
-        calls += [reflection_call(state, config, count, floor=len(rooms))] if due else []
+    if protocol_named(config.protocol).extracts_by_model(config):
+        background = select_background(state, config, count).texts
+        calls = [
+            card_call(state, config, room, count, call_index=call_index, background=background)
+            for call_index, room in enumerate(rooms)
+        ]
+        if due:
+            call_index = len(rooms)
+            calls += [reflection_call(state, config, count, call_index=call_index, background=background)]
         replies = yield calls
-    found = [found_in(CruxFinding, reply) for reply in replies[: len(rooms)]]
+    found = [structured_data(CruxFinding, reply) for reply in replies[: len(rooms)]]
     update: Update = {}
-    notes: list[Note] = []
+    notes: list[ClaimEvent] = []
     if rooms:
         update["crux_cards"], update["crux_rooms"] = {}, {}
         for room, data in zip(rooms, found, strict=True):
             card = card_by_model(state, config, room, data) if data else card_by_rule(state, config, room)
-            closes = room_closes(state, room, card)
-            update["crux_rooms"][room["id"]] = {**room, "assessed": room["cycle"], "closed": closes}
+            notes += card_events(state, config, room, data, notes) if data else []
+            closes = is_room_over(state, room, card)
+            assessed: Room = {**room, "assessed": room["cycle"] + 1, "closed": closes}
+            if data:
+                assessed["crux"] = card["question"]
+            update["crux_rooms"][room["id"]] = assessed
             if closes:
                 update["crux_cards"][card["id"]] = card
-                notes += card_events(state, config, room, data, notes) if data else []
                 yield Emit({"event": "crux", "card": card["id"], "resolved": card["resolved"]})
     if due:
-        data = found_in(Reflections, replies[-1])
+        data = structured_data(LaterReflections, replies[-1])
         made = reflections_by_model(state, config, data) if data else reflections_by_rule(state, config)
         update["reflections"] = made
-        notes.append({"note": "outlook"})
+        dropped = contradicted_reflections(state, data["contradicted"]) if data else []
+        notes.append({"type": "reflection_pass", "dropped": dropped})
     if notes:
-        update["minutes"] = notes
+        update["claim_events"] = notes
     return {**update, **errors_update(state, "reflect", [reply.error for reply in replies if reply])}

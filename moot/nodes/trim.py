@@ -1,24 +1,43 @@
-"""`trim`: moves the window when it has grown past its high-water mark."""
+"""`trim` node: removes the oldest messages from a window that exceeds its limits."""
 
-from moot.nodes.driving.environment import Environment, NodeContext
-from moot.nodes.effects import Body
-from moot.nodes.memory.window import window_start
-from moot.nodes.prompts.material import pin_blocks, pins_tokens
-from moot.nodes.views.rolling import leaves_window
+from moot.calls.effects import NodeBody
+from moot.memory.background import select_background
+from moot.memory.window import needs_summary, window_start
+from moot.protocols.registry import protocol_named
+from moot.protocols.turn_suffix import evict_through, reserved_tokens
+from moot.runtime.environment import Environment, NodeContext
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
+from moot.tools.mcp_tools import most_functions_tokens
 
 
-def trim(state: ConversationState, context: NodeContext) -> Body:
-    """Forget the oldest messages of an over-full window, in one block."""
+def trim(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Remove the oldest messages from the window in one update."""
     yield from ()
-    through = leaves_through(state, context.env)
+    through = trim_through(state, context.env)
     return {} if through < 0 else {"messages": {"op": "drop_through", "seq": through}}
 
 
-def leaves_through(state: ConversationState, env: Environment) -> int:
-    """Return the `seq` up to which messages are about to leave the window, -1 for none."""
+def leaving_through(state: ConversationState, env: Environment) -> int:
+    """Return the `seq` of the last message that is about to leave the window, or -1 if there is none."""
     config, window = frozen_config(state), state["full_transcript"][window_start(state) :]
-    count = env.count_for(config)
-    pinned = pins_tokens(pin_blocks(state, config, count), count)
-    return leaves_window(window, state["topic"], config, count, pinned=pinned)
+    count = env.token_counter_for(config)
+    background = select_background(state, config, count)
+    window = [entry for entry in window if entry["id"] not in background.ids]
+    # Prompts show pinned messages before the window, except the newest message.
+    window = [*(entry for entry in window[:-1] if entry["id"] not in state.get("pinned", ())), *window[-1:]]
+    reserved = reserved_tokens(background, config, most_functions_tokens(config, count, env.tools))
+    return evict_through(window, state["topic"], config, count, reserved=reserved)
+
+
+def trim_through(state: ConversationState, env: Environment) -> int:
+    """Return the `seq` of the last message that can now be removed from the window, or -1 if there is none.
+
+    If prompts show the rolling summary, a message only leaves the window after the summary covers it.
+    """
+    leaving = leaving_through(state, env)
+    shows_summary = protocol_named(frozen_config(state).protocol).shows_summary
+    if leaving >= 0 and shows_summary and needs_summary(state):
+        summary = state.get("rolling_summary")
+        leaving = min(leaving, summary["covers_through_seq"] if summary else -1)
+    return leaving if leaving >= window_start(state) else -1

@@ -1,127 +1,163 @@
-"""`turn`: lets every floor of the step speak, models at the same time, people by interrupt."""
+"""Node `turn`: runs all turns of a step. Models are called in parallel, people are asked by an interrupt."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from moot.nodes.calls import ModelCall, Reply, View
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.effects import Body, Work, errors_update
-from moot.nodes.floors.seats import HumanFloor, ModelFloor, embedding_work, make_seats
-from moot.nodes.floors.speaking import Spoken, hear_people, let_speak
-from moot.nodes.memory.window import Scribe
-from moot.nodes.models.failures import REFUSALS
-from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.reading.moves import importance
-from moot.nodes.reading.tool_results import use_of
-from moot.nodes.text.tokens import TokenCounter, cut_middle
-from moot.nodes.tools.exchange import RESULT_TOKENS, Exchange
+from moot.calls.effects import INCOMPLETE, LocalWork, ModelCall, NodeBody, Prompt, Reply, errors_update
+from moot.memory.tool_results import make_tool_use
+from moot.memory.window import TranscriptWriter
+from moot.models.failures import REFUSALS
+from moot.prompts.fences import without_frame
+from moot.protocols.registry import protocol_named
+from moot.runtime.environment import NodeContext
+from moot.runtime.run_turns import (
+    HumanTurnRequest,
+    ModelTurnRequest,
+    TurnResult,
+    make_turn_requests,
+    run_human_turns,
+    run_turns,
+    turn_embedding_job,
+)
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
-from moot.state.conversation import ConversationState, Floor, Receipt
-from moot.state.entries import Entry, turns_taken
+from moot.state.conversation import ConversationState, Receipt, Turn
+from moot.state.entries import Entry, JsonObject, turns_taken
+from moot.text.tokens import TokenCounter, truncate_middle
+from moot.tools.tool_exchange import RESULT_TOKENS, ToolExchange
 
-MARKS = {"length": " […cut off]", **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]")}
-"""What stands behind words that a provider did not let end."""
+TRUNCATION_MARKS = {
+    **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
+    **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
+}
+"""Text to append to a truncated message, by the finish reason of the model's reply."""
 PASSES = "[passes: would not answer]"
-"""The turn of a model that refused to speak; why is among the debate's errors."""
+"""Content of the message to store if a debater's model refuses to reply. The debate's errors
+contain the reason."""
 
 
-def passes(reply: Reply, config: DebateConfig) -> bool:
-    """Return whether a floor passes because its model refused to speak."""
+def is_pass(reply: Reply, config: DebateConfig) -> bool:
+    """Return True if the model refused to reply and the configuration allows the debater to pass."""
     return reply.refused and config.limits.refusals == "pass"
 
 
-def turn(state: ConversationState, context: NodeContext) -> Body:
-    """Let every floor of the step speak; entries enter in floor order, never in arrival order."""
-    config, step = frozen_config(state), state["step"]
-    job = embedding_work(state, context)
-    failures: list[str] = (yield Work([job])) if job else []
-    seats = make_seats(state, context)
-    models = iter((yield from let_speak([seat for seat in seats if isinstance(seat, ModelFloor)])))
-    people = iter((yield from hear_people(state, [seat for seat in seats if isinstance(seat, HumanFloor)])))
-    spoken = [
-        next(models) if isinstance(seat, ModelFloor) else Spoken(Reply(text=next(people))) for seat in seats
-    ]
-    if not any(each.reply.ok or passes(each.reply, config) for each in spoken):
-        spoken[0].reply.require()
+def turn(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Run all turns of the current step, and write their messages and tool calls to the transcript.
 
-    count = context.env.count_for(config)
-    scribe = Scribe(
-        len(state["full_transcript"]), count, context.env.clock, phase=step["phase"], round=step["round"]
+    Entries are written in the order of the turns, not of the replies' arrival.
+    """
+    config, step = frozen_config(state), state["step"]
+    job = turn_embedding_job(state, context)
+    failures: list[str] = (yield LocalWork([job])) if job else []
+    requests = make_turn_requests(state, context)
+    models = iter(
+        (yield from run_turns([request for request in requests if isinstance(request, ModelTurnRequest)]))
+    )
+    people = iter(
+        (
+            yield from run_human_turns(
+                state, [request for request in requests if isinstance(request, HumanTurnRequest)]
+            )
+        )
+    )
+    results = [
+        next(models) if isinstance(request, ModelTurnRequest) else TurnResult(Reply(text=next(people)))
+        for request in requests
+    ]
+    if not any(each.reply.ok or is_pass(each.reply, config) for each in results):
+        results[0].reply.require()
+
+    count = context.env.token_counter_for(config)
+    writer = TranscriptWriter(
+        len(state["full_transcript"]),
+        count,
+        context.env.clock,
+        *context.origin,
+        phase=step["phase"],
+        round=step["round"],
     )
     receipts: list[Receipt] = []
-    for index, (floor, each) in enumerate(zip(step["floors"], spoken, strict=True)):
-        _write_tools(scribe, floor, each.exchanges, count)
-        entry = _write_speech(scribe, state, floor, each.reply)
+    for index, (turn, each) in enumerate(zip(step["turns"], results, strict=True)):
+        _write_tools(writer, turn, each.exchanges, count)
+        entry = _write_speech(writer, state, turn, each.reply)
         receipts.append(_receipt(state, context, entry, index, each.call))
-    entered = yield from scribe.enter()
-    failures += [each.reply.error for each in spoken]
+    entered = yield from writer.enter()
+    failures += [each.reply.error for each in results]
     return {
         **entered,
         "receipts": receipts,
-        "turn_count": state.get("turn_count", 0) + turns_taken(scribe.entries, config.names()),
+        "turn_count": state.get("turn_count", 0) + turns_taken(writer.entries, config.names()),
         **errors_update(state, "turn", failures),
     }
 
 
-def _write_tools(scribe: Scribe, floor: Floor, exchanges: Sequence[Exchange], count: TokenCounter) -> None:
-    """Write the calls of tools that came before a speech, each with its result.
+def _write_tools(
+    writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
+) -> None:
+    """Write an entry for each tool call of a debater's turn, and an entry for the result.
 
-    Words and usage of a reply with several calls belong to the first.
+    Text and usage of a reply with several calls are stored with the first call.
     """
-    room = floor["room"]
+    room = turn["room"]
     for exchange in exchanges:
         said, usage = exchange.reply.text.strip(), exchange.reply.usage
         for call in exchange.calls:
             asked = "\n\n".join(filter(None, [said, f"{call.name} {call.arguments}"]))
             model = exchange.reply.model
-            entry = scribe.write(floor["speaker"], "tool_call", asked, room=room, model=model, usage=usage)
-            result = f"{call.name}: {cut_middle(call.result, RESULT_TOKENS, count)}"
-            answer = scribe.write("tools", "tool_result", result, room=room, targets=[entry["id"]])
-            # `run_tool` says so of whatever went wrong, and a tool's own words never begin so.
+            entry = writer.write(turn["speaker"], "tool_call", asked, room=room, model=model, usage=usage)
+            result = f"{call.name}: {truncate_middle(call.result, RESULT_TOKENS, count)}"
+            answer = writer.write("tools", "tool_result", result, room=room, targets=[entry["id"]])
+            # `run_tool` marks every failure with this prefix.
             failed = call.result.startswith("error: ")
-            answer["tool"] = use_of(call.name, json.loads(call.arguments), call.result, failed=failed)
+            answer["tool"] = make_tool_use(call.name, json.loads(call.arguments), call.result, failed=failed)
             said, usage = "", {}
 
 
-def _write_speech(scribe: Scribe, state: ConversationState, floor: Floor, reply: Reply) -> Entry:
-    """Write a speech, or the notice that stands for a floor that failed.
+def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn, reply: Reply) -> Entry:
+    """Write the debater's message, or a notice in place of the message if the turn failed.
 
     Raises:
-        ModelError: the protocol does not go on without it.
+        ModelError: the turn failed and the protocol requires it.
     """
-    config, room = frozen_config(state), floor["room"]
-    protocol, refused = protocol_named(config.protocol), passes(reply, config)
+    config, room = frozen_config(state), turn["room"]
+    protocol, refused = protocol_named(config.protocol), is_pass(reply, config)
     if not reply.ok and not refused:
-        notice = protocol.stand_in(state, config, floor, reply.error)
+        notice = protocol.fallback_entry(state, config, turn, reply.error)
         if notice is None:
             reply.require()
-        targets = [floor["speaker"], *floor["targets"]]
-        return scribe.write("moot", "notice", notice or "", room=room, targets=targets)
+        targets = [turn["speaker"], *turn["targets"]]
+        return writer.write("moot", "notice", notice or "", room=room, targets=targets)
     kind = protocol.entry_kinds.get(state["step"]["phase"], "speech")
-    content = PASSES if refused else reply.text + MARKS.get(reply.finish_reason, "")
-    fields = {"room": room, "targets": floor["targets"], "model": reply.model, "usage": reply.usage}
-    entry = scribe.write(floor["speaker"], kind, content, **fields)
-    entry["importance"] = importance(entry)
+    said = without_frame(reply.text, config.fence)
+    content = PASSES if refused else said + TRUNCATION_MARKS.get(reply.finish_reason, "")
+    fields: JsonObject = {
+        "room": room,
+        "targets": turn["targets"],
+        "model": reply.model,
+        "usage": reply.usage,
+    }
+    entry = writer.write(turn["speaker"], kind, content, **fields)
+    if reply.placeholder:
+        entry["placeholder"] = True
     return entry
 
 
 def _receipt(
     state: ConversationState, context: NodeContext, entry: Entry, index: int, call: ModelCall | None
 ) -> Receipt:
-    view = call.view if call and call.view else View((), 0, 0)
+    prompt = call.prompt if call and call.prompt else Prompt((), 0, 0)
     return {
         "entry_id": entry["id"],
         "seq": entry["seq"],
-        "speaker": state["step"]["floors"][index]["speaker"],
+        "speaker": state["step"]["turns"][index]["speaker"],
         "phase": entry["phase"],
         "round": entry["round"],
-        "step": state["step"]["no"],
-        "floor": index,
-        **view.record(),
-        "retrieved": list(view.retrieved),
+        "step": state["step"]["number"],
+        "call_index": index,
+        **prompt.to_receipt(),
+        "retrieved": list(prompt.retrieved),
         "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
         "digest": call.digest if call else "",
         "checkpoint": context.checkpoint,

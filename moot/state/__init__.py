@@ -1,1 +1,1 @@
-"""What a debate is: its state, configuration, storage and errors. Imports nothing else of Moot's."""
+"""State of a debate: channels, entries, claims, verdicts and configuration."""

@@ -1,188 +1,258 @@
-"""ConversationState: everything that a debate is, channel by channel.
+"""`ConversationState`: the channels of a debate's state.
 
-LangGraph writes a checkpoint every super-step with all ordinary channel values inline, so every channel that
-grows or is large is a `DeltaChannel`, which stores each write once and a whole snapshot now and then. A delta
-channel takes no `Optional` type: `{}`, `[]` and `""` mean none.
+LangGraph writes a checkpoint after every super-step, with the values of all ordinary channels. Channels that
+are large or grow are therefore `DeltaChannel`s, which store each write once and a snapshot now and then. A
+delta channel takes no `Optional` type: `{}`, `[]` and `""` mean none.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
 from typing_extensions import TypedDict
 
-from moot.state.entries import Entry, EntryUsage, GivenEntry, JsonObject
-from moot.state.ledger import CruxCard, Note, Reflection, Room
-from moot.state.reducers import add_up, append, fold_window, latest, merge
-from moot.state.verdict import Decision, Verdict
+from moot.state.claim_events import ClaimEvent, CruxCard, Reflection, Room
+from moot.state.entries import Entry, EntryUsage, InputEntry, JsonObject
+from moot.state.errors import InputError
+from moot.state.reducers import add_totals, append, fold_window, latest, merge
+from moot.state.verdict import FinalAnswer, PanelVerdict, Verdict
 
 SCHEMA_VERSION = 2
-"""Raised when a stored debate needs migration to be read: see `earlier_builds`."""
+"""Version number of the storage format of debates. `check_schema_version` refuses other versions."""
 
-SNAPSHOT_EVERY = 1000
-"""Updates of a channel between whole snapshots: fewer make a larger file, more a slower load."""
+SNAPSHOT_FREQUENCY = 1000
+"""Number of updates to a state channel after which LangGraph stores a full snapshot of the channel. A lower
+value makes the file larger, and a higher value makes loading slower."""
 
-OVER = frozenset({"done", "limit"})
-"""Statuses of debates that have ended."""
+ENDED_STATUSES = frozenset({"done", "limit"})
+"""Values of `status` that mean the debate has ended."""
 
-_EVERY = {"snapshot_frequency": SNAPSHOT_EVERY}
+_DELTA = {"snapshot_frequency": SNAPSHOT_FREQUENCY}
 
 StateValues = Mapping[str, Any]
-"""A `ConversationState` as it is read from outside the graph, where channels may be missing."""
+"""Values of a `ConversationState` that were read outside the graph. Any channel may be missing."""
 
 
-class Floor(TypedDict):
-    """One speaker's floor within a step."""
+def check_schema_version(values: StateValues) -> None:
+    """Raise an error if a state or document was stored with another schema version.
+
+    Raises:
+        InputError: `schema_version` is not `SCHEMA_VERSION`. The message says what to do.
+    """
+    version = values.get("schema_version", SCHEMA_VERSION)
+    if version == SCHEMA_VERSION:
+        return
+    newer = isinstance(version, int) and version > SCHEMA_VERSION
+    todo = "update Moot" if newer else "read it with the version that stored it, or start the debate again"
+    raise InputError(
+        f"{'a newer' if newer else 'another'} version of Moot stored this debate "
+        f"(schema_version {version}, this version reads {SCHEMA_VERSION}): {todo}"
+    )
+
+
+class Turn(TypedDict):
+    """Planned turn of one speaker within a step of the debate."""
 
     speaker: str
     targets: list[str]
-    """Ids of debaters or entries that are answered."""
+    """Ids of the debaters or transcript entries to which the speaker replies in this turn."""
     instruction: str
-    """What the speaker is asked to do, besides the phase's prompt."""
+    """Additional instruction for the speaker in this turn, on top of the phase's prompt."""
     room: str
-    """Crux room, `""` on the main floor."""
+    """Id of the crux room in which the turn takes place, or `""` outside a crux room."""
 
 
 StepKind = Literal["turn", "clarify", "judge", "close"]
 
 
-class EndedBy(TypedDict):
-    """What ends a debate."""
+class EndReason(TypedDict):
+    """Reason why a debate ended."""
 
-    by: Literal["limit", "protocol", "import"]
-    what: str
-    """The setting that bounds it, as the user writes it, where a limit does; else `""`."""
+    cause: Literal["limit", "protocol", "import", "person"]
+    setting: str
+    """Dotted key of the limit that ended the debate, or `""` if no limit ended the debate."""
     reason: str
-    """Why, in words for the report."""
+    """Explanation of why the debate ended, shown in the report."""
 
 
 class Step(TypedDict, total=False):
-    """What happens next: floors of one phase, taken at the same time. `{}` is the step before the first."""
+    """Next step of the debate, which consists of one or more simultaneous turns in the same phase."""
 
-    no: int
-    """Counts steps from 1; part of the journal's key."""
+    number: int
+    """Number of this step within the debate, starting at 1. The journal uses the number as part of its
+    key."""
     kind: StepKind
-    """Node that carries it out."""
+    """Name of the graph node that executes the step."""
     phase: str
     round: int
     aspect: str
-    """Aspect of the topic that it is about, `overall` for all of them; `""` where the topic is not split."""
-    floors: list[Floor]
-    after: int
-    """Entries there were as it was planned: as many as there are until it is carried out."""
-    again: bool
-    """Whether it was begun before, and what a person said since is the answer that it waits for."""
-    last_words: bool
-    """Whether nobody speaks any more after it, by the protocol's rules: what is in dispute then stays so."""
-    ended_by: EndedBy
-    """Why the debate ends, on a closing step alone."""
-    memo: JsonObject
-    """What the protocol wants to remember: `plan` merges it into `protocol_state` and drops it here."""
+    """Aspect of the topic that the step discusses. `overall` means all aspects, and `""` a topic that is not
+    split."""
+    turns: list[Turn]
+    entry_count: int
+    """Number of transcript entries when the step was planned. The number stays the same while the step waits
+    to run."""
+    resumed: bool
+    """True if an earlier run already started this step. Messages that people sent since then are replies to
+    the step's question."""
+    is_final: bool
+    """True if the protocol's rules allow no debater to speak after this step."""
+    end_reason: EndReason
+    """Reason why the debate ends, set only for the last step."""
+    protocol_update: JsonObject
+    """Update of `protocol_state`, which the `plan` node merges into the state and then removes from the
+    step."""
     rooms: dict[str, Room]
-    """Crux rooms that it opens or moves on: `plan` merges them into `crux_rooms` and drops them here."""
+    """Crux rooms that are opened or continued in this step, keyed by id. The `plan` node moves them to
+    `crux_rooms`."""
 
 
 class Clarifications(TypedDict, total=False):
-    """How far debaters have asked a person, before the first round."""
+    """Progress of the questions that debaters ask a person before the first round."""
 
     rounds: int
-    """Times that they were asked for questions."""
+    """Number of rounds of questions that have taken place."""
     settled: bool
-    """Whether nobody had a question left."""
+    """True if no debater has any more questions."""
 
 
 class ConvergenceCheck(TypedDict):
-    """How far a council's proposals agreed at the end of a round."""
+    """Result of checking how far the proposals of a council agree at the end of a round."""
 
     round: int
     agreement: float | None
-    """Share of agreement, 0 to 1; `null` where it could not be found out."""
+    """Level of agreement between the proposals, from 0 to 1, or `null` if the level is unknown."""
     in_dispute: list[str]
-    """What was still in dispute, one point each."""
+    """Points on which the proposals still disagree."""
 
 
-def step_no(state: StateValues) -> int:
-    """Return the number of the step that a state is at, 0 before the first."""
-    return int((state.get("step") or {}).get("no", 0))
+class PromptSource(TypedDict):
+    """File that a prompt was loaded from."""
+
+    path: str
+    """Path of the file inside the package, such as `moot/prompts/rules.md`."""
+    sha256: str
+    """SHA-256 hash of the file's text."""
 
 
-class SummaryFacts(TypedDict):
-    """One version of a summary and its provenance, but for what is behind its text."""
+class QuestionCriterion(TypedDict):
+    """Criterion by which answers to the debated question are judged."""
+
+    name: str
+    description: str
+
+
+class DebateQuestion(TypedDict, total=False):
+    """What a model found in the topic before the debate: the question, its options and the criteria."""
+
+    question: str
+    """The question to be decided, in one line."""
+    options: list[str]
+    """Answers to choose from if the question cannot be answered with yes or no, else `[]`."""
+    criteria: list[QuestionCriterion]
+    """Criteria by which answers to this question are judged, `[]` if a rubric is configured."""
+
+
+def options_of(state: StateValues) -> list[str]:
+    """Return the options of the debated question: the configured ones, else those found in the topic."""
+    return list(state.get("options") or (state.get("question") or {}).get("options") or ())
+
+
+def step_number(state: StateValues) -> int:
+    """Return the number of the debate's current step, or 0 before the first step."""
+    return int((state.get("step") or {}).get("number", 0))
+
+
+class SummaryMetadata(TypedDict):
+    """Metadata that describes how one version of a summary was written."""
 
     kind: str
-    """`rolling`, `perspective` or `judge`."""
+    """Kind of the summary, which is `rolling`, `perspective` or `judge`."""
     owner: str
-    """The debater whose perspective it is; `""` for the shared one."""
+    """Id of the debater whose perspective is summarised, or `""` for a summary that all debaters share."""
+    role: NotRequired[str]
+    """Role of the debater whose perspective is summarised; missing for other summaries."""
+    round: NotRequired[int]
+    """Round of the last message that the summary covers; missing in older debates."""
     version: int
     text: str
     covers_from_seq: int
     covers_through_seq: int
-    """Every entry up to this `seq` is folded in; -1 for none."""
+    """`seq` of the last transcript entry that the summary covers, or -1 if the summary covers no entries."""
     messages: int
-    """Messages folded in so far."""
+    """Number of messages that the summary covers."""
     before_tokens: int
-    """Tokens of the old summary and the messages that went in."""
+    """Number of tokens in the summarizer's input, which consists of the old summary and new messages."""
     after_tokens: int
     before_chars: int
     after_chars: int
     method: str
-    """Summariser that made it; `rule-based (after llm: …)` where another failed."""
+    """Name of the summarizer that wrote this version, such as `llm`. A fallback is stored as `rule-based
+    (after llm: …)`."""
     model: str
-    """Model that was asked; `""` where none was."""
+    """Name of the model that was called for this version, or `""` if no model was called."""
     provider: NotRequired[str]
-    """Who answered for it; absent, as `tokens_used`, in debates stored by earlier builds."""
+    """Provider of the model that was called. Debates stored by older versions lack this field and
+    `tokens_used`."""
     temperature: float | None
     latency_s: float
     tokens_used: NotRequired[int]
-    """Tokens of model calls, prompts and answers, for this version and all before it."""
+    """Number of tokens used by all model calls for this version and earlier versions, counting prompts and
+    completions."""
     created_at: str
     updated_at: str
+    failure: NotRequired[str]
+    """Error that made the configured summarizer fail, if a fallback summarizer wrote this version."""
 
 
-class Summary(SummaryFacts):
-    """A current summary, which can be gone on with."""
+class Summary(SummaryMetadata):
+    """Latest version of a summary, with all points that the next version needs."""
 
     points: JsonObject
-    """What is behind the text: a pool of points, each with its speaker and message ids."""
+    """Points on which the summary text is based, each with its speaker and message ids."""
 
 
 class SummaryPoint(TypedDict):
-    """A statement that a summary shows."""
+    """Statement in a summary, with its speaker and the ids of its source messages."""
 
     text: str
     speaker: str
     message_ids: list[str]
 
 
-class SummaryVersion(SummaryFacts):
-    """A summary as the list of versions keeps it."""
+class SummaryVersion(SummaryMetadata):
+    """One version of a summary, as stored in the `summary_versions` channel."""
 
     points: list[SummaryPoint]
-    """What is behind the text: of the pool, those that it shows."""
+    """Points that appear in the text of the summary."""
 
 
-class Problem(TypedDict):
-    """Something that failed; where the debate's `status` is not `failed`, it was got over."""
+class ErrorRecord(TypedDict):
+    """Record of an error that occurred during a debate.
+
+    If the debate's `status` is not `failed`, the debate continued.
+    """
 
     step: int
     node: str
     error: str
     at: NotRequired[str]
-    """When a run stopped because of it; not there where the debate went on at once."""
+    """Time at which the error stopped the run. Missing if the debate continued without stopping."""
     run: NotRequired[str]
-    """UUID of the run that stopped; its usage is counted once."""
+    """UUID of the run that the error stopped, so that the run's usage is counted only once."""
 
 
-class LeftOut(TypedDict):
-    """What had no room in a view."""
+class Omission(TypedDict):
+    """Record of content that was left out of a prompt."""
 
     what: str
-    """A message's id, or what sort of thing it is."""
+    """Id of the omitted message, or the kind of content that was omitted."""
     why: str
     tokens: int
     count: NotRequired[int]
-    """How many such notes this one stands for."""
+    """Number of omitted items that this record stands for."""
 
 
 MemoryKind = Literal[
@@ -193,181 +263,236 @@ MemoryKind = Literal[
     "reflections",
     "cruxes",
     "retrieved",
-    "earlier debates",
-    "own texts",
+    "cross-debate memory",
+    "reference documents",
     "pinned",
 ]
-"""What a view may hold beside the messages of its window, its contract and its instruction."""
+"""Kind of memory in a prompt, other than the message window, the persona and the instruction."""
 
 
-class ViewRecord(TypedDict):
-    """What every receipt says of the view that was shown."""
+class PromptRecord(TypedDict):
+    """Part of a receipt that describes the contents of a prompt."""
 
     budget: int
-    """Tokens that the view may have."""
+    """Maximum number of tokens that the prompt was allowed to contain."""
     total_tokens: int
-    """Tokens that it has, by exact count."""
+    """Exact number of tokens in the prompt."""
     sections: dict[str, int]
-    """Tokens by section."""
+    """Number of tokens in each section of the prompt."""
     message_ids: list[str]
-    """First and last message in it, `[]` where it shows none by its id."""
-    left_out: list[LeftOut]
+    """Ids of the first and last message in the prompt, or `[]` if the prompt contains no messages."""
+    omitted: list[Omission]
     memory: NotRequired[dict[MemoryKind, int]]
-    """Tokens of each kind, about; absent in debates stored by earlier builds."""
+    """Approximate number of prompt tokens from each kind of memory. Debates stored by older versions lack
+    this field."""
 
 
-class RequestRecord(ViewRecord):
-    """What every receipt says of the request: where it was made, and how it is made again."""
+class RequestRecord(PromptRecord):
+    """Part of a receipt that identifies the request to the model, so that it can be reconstructed."""
 
     step: int
-    floor: int
+    call_index: int
     digest: str
-    """SHA-256 of the request."""
+    """SHA-256 hash of the request sent to the model."""
     checkpoint: str
-    """Checkpoint from whose state the view can be assembled again; `""` where there is none."""
+    """Id of the checkpoint from which the prompt can be reconstructed, or `""` if there is no such
+    checkpoint."""
 
 
 class Receipt(RequestRecord):
-    """The record of one view."""
+    """Receipt for one turn, which records the prompt that was sent to the model."""
 
     entry_id: str
-    """The entry that came of it."""
+    """Id of the transcript entry that contains the model's reply."""
     seq: int
     speaker: str
     phase: str
     round: int
     retrieved: list[str]
-    """Ids of what was retrieved into it."""
+    """Ids of the earlier messages that retrieval added to the prompt."""
     summary_version: int
 
 
 class CallReceipt(RequestRecord):
-    """The record of a call that is no speech: a summary, minutes, a card, a verdict, a moderator's choice."""
+    """Receipt for a model call other than a turn, such as a summary or a verdict."""
 
     id: str
-    """`c000012`: "c" and its number among these calls."""
+    """Id of the call receipt, such as `c000012`."""
     purpose: str
-    makes: str
-    """`MemoryKind` that the answer becomes, `""` for none."""
+    memory_kind: str
+    """Kind of memory that is made from the model's reply, or `""` if the reply does not become memory."""
     node: str
     model: str
-    """Model that answered."""
+    """Name of the model that replied."""
     usage: EntryUsage
     error: str
-    """Why there is no answer, `""` where there is one."""
+    """Error message if the call failed, or `""` if it succeeded."""
     options: NotRequired[JsonObject]
-    """What `moot judge` was told otherwise than the debate's configuration says."""
+    """Options of the `moot judge` command that replaced values of the debate's configuration."""
 
 
 class InputSettings(TypedDict, total=False):
-    """What a run's input says of the debate itself, over its `context`: any setting, these above all."""
+    """Settings in the input of a run. These settings override the settings in the run's `context`.
+
+    Every setting is accepted.
+    """
 
     protocol: str
-    """Rules of the debate."""
+    """Name of the protocol, which sets the rules of the debate."""
     turns: int
-    """Utterances in all, for protocols that count turns; others count `rounds` or have their own settings."""
+    """Total number of turns of all debaters, for protocols that count turns. Others count `rounds` or use
+    their own settings."""
     debaters: list[dict[str, str]]
-    """`{name, role, stance, model}` each; a name is enough."""
+    """Debaters that take part, each given as `{name, role, stance, model}` or only as a name."""
     model: str
-    """Model of everybody who names none, of those that the operator allows."""
+    """Name of the default model. The operator must allow the model."""
 
 
 class ConversationInput(TypedDict, total=False):
-    """What a run may be given."""
+    """Input that starts or continues a run of a debate."""
 
     topic: str
-    """What is argued; without it the first human message is the topic."""
-    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
-    """A first human message is the topic; in a running debate, an interjection from the floor."""
-    full_transcript: Annotated[list[GivenEntry], DeltaChannel(append, list, **_EVERY)]
-    """A transcript to continue: `{speaker, content}` at least, in order."""
-    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
-    """`{name, content}` each."""
+    """Topic that the debaters discuss. If omitted, the first human message is the topic."""
+    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
+    """Messages from people. The first message is the topic of a new debate. Messages to a running debate are
+    interjections."""
+    full_transcript: Annotated[list[InputEntry], DeltaChannel(append, list, **_DELTA)]
+    """Transcript of an earlier debate that the new debate continues. Each entry needs at least `{speaker,
+    content}`."""
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_DELTA)]
+    """Documents that the debaters discuss, each given as `{name, content}`."""
     settings: Annotated[InputSettings, EphemeralValue]
-    """How it is argued, for clients that give no `context`: agents over A2A, in a data part."""
+    """Settings of the debate, for clients that cannot send a `context`, such as A2A agents."""
 
 
 class ConversationOutput(TypedDict, total=False):
-    """What a run returns; the whole state is in the checkpoint."""
+    """Output that a run of a debate returns. The checkpoint holds the whole state."""
 
     topic: str
-    """What was argued."""
-    verdict: Annotated[Decision, DeltaChannel(latest, dict, **_EVERY)]
-    """What the judges decided; empty without judges and before they have."""
-    solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
-    """The answer that a design debate came to, Markdown."""
+    """Topic that the debaters discuss."""
+    verdict: Annotated[PanelVerdict, DeltaChannel(latest, dict, **_DELTA)]
+    """Verdict of the judges. Empty if the debate has no judges or has not been judged yet."""
+    solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    """Solution in Markdown that a design debate produced."""
+    answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    """Answer to the topic in Markdown, made of the decision and the solution. Empty before the end."""
     status: str
-    """`running`, or `done` once it is over."""
-    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
-    """The most recent words, `name` = speaker; the last one is the outcome, of `judge`."""
+    """Status of the debate, which is `running`, or `done` after the end."""
+    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
+    """Most recent messages of the debate, each with its speaker in `name`. The last message is the result,
+    from `judge`."""
 
 
 class ConversationState(TypedDict, total=False):
-    """The state of one debate: one LangGraph thread."""
+    """Complete state of one debate, stored as one LangGraph thread."""
 
-    topic: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
-    """What is argued."""
-    full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_EVERY)]
-    """Every entry ever, append-only, in `seq` order."""
-    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_EVERY)]
-    """The window: the most recent entries as LangChain messages, `name` = speaker, same ids."""
-    gifts: Annotated[list[int], DeltaChannel(append, list, **_EVERY)]
-    """`seq` of each entry with which people gave something: no view looks through the transcript for them."""
-    pinned: Annotated[list[str], DeltaChannel(latest, list, **_EVERY)]
-    """Ids of messages that stand in every view that has room, in the order in which they were pinned."""
-    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_EVERY)]
-    """Documents given with the topic; `open` makes entries of them."""
+    topic: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    """Topic that the debaters discuss."""
+    options: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
+    """Options of the debated question, two or more, or `[]` if the question has none. `open` sets them from
+    the configuration's `options`."""
+    question: Annotated[DebateQuestion, DeltaChannel(latest, dict, **_DELTA)]
+    """The debated question as a model found it in the topic, or `{}` if no model was asked."""
+    full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_DELTA)]
+    """All entries of the transcript in the order of `seq`. Entries are only appended, never changed."""
+    messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
+    """Window of the most recent entries as LangChain messages. Each message has the entry's id, and the
+    speaker as `name`."""
+    user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
+    """`seq` of each entry with documents or messages from the user. Prompts use this list instead of
+    searching the transcript."""
+    pinned: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
+    """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
+    the budget allows."""
+    context_documents: Annotated[list[dict[str, str]], DeltaChannel(append, list, **_DELTA)]
+    """Documents that were passed in together with the topic. The `open` node turns each document into an
+    entry."""
     settings: Annotated[InputSettings, EphemeralValue]
-    """What the run's input says of a new debate; `config` holds what came of it."""
-    rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_EVERY)]
-    """Current `Summary` of what the messages before the window said; `{}` before the first."""
-    perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_EVERY)]
-    """Current `Summary` of each debater's own perspective."""
-    judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_EVERY)]
-    """The judge's `Summary` of the final round."""
-    summary_versions: Annotated[list[SummaryVersion], DeltaChannel(append, list, **_EVERY)]
-    """Every version of every `Summary`, oldest first; of its points those shown, `{text, message_ids, …}`."""
-    minutes: Annotated[list[Note], DeltaChannel(append, list, **_EVERY)]
-    """The ledger: notes of what was said, append-only; how things stand is computed from them."""
-    reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_EVERY)]
-    crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_EVERY)]
-    """Crux cards by id."""
-    receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_EVERY)]
-    """One for each view."""
-    calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_EVERY)]
-    """One for each call that is no speech."""
-    config: Annotated[JsonObject, DeltaChannel(latest, dict, **_EVERY)]
-    """`DebateConfig` as JSON, frozen by `open`."""
-    prompt_sources: Annotated[dict[str, str], DeltaChannel(merge, dict, **_EVERY)]
-    """SHA-256 of each prompt file used, by name."""
-    protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_EVERY)]
-    """What the protocol itself remembers, and nobody else reads."""
-    crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_EVERY)]
-    """Every crux room that was opened, by id; a closed one's card tells what came of it."""
-    clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_EVERY)]
-    """How far debaters have asked a person."""
-    convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_EVERY)]
-    """How far the proposals agreed, round by round, where somebody looked."""
-    recollections: Annotated[JsonObject, DeltaChannel(merge, dict, **_EVERY)]
-    """What debaters argued in earlier debates, by debater: looked up once, as the debate opened."""
-    heard: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
-    """Number of the last interjection from the floor that was taken up; 0 for none."""
-    interjections_taken: Annotated[int, DeltaChannel(latest, int, **_EVERY)]
-    """How many of the configuration's interjections were taken up."""
-    step: Annotated[Step, DeltaChannel(latest, dict, **_EVERY)]
-    usage: Annotated[dict[str, float], DeltaChannel(add_up, dict, **_EVERY)]
-    """Totals: `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `cost_usd`, `elapsed_s`."""
-    errors: Annotated[list[Problem], DeltaChannel(append, list, **_EVERY)]
-    verdicts: Annotated[list[Verdict], DeltaChannel(append, list, **_EVERY)]
-    """The panel's verdicts."""
-    verdict: Annotated[Decision, DeltaChannel(latest, dict, **_EVERY)]
-    """The decision; `{}` before there is one."""
-    solution: Annotated[str, DeltaChannel(latest, str, **_EVERY)]
-    """The synthesised solution, Markdown."""
+    """Settings from the input of the run that started the debate. `config` holds the resulting
+    configuration."""
+    rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
+    """Current summary of the messages that were removed from the window, or `{}` before the first summary is
+    written."""
+    perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_DELTA)]
+    """Current summary of each debater's perspective, keyed by debater id."""
+    judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
+    """Summary of the debate's final round, written for the judge."""
+    summary_versions: Annotated[list[SummaryVersion], DeltaChannel(append, list, **_DELTA)]
+    """All versions of all summaries, oldest first. Each version contains only the points that appear in its
+    text."""
+    claim_events: Annotated[list[ClaimEvent], DeltaChannel(append, list, **_DELTA)]
+    """Claim events in the order in which they were recorded. The status of each claim is computed from these
+    events."""
+    reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_DELTA)]
+    crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_DELTA)]
+    """Crux cards with the results of crux rooms, keyed by card id."""
+    receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_DELTA)]
+    """Receipts of debaters' turns, one for each prompt that was sent."""
+    calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
+    """Receipts of all model calls that are not debaters' turns."""
+    config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
+    """Configuration of the debate as JSON, made from its `DebateConfig` by the `open` node."""
+    prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
+    """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
+    protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
+    """Data that the protocol stores between the steps of the debate."""
+    crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
+    """Open and closed crux rooms of the debate, keyed by room id."""
+    clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
+    """Progress of the questions that debaters ask a person before the first round."""
+    convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
+    """How far the proposals agree at the end of each round in which this was checked."""
+    final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
+    """Final answers that the debaters gave alone after the discussion, for a vote."""
+    cross_debate_memory: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
+    """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
+    once."""
+    last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
+    """Number of the last interjection that was read from the debate's inbox, or 0 if no interjection was
+    read."""
+    planned_interjections_used: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
+    """Number of planned interjections from the configuration that were inserted so far."""
+    step: Annotated[Step, DeltaChannel(latest, dict, **_DELTA)]
+    usage: Annotated[dict[str, float], DeltaChannel(add_totals, dict, **_DELTA)]
+    """Total usage of the debate. The keys are `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`,
+    `cost_usd` and `elapsed_s`."""
+    errors: Annotated[list[ErrorRecord], DeltaChannel(append, list, **_DELTA)]
+    verdicts: Annotated[list[Verdict], DeltaChannel(append, list, **_DELTA)]
+    """Verdicts of the individual judges on the panel."""
+    verdict: Annotated[PanelVerdict, DeltaChannel(latest, dict, **_DELTA)]
+    """Combined verdict of all judges, or `{}` if the debate has not been judged yet."""
+    solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    """Solution in Markdown that a design debate produced."""
+    answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
+    """Answer to the topic in Markdown, made of the decision and the solution, or `""` before the end."""
     turn_count: int
-    """Utterances by debaters so far."""
+    """Number of turns that debaters have taken so far."""
     round: int
     current_speaker: str
     status: str
-    """`new`, `running`, `waiting`, `done`, `limit` or `failed`."""
+    """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
     schema_version: int
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """Error record and usage of a graph node's run that failed."""
+
+    record: ErrorRecord
+    """Error record to append to the state's `errors` channel."""
+    usage: dict[str, float]
+    """Token usage and seconds of the model calls that failed. The journal holds the usage of successful
+    calls."""
+
+
+@dataclass(frozen=True)
+class InboxMessage:
+    """Message that waits in a debate's inbox until the debate reads the message."""
+
+    number: int
+    """Number of the message within the debate, counted from 1 in the order of commits."""
+    speaker: str
+    """Slug of the author, which is `moderator`, a debater's id or a guest's slug."""
+    content: str
+    at: str
+    """Time at which the message was sent, in UTC and ISO 8601 format."""

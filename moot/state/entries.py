@@ -1,7 +1,8 @@
-"""Transcript entries: one utterance each, as plain JSON dicts."""
+"""Transcript entries as plain JSON dicts, and the table of entry kinds."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,81 +14,90 @@ from typing_extensions import TypedDict
 from moot.state.errors import InputError
 
 JsonObject = dict[str, Any]
-"""What one reader alone knows the shape of, who is named beside it."""
+"""JSON object whose structure is defined elsewhere."""
 
 EntryKind = Literal[
-    "topic",  # what the debate is about, as given by the user
+    "topic",  # the topic, as the user wrote it
     "context",  # a context document
-    "speech",  # a turn in the long form, an opening, a take, a reply, a closing
+    "speech",  # any other message of a debater
     "proposal",
     "critique",
     "refinement",
     "question",  # a clarification question
-    "answer",  # a person's answer to one
-    "interjection",  # said from the floor by a person
+    "answer",  # a person's answer to a clarification question
+    "interjection",  # a person's message to a running debate
     "tool_call",
     "tool_result",
-    "notice",  # Moot's own note: a missing critique, a skipped floor
+    "notice",  # Moot's remark on a missing critique or a skipped turn
 ]
 
 
-Gift = Literal["", "topic", "document", "answer", "remark"]
+UserInputKind = Literal["", "topic", "document", "answer", "interjection"]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What is true of every entry of one kind."""
+class EntryTraits:
+    """Properties shared by all transcript entries of one kind."""
 
     by: Literal["debater", "person", "tools", "moot"] = "debater"
     argues: bool = False
-    """Whether it argues for something: it counts for its speaker on the blackboard and before a judge."""
-    takes_turn: bool = False
-    """Whether a debater's turn is over with it; a notice stands for a floor that failed."""
+    """True if entries of this kind argue for a position. Claim extraction and judges read such entries."""
+    ends_turn: bool = False
+    """True if an entry of this kind completes a debater's turn. A notice completes a failed turn."""
     proposes: bool = False
-    """Whether its speaker puts forward what is to be done."""
-    gift: Gift = ""
-    """What people gave the debate with it; an answer's question goes with it."""
+    """True if entries of this kind propose an answer to the topic."""
+    user_input: UserInputKind = ""
+    """Kind of user input that the entry contains, or `""` if the entry contains no user input. Questions
+    count together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Whether the next entry that targets it belongs to it, or it to the one that it targets."""
+    """Whether the entry opens or closes a pair of entries, such as a question and its answer. `closes` marks
+    the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
-    """What it is rated at least, 1–10."""
+    """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
+    entry's claims."""
 
     @property
-    def shown(self) -> bool:
-        """Whether it is a message in views: the topic is not, for their rules hold it."""
-        return self.gift != "topic"
+    def in_prompts(self) -> bool:
+        """Return True if prompts include entries of this kind as messages.
+
+        Prompts include the topic as part of the rules.
+        """
+        return self.user_input != "topic"
 
     @property
-    def spoken(self) -> bool:
-        """Whether somebody said it to the others: no document, no call of a tool, no note of Moot's."""
-        return self.argues or self.gift == "answer"
+    def is_message(self) -> bool:
+        """Return True if entries of this kind are addressed to the participants.
+
+        Documents, tool calls and notices are not.
+        """
+        return self.argues or self.user_input == "answer"
 
     @property
-    def mechanical(self) -> bool:
-        """Whether tools or Moot itself made it."""
+    def automatic(self) -> bool:
+        """Return True if a tool or Moot itself writes entries of this kind."""
         return self.tool or self.by == "moot"
 
 
-KINDS: Mapping[str, Kind] = {
-    "topic": Kind(by="person", gift="topic", importance=6),
-    "context": Kind(by="person", gift="document"),
-    "speech": Kind(argues=True, takes_turn=True),
-    "proposal": Kind(argues=True, takes_turn=True, proposes=True, importance=6),
-    "critique": Kind(argues=True, takes_turn=True),
-    "refinement": Kind(argues=True, takes_turn=True, proposes=True, importance=6),
-    "question": Kind(gift="answer", pair="opens", importance=7),
-    "answer": Kind(by="person", argues=True, gift="answer", pair="closes", importance=7),
-    "interjection": Kind(by="person", argues=True, gift="remark", importance=8),
-    "tool_call": Kind(pair="opens", tool=True),
-    "tool_result": Kind(by="tools", pair="closes", tool=True),
-    "notice": Kind(by="moot", takes_turn=True, importance=6),
+ENTRY_KINDS: Mapping[str, EntryTraits] = {
+    "topic": EntryTraits(by="person", user_input="topic", importance=6),
+    "context": EntryTraits(by="person", user_input="document"),
+    "speech": EntryTraits(argues=True, ends_turn=True),
+    "proposal": EntryTraits(argues=True, ends_turn=True, proposes=True, importance=6),
+    "critique": EntryTraits(argues=True, ends_turn=True),
+    "refinement": EntryTraits(argues=True, ends_turn=True, proposes=True, importance=6),
+    "question": EntryTraits(user_input="answer", pair="opens", importance=7),
+    "answer": EntryTraits(by="person", argues=True, user_input="answer", pair="closes", importance=7),
+    "interjection": EntryTraits(by="person", argues=True, user_input="interjection", importance=8),
+    "tool_call": EntryTraits(pair="opens", tool=True),
+    "tool_result": EntryTraits(by="tools", pair="closes", tool=True),
+    "notice": EntryTraits(by="moot", ends_turn=True, importance=6),
 }
-"""The kinds of entries: whoever treats some of them differently asks this table, by `kind_of`."""
+"""Properties of each kind of transcript entry, keyed by the name of the kind. `traits_of` reads them."""
 
 
 class EntryUsage(TypedDict, total=False):
-    """Tokens that one model call used, as the provider reported or Moot counted them."""
+    """Token usage of one or more model calls, as reported by the provider or counted by Moot."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -95,162 +105,208 @@ class EntryUsage(TypedDict, total=False):
     cached_tokens: int
     cost_usd: float
     recounted: int
-    """Calls that Moot counted because the provider reported what cannot be."""
+    """Number of calls for which Moot's own token counts replaced implausible counts from the provider."""
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:
-    """Return the tokens of calls, prompts and answers, from what they used."""
+    """Return the total number of prompt and completion tokens in a usage record."""
     return int(usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0))
 
 
 class ToolUse(TypedDict):
-    """A call of a tool, as its result's record."""
+    """Details of the tool call that produced a tool result."""
 
     name: str
     about: str
-    """Path, command or query of the call, at most 80 characters, `""` for none."""
+    """Path, command or query that was passed to the tool, cut to 80 characters. Empty if the tool received
+    none of these."""
     failed: bool
 
 
 class Entry(TypedDict):
-    """One utterance of the transcript. JSON types only; never changed once appended."""
+    """Entry in the transcript of a debate, made of JSON types. Entries are never changed."""
 
     id: str
-    """`m000123`: "m" and the six-digit `seq`; wider past 999,999."""
+    """Id of the entry, such as `m000123`. The id consists of "m" and the `seq` with at least six digits.
+    Prompts and people refer to the entry by this id."""
+    message_id: NotRequired[str]
+    """Id of the entry's message in `messages`, if a client gave it. Other ids are made by the function
+    `message_id`."""
     seq: int
-    """Position in the transcript, from 0, without gaps."""
+    """Position of the entry in the transcript, counted from 0 without gaps."""
     speaker: str
-    """Slug id of who spoke; `user` for the person who opened the debate, `moot` for notices."""
+    """Slug of the author. `user` stands for the person who started the debate, and `moot` for notices."""
     kind: EntryKind
-    """What sort of utterance it is."""
+    """Kind of entry, such as `speech` or `proposal`."""
     phase: str
-    """Phase of the protocol, such as `propose`; `""` before the first."""
+    """Phase of the protocol in which the entry was written, such as `propose`, or `""` before the first
+    phase."""
     round: int
-    """Round of the protocol, from 1; 0 before the first."""
+    """Round of the protocol in which the entry was written, counted from 1. The value is 0 before the first
+    round."""
     room: str
-    """Crux room id, `""` on the main floor."""
+    """Id of the crux room in which the entry was written, or `""` outside a crux room."""
     targets: list[str]
-    """What it answers: ids of debaters or of entries."""
+    """Ids of the debaters or earlier entries to which this entry replies."""
     content: str
-    """The words, cleaned of NUL and lone surrogates."""
+    """Text of the entry, without NUL characters and lone surrogates."""
     tokens: int
-    """Exact tokens of `content` alone, counted once, when the entry is born."""
+    """Exact number of tokens in `content`, counted once when the entry is written."""
     importance: int
-    """1–10, as `record` rates it; 7 and above is always worth retrieving."""
+    """Importance of the entry, from 1 (low) to 10 (high). Retrieval always considers entries with an
+    importance of 7 or more."""
     at: str
-    """UTC time, ISO 8601."""
+    """Time at which the entry was written, in UTC and ISO 8601 format. A dated entry has the time in the
+    format of its source."""
+    dated: NotRequired[bool]
+    """True if the source of an imported entry states its time. Prompts show it."""
     model: str
-    """Model that wrote it, `""` for a person or Moot itself."""
+    """Name of the model that wrote the entry, or `""` if a person or Moot itself wrote it."""
     usage: EntryUsage
-    """Tokens of the call that produced it, `{}` where there was none."""
+    """Token usage of the model call that produced the entry, or `{}` if no model was called."""
     tool: NotRequired[ToolUse]
-    """Of what a tool returned: the call that it answers."""
+    """Details of the tool call, for an entry that contains a tool result."""
+    placeholder: NotRequired[bool]
+    """True if the offline model wrote the entry, so that its content is only a placeholder."""
 
 
-class GivenEntry(TypedDict):
-    """One utterance of a transcript to continue; what is left out is made."""
+class InputEntry(TypedDict):
+    """Entry of an earlier transcript that a new debate continues. Missing fields get default values."""
 
     speaker: str
-    """Slug id of who spoke."""
+    """Slug of the person or debater who wrote the message."""
     content: str
-    """The words."""
+    """Text of the message."""
     kind: NotRequired[EntryKind]
-    """`speech` where it is left out."""
+    """Kind of the entry. The default is `speech`."""
     phase: NotRequired[str]
-    """Of the protocol, when it was said."""
+    """Phase of the protocol in which the message was written."""
     round: NotRequired[int]
-    """Of the protocol, from 1; 0 before the first."""
+    """Round of the protocol in which the message was written, counted from 1. The value is 0 before the first
+    round."""
     room: NotRequired[str]
-    """Id of the crux room in which it was said."""
+    """Id of the crux room in which the message was written."""
     importance: NotRequired[int]
-    """From 1 to 10."""
+    """Importance of the message, from 1 (low) to 10 (high)."""
     at: NotRequired[str]
-    """UTC time, ISO 8601."""
+    """Time at which the message was written, in any format. Prompts show it."""
     model: NotRequired[str]
-    """Whose words they are, where a model's."""
+    """Name of the model that wrote the message."""
+    id: NotRequired[str]
+    """Id that the `targets` of later entries use to refer to this entry. The new debate gives the entry
+    another id."""
+    targets: NotRequired[list[str]]
+    """Id of the tool call that produced a tool result. Other kinds of entries ignore this field."""
+    tool: NotRequired[ToolUse]
+    """Details of the tool call that produced a tool result. Missing keys are read from the entry's
+    content."""
 
 
-ENTRY_ID = re.compile(r"\bm\d{6,}\b")
-"""An entry's id, wherever it stands in a text."""
+ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
+"""Regular expression that finds entry ids in a text."""
+ORIGIN_CHARS = 12
+"""Number of characters in a message id that identify the debate and the checkpoint. With 12 hexadecimal
+digits, the probability that any two of a million branches share an id is 1 in 500."""
+_MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
 
 
 def entry_id(seq: int) -> str:
-    """Return the id of the entry at `seq`."""
+    """Return the id of the transcript entry whose position is `seq`."""
     return f"m{seq:06d}"
 
 
-def kind_of(entry: Mapping[str, object]) -> Kind:
-    """Return what is true of an entry's kind; one that a protocol brings of its own is a speech."""
-    return KINDS.get(str(entry.get("kind")), KINDS["speech"])
+def message_id(reference: str, *origin: str) -> str:
+    """Return a message id that is unique among all branches and debates, such as `m000123-5f0c1d2e3a`.
+
+    Args:
+        reference: id of the message's entry, or another name that is unique within one branch.
+        origin: ids of the debate and of the checkpoint from which the message is written.
+    """
+    digest = hashlib.sha256("\n".join(origin).encode()).hexdigest()
+    return f"{reference}-{digest[:ORIGIN_CHARS]}"
 
 
-def takes_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
-    """Return whether a debater's turn is over with an entry."""
-    kind = kind_of(entry)
-    return kind.takes_turn and (kind.by == "moot" or entry["speaker"] in debaters)
+def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
+    """Return the entry whose message has the id `known_as`, or whose own id is `known_as`, if any."""
+    for entry in transcript:
+        if known_as in (entry.get("message_id"), entry["id"]):
+            return entry
+    made = _MESSAGE_ID.fullmatch(known_as)
+    return next(iter(entries_of([made[1]], transcript)), None) if made else None
+
+
+def traits_of(entry: Mapping[str, object]) -> EntryTraits:
+    """Return the shared properties of all entries that have the same kind as this entry.
+
+    Kinds that a protocol defines count as `speech`.
+    """
+    return ENTRY_KINDS.get(str(entry.get("kind")), ENTRY_KINDS["speech"])
+
+
+def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
+    """Return True if this entry completes a debater's turn."""
+    kind = traits_of(entry)
+    return kind.ends_turn and (kind.by == "moot" or entry["speaker"] in debaters)
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Return how many turns debaters have taken in entries: what `turn_count` counts."""
-    return sum(takes_turn(entry, debaters) for entry in entries)
+    """Return the number of debaters' turns that these entries complete, counted as in `turn_count`."""
+    return sum(ends_turn(entry, debaters) for entry in entries)
 
 
-def gifts_in(entries: Iterable[Entry]) -> list[int]:
-    """Return the `seq` of each entry with which people gave the debate something beside its topic."""
-    return [entry["seq"] for entry in entries if kind_of(entry).gift not in ("", "topic")]
+def user_provided_in(entries: Iterable[Entry]) -> list[int]:
+    """Return the `seq` of each entry that contains user input other than the topic."""
+    return [entry["seq"] for entry in entries if traits_of(entry).user_input not in ("", "topic")]
 
 
-@lru_cache(maxsize=8192)  # of a window's messages it is asked many times a turn
+@lru_cache(maxsize=8192)  # called many times per turn for the messages in the window
 def seq_of(message_id: str) -> int | None:
-    """Return the `seq` that an entry id stands for, `None` where it is no entry id."""
-    digits = message_id[1:]
-    if not message_id.startswith("m") or len(digits) < 6 or not digits.isdecimal():
-        return None
-    return int(digits)
+    """Return the `seq` encoded in an entry id, or None if the text is not an entry id."""
+    return int(message_id[1:]) if ENTRY_ID.fullmatch(message_id) else None
 
 
 def seqs_of(ids: Iterable[str]) -> Iterator[int]:
-    """Yield the `seq` that each of these ids stands for, where it is an entry's."""
+    """Yield the `seq` of each valid entry id, and skip all other texts."""
     return (seq for seq in map(seq_of, ids) if seq is not None)
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the entry ids that stand in a text, in order."""
+    """Return all entry ids found in a text, in order of appearance."""
     return ENTRY_ID.findall(text)
 
 
 def cited_id(said: str) -> str:
-    """Return the id that a model means by `[m000012]`, `#m000012` or `12`; its words where it means none."""
+    """Return the entry id to which a citation such as `[m000012]`, `#m000012` or `12` refers."""
     bare = said.strip(" []()#")
     number = _NUMBER.fullmatch(bare)
     return next(iter(ids_in(said)), entry_id(int(number[1])) if number else bare)
 
 
 def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the entries of these ids, in their order; one that there is not is passed over."""
+    """Return the transcript entries with these ids in the order of the ids. Unknown ids are skipped."""
     return [transcript[seq] for seq in seqs_of(ids) if seq < len(transcript)]
 
 
 def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
-    """Return the round in which an entry was said, 0 for one that there is not."""
+    """Return the round in which a message was written, or 0 if there is no such message."""
     return next((entry["round"] for entry in entries_of([message_id], transcript)), 0)
 
 
 def clean_text(text: str) -> str:
-    """Return `text` without NUL and lone surrogates, which neither JSON nor databases carry."""
+    """Return `text` without NUL characters and lone surrogates, which JSON and databases cannot store."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def topic_text(given: str | None) -> str:
-    """Return a topic as it is stored, `""` where there is none.
+    """Return a topic in its stored form, or `""` if there is no topic.
 
     Raises:
-        InputError: it is no text.
+        InputError: The topic is not a string.
     """
     said: object = given or ""
     if not isinstance(said, str):
-        raise InputError(f"the topic is {said!r}: give words")
+        raise InputError(f"the topic is {said!r}: give a text")
     return clean_text(said).strip()
 
 
@@ -271,7 +327,7 @@ def make_entry(
     model: str = "",
     usage: EntryUsage | None = None,
 ) -> Entry:
-    """Build an entry with defaults for what is not given; `content` is cleaned."""
+    """Return a new transcript entry with cleaned content. Missing fields get default values."""
     return {
         "id": id or entry_id(seq),
         "seq": seq,
@@ -283,7 +339,7 @@ def make_entry(
         "targets": list(targets),
         "content": clean_text(content),
         "tokens": tokens,
-        "importance": kind_of({"kind": kind}).importance if importance is None else importance,
+        "importance": traits_of({"kind": kind}).importance if importance is None else importance,
         "at": at,
         "model": model,
         "usage": usage or {},

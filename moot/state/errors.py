@@ -1,59 +1,60 @@
-"""Every error that Moot raises, split by whose fault it is.
+"""Exceptions of Moot, divided by cause.
 
     MootError
     ├── UserError               the input or the request is wrong; the message says what to do
-    │   ├── ConfigError         a configuration that cannot be used
-    │   ├── InputError          a file, topic or transcript that cannot be used
-    │   ├── DebateExists        a new debate under an id that is taken
-    │   ├── DebateNotFound      no debate under this id
+    │   ├── ConfigError         invalid configuration
+    │   ├── InputError          invalid file, topic or transcript
+    │   ├── DebateExists        the id of a new debate is taken
+    │   ├── DebateNotFound      no debate has this id
     │   └── DebateBusy          another run is writing this debate
     └── RunError                the run failed; the debate is saved and can be resumed
         ├── ModelError          a model or its provider failed, after retries and fallbacks
-        ├── StorageError        the database cannot be read or written; what it holds is saved
+        ├── StorageError        the database cannot be read or written; its content is saved
         ├── JudgeFailed         no judge gave a usable verdict
-        ├── WaitingForPerson    the debate waits for an answer from a person
-        └── DebatePaused        somebody asked for a pause; the debate stands at a step's boundary
+        ├── BudgetReached       the spending limit of several debates together is reached
+        ├── WaitingForPerson    the debate waits for a reply from a person
+        └── DebatePaused        the run was paused by a person at the end of a step
 
-`exit_code` is what the command line exits with. All are `RuntimeError`s: the LangGraph server shows its
-clients the messages of errors that Python or itself defines and hides those of others.
+`exit_code` is the exit code of the command line. All classes are `RuntimeError`s, because the LangGraph
+server shows clients the messages of built-in exceptions and hides those of others.
 """
 
 
 class MootError(RuntimeError):
-    """Base of every error of ours."""
+    """Base class of all exceptions that Moot raises."""
 
     exit_code = 1
 
 
 class UserError(MootError):
-    """The caller's input is at fault; shown without a traceback."""
+    """Raised if the caller's input is wrong. The command line shows no traceback."""
 
     exit_code = 2
 
 
 class ConfigError(UserError):
-    """A configuration value is missing, unknown, out of range or contradictory."""
+    """Raised if a configuration value is missing, unknown, out of range or contradictory."""
 
 
 class InputError(UserError):
-    """A topic, file or transcript cannot be read or used."""
+    """Raised if a topic, file or transcript cannot be read or used."""
 
 
 class DebateExists(UserError):
-    """A debate with this id exists already."""
+    """Raised if a new debate is given the id of an existing debate."""
 
 
 class DebateNotFound(UserError):
-    """No debate has this id."""
+    """Raised if no debate with the given id exists."""
 
     exit_code = 4
 
 
 class DebateBusy(UserError):
-    """Another run, in this process or another, holds this debate, or has taken it from one that stood still.
+    """Raised if another run is using the debate, in this process or a different process.
 
     Attributes:
-        pid: the holder's process id, `None` where it could not be read.
+        pid: Process id of the holder, `None` if it is not known.
     """
 
     exit_code = 5
@@ -64,17 +65,17 @@ class DebateBusy(UserError):
 
 
 class RunError(MootError):
-    """Something failed while the debate ran; what had been said is saved."""
+    """Raised if a run of a debate fails. All entries written so far are saved."""
 
     exit_code = 3
 
 
 class ModelError(RunError):
-    """A model call failed for good.
+    """Raised if a model call still fails after all retries.
 
     Attributes:
-        status: the HTTP status of the last attempt, `None` where there was none.
-        retryable: whether the same call may succeed later.
+        status: HTTP status of the last attempt, `None` if there was none.
+        retryable: True if the same call may succeed later.
     """
 
     def __init__(self, message: str, *, status: int | None = None, retryable: bool = False) -> None:
@@ -84,18 +85,22 @@ class ModelError(RunError):
 
 
 class StorageError(RunError):
-    """The database cannot be read or written: a full or read-only disk, a lock, a damaged file."""
+    """Raised if the database cannot be read or written, for example because the disk is full."""
 
 
 class JudgeFailed(RunError):
-    """No judge returned a usable verdict."""
+    """Raised if none of the judges gave a usable verdict."""
+
+
+class BudgetReached(RunError):
+    """Raised if the debates that share a spending limit have reached it. A higher limit lets them go on."""
 
 
 class WaitingForPerson(RunError):
-    """The debate is saved and waits for a person.
+    """Raised if the debate is saved and waits for a reply from a person.
 
     Attributes:
-        questions: the interrupt's payload, JSON.
+        questions: Payload of the interrupt, as JSON.
     """
 
     exit_code = 6
@@ -106,6 +111,6 @@ class WaitingForPerson(RunError):
 
 
 class DebatePaused(RunError):
-    """The run stopped at a step's boundary because somebody asked for it; the debate is saved."""
+    """Raised if a person paused the run, which then stops at the end of a step. The debate is saved."""
 
     exit_code = 130

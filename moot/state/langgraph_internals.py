@@ -1,45 +1,291 @@
-"""What Moot uses of LangGraph and LangChain beyond what they document, each once, with its reason.
+"""Undocumented parts of LangGraph, LangChain, langchain-openai and httpx that Moot uses, all in this module.
 
-Nothing says that these names will stay; `tests/unit/test_langgraph_internals.py` tells which one changed.
+They may change with any release. `tests/unit/test_langgraph_internals.py` fails if one does. Overrides of
+undocumented methods are mixins here, which call a documented hook of the class that uses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import langgraph.checkpoint.base.id as id_clock
+
+from moot.state.entries import JsonObject
 
 if TYPE_CHECKING:
-    from langchain_core.outputs import ChatGenerationChunk
+    from langchain_core.language_models.base import LangSmithParams
+    from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
+    from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
+    from langgraph.store.base.batch import AsyncBatchedBaseStore
+    from pydantic import BaseModel
 
-TRIED = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
-"""Versions with which these were seen to work."""
+Cursor = AbstractAsyncContextManager[Any]
+"""Type of a psycopg cursor that is used in a `with` statement."""
+
+TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
+"""Versions of LangGraph and LangChain with which this release of Moot was tested."""
 
 
 def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
-    """Return the checkpointer of the run that a node is in: its runtime names the thread alone."""
+    """Return the checkpointer of a node's run, or None if the run has no checkpointer."""
     saver: BaseCheckpointSaver[str] | None = config.get("configurable", {}).get("__pregel_checkpointer")
     return saver
 
 
+def sort_checkpoints_after(checkpoint_id: str) -> None:
+    """Let the ids of all later checkpoints of this process sort after a stored checkpoint's id.
+
+    The id of a checkpoint begins with its time, and the highest id of a thread is its latest checkpoint. If
+    the clock was set back since the last run, the new checkpoints of a resume would count as older ones.
+    """
+    number = UUID(checkpoint_id).int
+    timestamp = number >> 80 << 12 | number >> 64 & 0xFFF
+    newest = max(timestamp, id_clock._last_v6_timestamp or 0)
+    id_clock._last_v6_timestamp = newest  # type: ignore[assignment]  # its type is inferred from `None`
+
+
+def detached_config(config: RunnableConfig) -> RunnableConfig:
+    """Return the part of a config with which a tool runs a graph apart from the graph that called the tool.
+
+    Tracers stay. The handlers of the caller's message stream and the caller's place are left out, because
+    messages of the other graph would appear among the caller's own.
+    """
+    from langchain_core.callbacks import BaseCallbackManager
+    from langgraph.pregel._messages import StreamMessagesHandler
+
+    detached: RunnableConfig = {"configurable": {}}
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager):
+        callbacks = callbacks.copy()
+        for handler in [each for each in callbacks.handlers if isinstance(each, StreamMessagesHandler)]:
+            callbacks.remove_handler(handler)
+    elif callbacks:
+        callbacks = [each for each in callbacks if not isinstance(each, StreamMessagesHandler)]
+    if callbacks:
+        detached["callbacks"] = callbacks
+    return detached
+
+
+def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
+    """Return the number of answers to interrupts that a checkpoint's pending writes contain."""
+    stored = [
+        value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
+    ]
+    return sum(len(value) if isinstance(value, list) else 1 for value in stored)
+
+
+def _is_task(task: str) -> bool:
+    return bool(task.strip("0-"))  # a null task's write is a copy
+
+
 def runs_next(checkpoint: Checkpoint, node: str) -> bool:
-    """Return whether a node runs after a checkpoint: a snapshot's `next` rebuilds every channel to say so."""
+    """Return True if the given node runs next after a checkpoint.
+
+    A snapshot's `next` would rebuild every channel.
+    """
     return f"branch:to:{node}" in checkpoint["channel_values"]
 
 
 def is_nested(checkpoint_ns: str) -> bool:
-    """Return whether a node's graph is part of another one, by the checkpoint namespace of the node's run."""
+    """Return True if a checkpoint namespace belongs to a graph that runs inside another graph."""
     return "|" in checkpoint_ns
+
+
+def compiled_parts(compiled: object) -> JsonObject:
+    """Return the arguments for copying a compiled graph into a subclass of `CompiledStateGraph`.
+
+    `StateGraph.compile` cannot create an instance of a subclass.
+    """
+    return {key: value for key, value in vars(compiled).items() if key != "__orig_class__"}
+
+
+async def close_store(store: AsyncBatchedBaseStore) -> None:
+    """Cancel the background task of a LangGraph store, which would otherwise outlive its event loop."""
+    if (task := store._task) is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class EveryKey(dict[str, object]):
+    """Properties of a JSON Schema that count every key as known.
+
+    LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
+    error. With this class it passes them on, so that the graph can refuse them.
+    """
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+class PostgresCursorHook:
+    """Mixin for `AsyncPostgresSaver` that opens all cursors of the saver with `open_cursor`."""
+
+    def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
+        """Open a database cursor with the saver's original method."""
+        return original(pipeline=pipeline)
+
+    def cursor(self, *, pipeline: bool = False) -> Cursor:
+        """Open a database cursor in the same way as the saver's own methods."""
+        return self._cursor(pipeline=pipeline)
+
+    def _cursor(self, *, pipeline: bool = False) -> Cursor:
+        return self.open_cursor(super()._cursor, pipeline)  # type: ignore[misc]  # of the saver
 
 
 def message_events(
     chunks: AsyncIterator[ChatGenerationChunk], message_id: str | None
 ) -> AsyncIterator[object]:
-    """Return chunks as the events of LangGraph's stream protocol, v3, under a message's own id.
+    """Return chunks of a reply as events of LangGraph's stream protocol (v3) with the given message id.
 
-    LangChain names the message after the run, unless a chat model makes the events itself.
+    LangChain would name the message after the run, unless a chat model makes the events itself.
     """
     from langchain_core.language_models._compat_bridge import achunks_to_events
 
     return achunks_to_events(chunks, message_id=message_id)
+
+
+def model_type(chat: BaseChatModel) -> str:
+    """Return the type name of a chat model, such as `openai-chat`."""
+    return chat._llm_type
+
+
+def model_settings_key(chat: BaseChatModel, fields: JsonObject) -> str:
+    """Return the text by which LangChain's caches distinguish a chat model and its settings."""
+    return chat._get_llm_string(**fields)
+
+
+def streams_tokens(chat: BaseChatModel) -> bool:
+    """Return True if the class of a chat model implements streaming."""
+    from langchain_core.language_models.chat_models import BaseChatModel
+
+    kind = type(chat)
+    return kind._astream is not BaseChatModel._astream or kind._stream is not BaseChatModel._stream
+
+
+class ChatDelegate:
+    """Mixin for a chat model that passes all calls to another chat model, `inner`.
+
+    The public methods of `inner` would start a run of their own in traces and streams. Messages are streamed
+    under the id `message_id`.
+    """
+
+    if TYPE_CHECKING:  # at runtime, pydantic would turn these into fields
+        inner: BaseChatModel
+        message_id: str | None
+
+    def finish_result(self, result: ChatResult) -> None:
+        """Modify the result of a model call before LangChain's callbacks receive the result."""
+
+    def call_inner(
+        self, messages: list[BaseMessage], stop: list[str] | None, options: JsonObject
+    ) -> ChatResult:
+        """Call the inner chat model and return its result."""
+        return self.inner._generate(messages, stop=stop, **options)
+
+    async def acall_inner(
+        self, messages: list[BaseMessage], stop: list[str] | None, options: JsonObject
+    ) -> ChatResult:
+        """Call the inner chat model asynchronously and return its result."""
+        return await self.inner._agenerate(messages, stop=stop, **options)
+
+    def stream_inner(
+        self, messages: list[BaseMessage], stop: list[str] | None, options: JsonObject
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """Return the inner chat model's reply as a stream of chunks."""
+        set_by_inner = {key: value for key, value in options.items() if key != "stream"}
+        return self.inner._astream(messages, stop=stop, **set_by_inner)
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        return self.inner._get_ls_params(stop=stop, **kwargs)
+
+    @property
+    def _serialized(self) -> dict[str, object]:
+        # LangChain would otherwise print every field of both models for each call
+        return {"lc": 1, "type": "not_implemented", "id": [__name__, type(self).__name__]}
+
+    async def _agenerate_with_cache(self, *messages: object, **options: object) -> ChatResult:
+        result: ChatResult = await super()._agenerate_with_cache(*messages, **options)  # type: ignore[misc]
+        self.finish_result(result)
+        return result
+
+    async def _astream_chat_model_events(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: object, **kwargs: object
+    ) -> AsyncIterator[object]:
+        chunks = self._astream(messages, stop=stop, **kwargs)  # type: ignore[attr-defined]
+        async for event in message_events(chunks, self.message_id):
+            yield event
+
+
+class ChatOpenAIHooks:
+    """Mixin for `ChatOpenAI` that lets subclasses change requests and the raw data of replies."""
+
+    def change_request(self, payload: JsonObject) -> JsonObject:
+        """Return the final body of a request, which subclasses can change before it is sent."""
+        return payload
+
+    def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
+        """Return a chunk made from raw data that `ChatOpenAI` cannot convert, or None for other data."""
+        return None
+
+    def change_reply(self, raw: JsonObject) -> JsonObject:
+        """Return the raw data of a reply or chunk in a form that `ChatOpenAI` can convert."""
+        return raw
+
+    def change_message(self, message: BaseMessage, raw: JsonObject) -> None:
+        """Modify a converted message or chunk, using the raw data from which it was made."""
+
+    def _get_request_payload(
+        self, input_: object, *, stop: list[str] | None = None, **kwargs: object
+    ) -> JsonObject:
+        return self.change_request(super()._get_request_payload(input_, stop=stop, **kwargs))  # type: ignore[misc]
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: JsonObject, default_chunk_class: type, base_generation_info: JsonObject | None
+    ) -> ChatGenerationChunk | None:
+        if own := self.convert_chunk(chunk):
+            return own
+        raw = self.change_reply(chunk)
+        converted: ChatGenerationChunk | None = super()._convert_chunk_to_generation_chunk(  # type: ignore[misc]
+            raw, default_chunk_class, base_generation_info
+        )
+        choices = raw.get("choices") or []
+        if converted is not None and choices:
+            self.change_message(converted.message, choices[0].get("delta") or {})
+        return converted
+
+    def _create_chat_result(
+        self, response: BaseModel | JsonObject, generation_info: JsonObject | None = None
+    ) -> ChatResult:
+        raw = response if isinstance(response, dict) else response.model_dump(warnings=False)
+        raw = self.change_reply(raw)
+        result: ChatResult = super()._create_chat_result(raw, generation_info)  # type: ignore[misc]
+        for generation, choice in zip(result.generations, raw["choices"], strict=True):
+            self.change_message(generation.message, choice["message"])
+        return result
+
+
+def replace_body(response: object, content: bytes) -> None:
+    """Replace the body of an httpx response that has already been read."""
+    response.__dict__["_content"] = content
+
+
+def provider_package(provider: str) -> str:
+    """Return the name of LangChain's package for a provider, or `""` if the package is unknown."""
+    try:
+        from langchain.chat_models.base import _BUILTIN_PROVIDERS
+    except ImportError:
+        return ""
+    module = _BUILTIN_PROVIDERS[provider][0] if provider in _BUILTIN_PROVIDERS else ""
+    return module.partition(".")[0].replace("_", "-")
+
+
+def set_server_version(server: object, version: str) -> None:
+    """Set the version that an MCP server of `mcp` 1 reports; `mcp` 2 takes it as an argument."""
+    server._mcp_server.version = version  # type: ignore[attr-defined]

@@ -1,11 +1,9 @@
-"""What stands above the state or outside Moot: the table of protocols, what other packages bring."""
+"""Entry points of plug-ins, and the table of protocols that the package passes in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from moot.state.errors import ConfigError
@@ -13,25 +11,31 @@ from moot.state.errors import ConfigError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-_modules: dict[str, str] = {}
+    from moot.state.config.section import ProtocolSpecTable
+
+_passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
-def protocols_are_in(module: str) -> None:
-    """Say which module holds the table of protocols, which whoever puts Moot together knows."""
-    _modules["protocols"] = module
+def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
+    """Set the protocols for a `DebateConfig` that is created directly. The `moot` package calls this once.
+
+    Args:
+        load: Function that imports and returns the table when the first configuration is created.
+    """
+    _passed_in["protocols"] = load
 
 
-def protocol_table() -> ModuleType:
-    """Return the module that holds the table of protocols, imported when it is first asked for."""
-    return import_module(_modules["protocols"])
+def default_protocols() -> ProtocolSpecTable:
+    """Return the table of protocols that was set with `use_protocols`."""
+    return _passed_in["protocols"]()
 
 
 @contextmanager
-def extra(name: str, what: str) -> Iterator[None]:
-    """Say which extra of Moot's installs what a `with` block imports, where that is missing.
+def require_extra(name: str, what: str) -> Iterator[None]:
+    """Convert an `ImportError` in a `with` block to an error that names the extra to install.
 
     Raises:
-        ConfigError: it is.
+        ConfigError: A package is missing.
     """
     try:
         yield
@@ -39,22 +43,23 @@ def extra(name: str, what: str) -> Iterator[None]:
         raise ConfigError(f"{what} needs more packages: pip install 'moot[{name}]'") from error
 
 
-def plugged_in(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by their names."""
-    from importlib.metadata import entry_points  # takes 13 ms, which most commands need not spend
+def plugin_entry_points(group: str) -> dict[str, EntryPoint]:
+    """Return the installed entry points in a group, keyed by name."""
+    from importlib.metadata import entry_points  # slow (13 ms), and most commands need no plug-ins
 
     return {point.name: point for point in entry_points(group=group)}
 
 
-def plugin_of(point: EntryPoint, setting: str) -> Any:
-    """Return an instance of the class that an entry point names.
+def load_plugin(point: EntryPoint, setting: str, *, create: bool = True) -> Any:
+    """Import and return the object of an entry point. With `create`, call the class or function first.
 
     Raises:
-        ConfigError: it cannot be imported or made; the message names the setting that asks for it.
+        ConfigError: the import or the call fails. The message names the setting that asks for the plug-in.
     """
     try:
-        return point.load()()
-    except Exception as error:  # whatever another package raises as it is imported or made
+        plugin = point.load()
+        return plugin() if create and callable(plugin) else plugin
+    except Exception as error:  # code of another package may raise any exception
         raise ConfigError(
-            f"{setting}: cannot make {point.name!r} ({point.value}): {type(error).__name__}: {error}"
+            f"{setting}: cannot create {point.name!r} ({point.value}): {type(error).__name__}: {error}"
         ) from error

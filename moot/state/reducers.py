@@ -1,6 +1,7 @@
-"""How channels fold their writes: deterministic and batching-invariant, so that a checkpoint may replay them.
+"""Reducers of the state's channels.
 
-For every reducer here `r(r(s, xs), ys) == r(s, xs + ys)`, and no reducer changes the state it is given.
+Every reducer is deterministic and batching-invariant, `r(r(s, xs), ys) == r(s, xs + ys)`, so that writes can
+be replayed. No reducer changes the state that it is given.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +19,18 @@ from moot.state.entries import seq_of
 
 T = TypeVar("T")
 Totals = TypeVar("Totals", bound=Mapping[str, object])
-"""Numbers by name, such as `EntryUsage`."""
+"""Type of a dictionary that maps names to numbers, such as `EntryUsage`."""
 
 
 def latest(state: T, writes: Sequence[T]) -> T:
-    """Keep the last write."""
+    """Return the last written value as the channel's new value."""
     return writes[-1] if writes else state
 
 
-class Appended(list[T]):
-    """A list that nobody changes: a copy of it is itself.
+class SharedList(list[T]):
+    """List that nobody modifies, so that a copy can be the same object.
 
-    LangGraph copies every channel wherever it decides where to go next, of long debates twice a turn.
+    LangGraph copies every channel whenever it chooses the next node, up to twice a turn.
     """
 
     def __copy__(self) -> Self:
@@ -37,15 +38,18 @@ class Appended(list[T]):
 
 
 def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Append each write's items."""
-    grown = Appended(state)
+    """Return the list after appending the items of all writes."""
+    grown = SharedList(state)
     for write in writes:
         grown += write
     return grown
 
 
 def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
-    """Replace each key that a write names; a key written as `None` is removed."""
+    """Return the dictionary after applying the keys and values of each write.
+
+    A value of `None` removes the key.
+    """
     merged = dict(state)
     for write in writes:
         for key, value in write.items():
@@ -56,8 +60,8 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
     return merged
 
 
-def add_up(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
-    """Add each write's numbers to the totals; what calls used is added up by this alone."""
+def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
+    """Return the totals after adding the numbers in each write."""
     totals = dict[str, Any](state)
     for write in writes:
         for key, value in write.items():
@@ -66,72 +70,89 @@ def add_up(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
 
 
 class DropThrough(TypedDict):
-    """Forget the entries up to a `seq`."""
+    """Operation that removes all entries up to a given `seq` from the message window."""
 
     op: Literal["drop_through"]
     seq: int
 
 
-class Adopt(TypedDict):
-    """Give messages that came from outside, oldest first, the ids and names of their entries."""
+class AssignIds(TypedDict):
+    """Operation that links new input messages to their entries, oldest message first.
 
-    op: Literal["adopt"]
+    A message keeps its own id.
+    """
+
+    op: Literal["assign_ids"]
     ids: list[str]
+    """Ids of the entries."""
     names: list[str]
+    """Speakers of the entries, which become the names of the messages."""
 
 
-OUTCOME = "judge-"
-"""Begins the id of the message that tells the outcome: it has no entry, and no view shows it."""
+RESULT_ID_PREFIX = "judge-"
+"""Prefix of the id of the message that holds the debate's result. This message has no transcript entry."""
 
 
-class DropAnswers(TypedDict):
-    """Forget what people said from outside: it has become the answer to a question."""
+class DropReplies(TypedDict):
+    """Operation that removes messages from people that were used as replies to a question."""
 
-    op: Literal["drop_answers"]
+    op: Literal["drop_replies"]
 
 
-GIVEN = "given"
-"""Marks, among a message's `additional_kwargs`, one that came from outside and got an entry."""
+ENTRY = "entry"
+"""Key in a message's `additional_kwargs` with the id of the message's transcript entry, such as `m000123`."""
+USER_PROVIDED = "given"
+"""Key in a message's `additional_kwargs` that marks messages from the user that have a transcript entry."""
 
-WindowItem = DropThrough | Adopt | DropAnswers | MessageLikeRepresentation
+WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
 
 def fold_window(
     state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
 ) -> list[BaseMessage]:
-    """Fold messages and window operations into the window.
+    """Return the message window after adding new messages and applying window operations.
 
     A write is one item or a list of items: messages in any form that LangChain converts, or operations.
-    Operations are plain dicts rather than messages, so that LangGraph's `messages` stream never shows them.
+    Operations are plain dicts, not messages, so that LangGraph's `messages` stream does not show them.
     """
     window = list(state)
     for write in writes:
         for item in write if isinstance(write, list) else [write]:
             if isinstance(item, dict) and "op" in item:
-                window = _operate(window, cast(DropThrough | Adopt | DropAnswers, item))
+                window = _apply_operation(window, cast(DropThrough | AssignIds | DropReplies, item))
             else:
                 window = _add_message(window, item)
     return window
 
 
-def is_foreign(message: BaseMessage) -> bool:
-    """Return whether a window message came from outside and has no entry yet."""
-    return message.id is None or (seq_of(message.id) is None and not message.id.startswith(OUTCOME))
+def entry_id_of(message: BaseMessage) -> str:
+    """Return the id of a message's transcript entry. Messages of older versions have it as their own id."""
+    return str(message.additional_kwargs.get(ENTRY) or message.id or "")
 
 
-def _operate(window: list[BaseMessage], operation: DropThrough | Adopt | DropAnswers) -> list[BaseMessage]:
+def is_new_input(message: BaseMessage) -> bool:
+    """Return True if a message in the window is new input that has no transcript entry yet."""
+    known = entry_id_of(message)
+    return seq_of(known) is None and not known.startswith(RESULT_ID_PREFIX)
+
+
+def _apply_operation(
+    window: list[BaseMessage], operation: DropThrough | AssignIds | DropReplies
+) -> list[BaseMessage]:
     if operation["op"] == "drop_through":
-        return [m for m in window if is_foreign(m) or (seq_of(m.id or "") or 0) > operation["seq"]]
-    if operation["op"] == "drop_answers":
-        return [message for message in window if message.type != "human" or not is_foreign(message)]
+        return [m for m in window if is_new_input(m) or (seq_of(entry_id_of(m)) or 0) > operation["seq"]]
+    if operation["op"] == "drop_replies":
+        return [message for message in window if message.type != "human" or not is_new_input(message)]
     identities = iter(zip(operation["ids"], operation["names"], strict=True))
     adopted = []
     for message in window:
-        identity = next(identities, None) if is_foreign(message) else None
+        identity = next(identities, None) if is_new_input(message) else None
         if identity:
-            kept = {**message.additional_kwargs, GIVEN: True}
-            renamed = {"id": identity[0], "name": identity[1], "additional_kwargs": kept}
-            message = message.model_copy(update=renamed)
+            entry, name = identity
+            linked = {**message.additional_kwargs, ENTRY: entry, USER_PROVIDED: True}
+            message = message.model_copy(
+                update={"id": message.id or entry, "name": name, "additional_kwargs": linked}
+            )
         adopted.append(message)
     return adopted
 
@@ -140,6 +161,10 @@ def _add_message(window: list[BaseMessage], item: MessageLikeRepresentation) -> 
     message = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
     if isinstance(message, RemoveMessage):
         return [kept for kept in window if kept.id != message.id]
-    if message.id is not None and any(kept.id == message.id for kept in window):
-        return [message if kept.id == message.id else kept for kept in window]
-    return [*window, message]
+    if message.id is None or all(kept.id != message.id for kept in window):
+        return [*window, message]
+    # A client may send a message again. If the message has an entry, it stays as it is.
+    replaces = ENTRY in message.additional_kwargs
+    return [
+        message if kept.id == message.id and (replaces or is_new_input(kept)) else kept for kept in window
+    ]

@@ -1,94 +1,206 @@
-"""The process's environment, read in this module only."""
+"""Environment variables. Only this module reads the process's environment."""
+
+from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from moot.state.errors import ConfigError, InputError
-from moot.state.redaction import keep_secret, shown_url
+
+MIN_SECRET_CHARS = 8
+"""Minimum length of a secret that is redacted in output, in characters. Redacting shorter values would hide
+ordinary words."""
+REDACTED = "***"
+
+_secrets: set[str] = set()
+_IN_URL = (
+    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
+    re.compile(r"(https?://)[^/\s:@]+(?=@)"),
+    re.compile(r"([?&](?:password|api[-_]?key|key|token)=)[^&\s]+", re.I),
+)
+
+
+def register_secret(value: str | None) -> str | None:
+    """Register a key or password so that it is redacted in all later output, and return it."""
+    if value and len(value) >= MIN_SECRET_CHARS:
+        _secrets.add(value)
+    return value
+
+
+def redact(text: str) -> str:
+    """Return a text in which all registered secrets are redacted."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = text.replace(secret, REDACTED)
+    return text
+
+
+def redact_url(url: str) -> str:
+    """Return a text in which the passwords and keys inside URLs are redacted."""
+    for place in _IN_URL:
+        url = place.sub(rf"\g<1>{REDACTED}", url)
+    return redact(url)
+
 
 VARIABLES = {
-    "OPENAI_API_KEY": "key of OpenAI, or of the server that `OPENAI_BASE_URL` names",
-    "OPENAI_BASE_URL": "address of an OpenAI-compatible server",
-    "MOOT_MODEL": "model where neither `--model` nor the configuration names one, servers' too",
-    "MOOT_CONFIG": "configuration file where `--config` gives none, servers' too; all may reach what it does",
-    "MOOT_ALLOW_MODELS": "models that requests and imports may name, or patterns, separated by commas",
-    "MOOT_ALLOW_TOOLS": "tools that they may give debaters, separated by commas",
-    "MOOT_CONTEXT_ROOT": "folder that every context lies in, and that those may choose contexts from",
-    "MOOT_TOKEN": "API key of those who may use a server from elsewhere",
-    "MOOT_ALLOW_HOSTS": "names under which a server that something else guards may be asked",
-    "MOOT_DB": "database where `--db` gives none",
+    "OPENAI_API_KEY": "API key of OpenAI, or of the server at `OPENAI_BASE_URL`",
+    "OPENAI_BASE_URL": "URL of an OpenAI-compatible server",
+    "MOOT_MODEL": "default model, if neither `--model` nor the configuration sets one",
+    "MOOT_CONFIG": "configuration file, if `--config` is not set; the operator's, so it grants permissions",
+    "MOOT_ALLOW_MODELS": "names or patterns of models that requests and imports may use, separated by commas",
+    "MOOT_ALLOW_TOOLS": "tools that requests and imports may give to debaters, separated by commas",
+    "MOOT_CONTEXT_ROOT": "folder that must contain every `context`; requests and imports may choose from it",
+    "MOOT_TOKEN": "token that a server requires of clients on other machines",
+    "MOOT_ALLOW_HOSTS": "host names that a server accepts without a token, for use behind a guarded proxy",
+    "MOOT_ALLOW_ORIGINS": "origins of web pages that may use a LangGraph server, such as http://localhost:3000",
+    "MOOT_DB": "default database, if `--db` is not set",
     "MOOT_BELL": "`1` rings the terminal's bell at the end of every run, as `--bell` does",
-    "MOOT_OTEL": "`1` sends OpenTelemetry's spans as its `OTEL_…` variables say: `pip install 'moot[otel]'`",
+    "MOOT_OTEL": "`1` exports OpenTelemetry data, configured by `OTEL_…`: `pip install 'moot[otel]'`",
     "MOOT_DEBUG": "`1` shows the traceback of an internal error",
-    "NO_COLOR": "any value: no colours",
+    "NO_COLOR": "any value disables colours",
 }
-"""What the environment may say, and what that means."""
+"""Environment variables that Moot reads, each with a description."""
 
 
 def variable(name: str) -> str | None:
-    """Return what a variable says, `None` where it is unset or empty."""
+    """Return the value of an environment variable, or None if it is unset or empty."""
     return os.environ.get(name) or None
 
 
 def is_on(name: str) -> bool:
-    """Return whether a variable switches something on."""
+    """Return True if an environment variable is set to anything other than `0` or an empty text."""
     return os.environ.get(name, "") not in ("", "0")
 
 
 def names_in(name: str) -> tuple[str, ...]:
-    """Return the names, separated by commas, that a variable holds."""
+    """Return the comma-separated names in an environment variable as a list."""
     return tuple(filter(None, (each.strip() for each in os.environ.get(name, "").split(","))))
 
 
 def api_key(name: str) -> str | None:
-    """Return the key that a variable holds, which is never shown from now on."""
-    return keep_secret(variable(name))
+    """Return the API key stored in an environment variable, and redact the key in all later output."""
+    return register_secret(variable(name))
 
 
 DOTENV = re.compile(r"OPENAI_BASE_URL|MOOT_MODEL|MOOT_DB|MOOT_BELL|[A-Z0-9_]+_API_KEY")
-"""What a `.env` may say: imports, folders and what requests may reach are no matter of a file found here."""
+"""Pattern for the environment variables that a `.env` file may set. The pattern excludes variables that
+extend the permissions of requests."""
 _ENDPOINT = ("OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 
-def read_dotenv(folder: Path) -> str:
-    """Take over what the `.env` of a folder says and the environment does not.
+_origins: dict[str, str] = {}
+"""Name of the settings file that set an environment variable of this process, by variable."""
 
-    A key belongs to an endpoint: address and key of OpenAI's way come from one place together, the
-    environment where it has either.
+
+def origin_of(name: str) -> str:
+    """Return the file that set an environment variable, or `the environment` if no settings file did."""
+    return _origins.get(name, "the environment")
+
+
+def user_settings_file() -> Path:
+    """Return the path of the file in which `moot setup` stores the user's key, endpoint and model."""
+    from platformdirs import user_config_path
+
+    return user_config_path("moot", appauthor=False) / "settings.env"
+
+
+def read_settings_files() -> list[str]:
+    """Set environment variables from `.env` in the current folder, then from the user's settings file.
+
+    The user's settings file may refer to other variables as `${NAME}`. A `.env` file may not, because it may
+    come from somebody else.
 
     Returns:
-        What the file says in vain, in words, `""` for nothing.
+        Warnings about variables that are ignored.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: A file cannot be read.
     """
-    path = folder / ".env"
+    own_model = variable("MOOT_MODEL") is None
+    project = read_dotenv(Path.cwd() / ".env")
+    own_model = own_model and variable("MOOT_MODEL") is None
+    user = read_dotenv(user_settings_file(), interpolate=True)
+    # A project with its own endpoint and model needs no warning about the user's default endpoint.
+    return [each for each in (project, user if own_model else "") if each]
+
+
+def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
+    """Set environment variables from a file in `.env` format, except variables that are already set.
+
+    The address and the key of OpenAI-compatible endpoints are taken from the same source, because a key
+    belongs to an endpoint. The environment has priority.
+
+    Returns:
+        Warning about variables in the file that are ignored, `""` for none.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
     if not path.is_file():
         return ""
     from dotenv import dotenv_values
 
     try:
-        found = dotenv_values(path, interpolate=False, encoding="utf-8")
+        found = dotenv_values(path, interpolate=interpolate, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {str(path)!r}: {error}") from error
     said = {name: value for name, value in found.items() if value and value != os.environ.get(name)}
     pair = [name for name in _ENDPOINT if os.environ.get(name)]
     idle = [name for name in _ENDPOINT if name in said and pair and name not in pair]
     for name in said.keys() - idle:
-        if DOTENV.fullmatch(name):
-            os.environ.setdefault(name, said[name])
-    words = f"{' and '.join(idle)} of .env is not used: {' and '.join(pair)} of the environment goes with "
-    return f"{words}another endpoint" if idle else ""
+        if DOTENV.fullmatch(name) and not os.environ.get(name):
+            os.environ[name], _origins[name] = said[name], str(path)
+    words = (
+        f"{' and '.join(idle)} in {path.name} is ignored: {' and '.join(pair)} is set in "
+        f"{' and '.join(dict.fromkeys(map(origin_of, pair)))} and "
+    )
+    return f"{words}belongs to another endpoint" if idle else ""
+
+
+def set_variables(values: Mapping[str, str]) -> None:
+    """Set environment variables of this process. An empty value removes the variable."""
+    for name, value in values.items():
+        _origins.pop(name, None)
+        if value:
+            os.environ[name] = value
+        else:
+            os.environ.pop(name, None)
+
+
+def write_user_settings(values: Mapping[str, str]) -> Path:
+    """Store variables in the user's settings file, which only the user can read, and return its path.
+
+    Other variables and comments in the file are kept. An empty value removes the variable.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    from dotenv import set_key, unset_key
+
+    path = user_settings_file()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        for name, value in values.items():
+            if value:
+                set_key(path, name, value)
+            else:
+                unset_key(path, name)
+        path.chmod(0o600)
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error}") from error
+    return path
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """Return the process's environment with some variables set, for a child process."""
+    """Return the environment of this process with additional variables, for starting a child process."""
     return {**os.environ, **variables}
 
 
 def database_url() -> str:
-    """Return the database: `MOOT_DB`, else `moot.sqlite` under the user's data directory."""
+    """Return the location of the default database, from `MOOT_DB` or the user's data directory."""
     if configured := variable("MOOT_DB"):
         return configured
     from platformdirs import user_data_path
@@ -97,37 +209,37 @@ def database_url() -> str:
 
 
 def is_postgres(url: str) -> bool:
-    """Return whether a database is a Postgres server's."""
+    """Return True if a database URL refers to a Postgres server."""
     return url.startswith(("postgresql://", "postgres://"))
 
 
 def sqlite_path(url: str) -> Path:
-    """Return the file of a SQLite database given as a path or `sqlite:///path`.
+    """Return the file path of a SQLite database that is given as a path or as `sqlite:///path`.
 
     Raises:
-        ConfigError: it names no file.
+        ConfigError: The URL names no file.
     """
     if url.endswith(":memory:"):
         raise ConfigError(
-            "a database in memory would be gone with each connection: give a file, or build the graph "
+            "':memory:' creates a new database for each connection: give a file, or build the graph "
             "with LangGraph's InMemorySaver"
         )
     return Path(url.removeprefix("sqlite:///")).expanduser()
 
 
 def check_database(db: str | None = None) -> str:
-    """Return the address of a database, of the usual one where none is given.
+    """Check the URL of the given database, or of the default database, and return it.
 
     Raises:
-        InputError: it is neither a path nor an address that Moot knows.
+        InputError: The value is neither a path nor a supported URL.
     """
     url = database_url() if db is None else db
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
     if not url.strip() or not known:
-        raise InputError(f"database {shown_url(url)!r}: give a path, sqlite:///path or postgresql://…")
+        raise InputError(f"database {redact_url(url)!r}: give a path, sqlite:///path or postgresql://…")
     return url
 
 
 def database_exists(url: str) -> bool:
-    """Return whether there is a database at an address; servers always count."""
+    """Return True if a database exists. A database on a server is assumed to exist."""
     return is_postgres(url) or sqlite_path(url).exists()

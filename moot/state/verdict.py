@@ -1,38 +1,47 @@
-"""What a judging came to, as it is stored: judges' verdicts, the decision, and how far the judges agree.
+"""Verdicts as they are stored: their fields, the verdict of one judge, and the verdict of a panel.
 
-JSON types only. The state's channels, documents, exports and reports all hold these; `judging` makes them.
+`VerdictContent` defines every field that a judge fills in. One line holds the field's type, label, order,
+description for the model, and rules for combining two presentation orders and a panel. The schema of the
+reply, the record and every rendering loop over `VERDICT_FIELDS`. To add a field, add a line to
+`VerdictContent`.
+
+All values are JSON types. State, documents, exports and reports hold them; `moot.judging` makes them.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NotRequired, get_args, get_type_hints
 
 from typing_extensions import TypedDict
 
 from moot.state.entries import EntryUsage
 
 Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
-"""How a panel decides; what each does and counts is in the table of rules, `RULES`."""
+"""Name of the rule that combines the votes of a panel's judges into a decision. `RULES` in `moot.judging`
+describes each rule."""
 
 TIE = "tie"
-"""The winner where no debater is ahead."""
+"""Value of `winner` if no debater did better than the others."""
 SYNTHESIS = "synthesis"
-"""The winner where the best answer unites several debaters."""
+"""Value of `winner` if the best answer combines the answers of several debaters."""
 NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
-"""What stands in words where a debater would."""
+"""Text shown for a result in which no single debater won."""
+UNDECIDED = "undecided"
+"""Decision of a debate with options if none of the options is chosen."""
 PLACEHOLDER = "placeholder: no model judged this"
-"""What stands where a winner would, of a verdict that the offline model made."""
+"""Text shown instead of a winner if the offline model made the verdict."""
 PANEL = "panel"
-"""Who a decision is by, where several judges sat."""
+"""Judge id used for the combined verdict of a panel."""
 
 
 def tenths(figure: float) -> float:
-    """Return a score or a total as it is stored, compared and shown: so that equal figures are equal."""
+    """Round a score or total to one decimal place."""
     return round(figure + 0.0, 1)
 
 
 class CriterionScale(TypedDict):
-    """What a criterion is called and how it is scored: what reads a verdict need not find its rubric."""
+    """Name and scale of a rubric criterion, stored so that a verdict can be shown without its rubric."""
 
     id: str
     name: str
@@ -42,186 +51,325 @@ class CriterionScale(TypedDict):
 
 
 class ScoreRecord(TypedDict):
-    """A checked score."""
+    """Validated score of one debater for one criterion of the rubric."""
 
     score: float
-    """Within the criterion's scale, in tenths."""
+    """Score on the criterion's scale, rounded to one decimal place."""
     reason: str
     citations: list[str]
-    """Ids of messages that exist, without repetitions."""
+    """Ids of the messages that the judge cites for this score. Duplicates and unknown messages are
+    removed."""
 
 
 class Reason(TypedDict):
-    """One reason about the matter itself."""
+    """Reason for or against a debater's answer."""
 
     text: str
     citations: list[str]
-    """Ids of messages that exist, without repetitions."""
+    """Ids of the messages that the judge cites for this reason. Duplicates and unknown messages are
+    removed."""
 
 
 class Case(TypedDict):
-    """What the debate left standing for one debater's answer, and against it; the strongest first."""
+    """Reasons for and against one debater's answer, strongest reason first."""
 
     pros: list[Reason]
     cons: list[Reason]
 
 
 class Unmet(TypedDict):
-    """Something that was asked for and that no proposal gives."""
+    """Requirement of the topic that none of the proposals meets."""
 
     text: str
     major: bool
-    """Whether the result cannot be used without it."""
+    """True if the result is unusable until this requirement is met."""
 
 
 class Flip(TypedDict):
-    """What judging in two presentation orders showed."""
+    """Comparison of two verdicts for which the debaters were presented in different orders."""
 
     orders: list[list[str]]
-    """Debaters in the order in which each pass presented them."""
+    """Orders in which the debaters were presented to the judge in the two passes."""
     winners: list[str]
-    """The winner of each pass that did not fail."""
+    """Winners chosen in the judging passes that did not fail."""
     flipped: bool | None
-    """Whether the passes disagree; `None` where only one pass counts."""
+    """True if the two passes chose different winners, or None if one of the passes failed."""
 
 
-class Verdict(TypedDict):
-    """What Moot records of one judge. Ids are real ones, not the labels that a judge was shown."""
+class Move(TypedDict):
+    """Record of a change of a debater's position during the debate."""
+
+    debater: str
+    before: str
+    """Position of the debater before the change."""
+    after: str
+    message_id: str
+    """Id of the message that changed the debater's position. Empty if the judge cited no existing message."""
+
+
+Judging = Literal["contest", "design", "synthesis", "scores"]
+"""What the judge decides about: the better argument, a design, or a synthesis of independent answers.
+`scores` is the second presentation order, which only scores again."""
+EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
+SCORED: tuple[Judging, ...] = (*EVERY, "scores")
+"""Kinds of judging in which debaters are scored. Every presentation order asks for these fields."""
+SOLVED: tuple[Judging, ...] = ("design", "synthesis")
+"""Kinds of judging in which the judge also writes a solution."""
+Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
+"""Part of a displayed verdict that contains a field, such as the title or the answer."""
+Combination = Literal["first", "union", "mean", "speaker", "own"]
+"""Method of combining several values of a field into one, such as the first non-empty value, the union or the
+mean. Some methods are rules of the field in `moot.judging`."""
+
+
+@dataclass(frozen=True)
+class VerdictField:
+    """Definition of one field of a verdict, including its JSON schema, combination and display."""
+
+    label: str
+    """Label of the field in displayed verdicts."""
+    ask: str
+    """Description of the field in the JSON schema, which tells the model what to write."""
+    asked_for: tuple[Judging, ...] = EVERY
+    required: bool = False
+    """True if the JSON schema marks this field as required. Replies without it are still accepted."""
+    ask_order: int = 50
+    """Position of the field in the model's reply, lowest number first. Fields with equal numbers keep the
+    order of definition."""
+    show_order: int = 50
+    """Position of the field in a displayed verdict, lowest number first. Fields with equal numbers keep the
+    order of definition."""
+    section: Section = "answer"
+    orders: Combination = "first"
+    """Method of combining the field's values from two verdicts with different presentation orders."""
+    panel: Combination = "speaker"
+    """Method of combining the field's values from the verdicts of a panel's judges."""
+    tokens: int = 60
+    """Expected number of tokens that the field takes in a reply. If the field has rows, the number applies to
+    each debater's row."""
+    name: str = ""
+    """Key of the field in the verdict, copied from its name in `VerdictContent`."""
+    kind: Any = str
+    """Type of the field's stored value, copied from its annotation in `VerdictContent`."""
+
+
+class VerdictContent(TypedDict):
+    """Fields of a verdict that the judge fills in, in the order in which they are shown.
+
+    Each line defines one field.
+    """
+
+    # fmt: off
+    question: Annotated[str, VerdictField("Question", "The question to be decided, in one line.", section="title", required=True, ask_order=30)]  # noqa: E501  # one line for each field
+    decision: Annotated[str, VerdictField("Decision", "The answer to the question: one sentence that somebody can act on. Never only who argued better.", required=True, ask_order=31)]  # noqa: E501
+    conditions: Annotated[list[str], VerdictField("Conditions", "Every condition under which the decision holds, a sentence each.", ask_order=32, orders="union", tokens=120)]  # noqa: E501
+    confidence: Annotated[float | None, VerdictField("Confidence", "How sure you are of the decision, 0 to 100.", required=True, ask_order=36, orders="mean", panel="mean", tokens=10)]  # noqa: E501
+    would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Each finding that would reverse the decision, a sentence each.", ask_order=33, orders="union", tokens=120)]  # noqa: E501
+    first_step: Annotated[str, VerdictField("First step", "The first step, in one sentence: who does what, by when where the debate says so.", ask_order=34)]  # noqa: E501
+    tradeoffs: Annotated[list[str], VerdictField("Trade-offs", "What the solution gives up, and for what, a sentence each.", asked_for=SOLVED, ask_order=37, orders="union", tokens=120)]  # noqa: E501
+    winner: Annotated[str, VerdictField("Verdict", 'The debater who did better; "tie" if none did; "synthesis" if the best answer unites several.', required=True, ask_order=70, orders="own", panel="own", tokens=10, asked_for=SCORED)]  # noqa: E501
+    despite_scores: Annotated[str, VerdictField("Despite the scores", "Where the winner's scores are not the highest: why it did better all the same; else empty.", section="hidden", ask_order=71, tokens=40, asked_for=SCORED)]  # noqa: E501
+    winner_confidence: Annotated[float | None, VerdictField("Confidence in the winner", "How sure you are of the winner, 0 to 100.", asked_for=("contest", "scores"), required=True, ask_order=72, orders="own", panel="own", tokens=10)]  # noqa: E501
+    dissent: Annotated[list[str], VerdictField("Dissent", "What somebody who rejects the decision would rightly say, a sentence each.", ask_order=35, orders="union", panel="union", tokens=120)]  # noqa: E501
+    final_position: Annotated[dict[str, str], VerdictField("Final positions", "The position that each debater holds at the end, in its latest words, not in its opening's.", ask_order=20, orders="union", tokens=60)]  # noqa: E501
+    moved: Annotated[list[Move], VerdictField("Who moved", "Each change of a debater's position: from what, to what, and the message that caused it, else the one that states it. Empty where nobody moved.", ask_order=21, orders="union", tokens=90)]  # noqa: E501
+    agreed: Annotated[list[str], VerdictField("Agreed", "What all debaters agree on at the end, a sentence each.", ask_order=22, orders="union", tokens=120)]  # noqa: E501
+    unresolved: Annotated[list[str], VerdictField("Unresolved", "What the debate left undecided, a sentence each.", ask_order=23, orders="union", tokens=120)]  # noqa: E501
+    unsourced: Annotated[list[str], VerdictField("Unsourced", "Facts that the decision rests on and that nobody gave a source for, a sentence each.", ask_order=24, orders="union", tokens=120)]  # noqa: E501
+    unmet_requirements: Annotated[list[Unmet], VerdictField("Requirements not met", "What the topic asks for and the answer does not give.", ask_order=38, orders="union", tokens=120)]  # noqa: E501
+    reasoning: Annotated[str, VerdictField("Reasons", "Weigh what was said, in at most 200 words.", section="reasons", required=True, ask_order=10, orders="own", tokens=300, asked_for=SCORED)]  # noqa: E501
+    cases: Annotated[dict[str, Case], VerdictField("For and against", "For whoever must decide: what speaks for each debater's answer and what against it.", section="reasons", ask_order=40, orders="union", tokens=0)]  # noqa: E501
+    scores: Annotated[dict[str, dict[str, ScoreRecord]], VerdictField("Scores", "One score for every debater on every criterion.", section="scores", ask_order=60, orders="own", panel="own", tokens=0, asked_for=SCORED)]  # noqa: E501
+    solution_markdown: Annotated[str, VerdictField("Solution", "The answer that should be acted on, in Markdown, in at most 700 words.", section="solution", asked_for=SOLVED, ask_order=39, tokens=1_100)]  # noqa: E501
+    # fmt: on
+
+
+def _fields_of(content: type) -> dict[str, VerdictField]:
+    hints = get_type_hints(content, include_extras=True)
+    args = {name: get_args(hint) for name, hint in hints.items()}
+    return {name: replace(field, name=name, kind=kind) for name, (kind, field) in args.items()}
+
+
+VERDICT_FIELDS: dict[str, VerdictField] = _fields_of(VerdictContent)
+"""All fields of the verdict, keyed by field name."""
+
+
+def asked_fields(judging: Judging) -> list[VerdictField]:
+    """Return the fields that the judge must fill in, in the order of its reply."""
+    asked = (field for field in VERDICT_FIELDS.values() if judging in field.asked_for)
+    return sorted(asked, key=lambda field: field.ask_order)
+
+
+def shown_fields(*sections: Section) -> list[VerdictField]:
+    """Return the verdict fields of the given sections, in the order in which they are shown."""
+    shown = (field for field in VERDICT_FIELDS.values() if field.section in sections)
+    return sorted(shown, key=lambda field: field.show_order)
+
+
+class Verdict(VerdictContent):
+    """Verdict of one judge as stored, with the real ids of debaters instead of neutral labels."""
 
     status: Literal["ok", "failed"]
-    """`failed`: nothing in here is anybody's judgement."""
+    """Whether the judge gave a usable verdict. Ignore the content of a `failed` verdict."""
     error: str
-    """Why it failed, else empty."""
+    """Reason why the judging failed, or empty if it succeeded."""
     judge: str
-    """Slug id."""
+    """Slug that identifies the judge who gave this verdict."""
     model: str
     rubric: str
-    """Name of the rubric."""
+    """Name of the rubric that the judge used."""
     criteria: NotRequired[list[CriterionScale]]
-    """The rubric's criteria, where there are scores."""
+    """Criteria of the rubric, present only if the verdict contains scores."""
     placeholder: NotRequired[bool]
-    """Set where the offline model answered for the judge: nothing in here is anybody's judgement."""
+    """True if the built-in offline model replied instead of a real judge. The content then means nothing."""
+    options: NotRequired[list[str]]
+    """Options of the question. The decision is one of them or `undecided`. Missing without options."""
     judging: NotRequired[int]
-    """Which judging of the debate it belongs to, from 1: the decision has the same number."""
+    """Number of the judging pass within the debate, counted from 1. The combined verdict has the same
+    number."""
     order: list[str]
-    """Debaters in the order in which they were presented."""
-    reasoning: str
-    scores: dict[str, dict[str, ScoreRecord]]
-    """Debater to criterion to score."""
+    """Ids of the debaters in the order in which they were presented to the judge."""
     totals: dict[str, float]
-    """Debater to weighted total, 0–100 in tenths; without those who got no score."""
-    winner: str
-    """Id of a debater, `tie` or `synthesis`; empty where the verdict failed."""
-    confidence: float | None
-    """Whole, 0–100; at most 40 while a major requirement is unmet; `None` for a tie, and where it failed."""
-    cases: NotRequired[dict[str, Case]]
-    """Debater to the reasons for and against its answer; verdicts of earlier builds have none."""
-    unmet_requirements: list[Unmet]
-    open_questions: list[str]
-    solution_markdown: str
-    tradeoffs: list[str]
-    recommendations: list[str]
+    """Weighted total score of each debater, from 0 to 100 and rounded to one decimal place. Debaters without
+    scores are omitted."""
     dropped_citations: int
-    """Citations of messages that do not exist."""
+    """Number of citations that were dropped because the cited message does not exist."""
     dropped_scores: int
-    """Scores of unknown debaters or criteria, without a finite number, or given twice."""
+    """Number of scores that were dropped as duplicate, not finite, or for an unknown debater or criterion."""
     clamped_scores: int
-    """Scores outside their scale."""
+    """Number of scores that were moved to the nearest limit of their criterion's scale."""
     notes: list[str]
-    """What checking changed or found odd, one sentence each."""
+    """Remarks from the validation of the verdict, one sentence each."""
     flip: Flip
     lengths: dict[str, int]
-    """Debater to tokens spoken, to be read beside its score."""
+    """Number of tokens in each debater's messages, for comparison with the debater's score."""
     usage: EntryUsage
 
 
+COUNT = "count"
+"""Judge id of a verdict that was reached by counting answers."""
+
+
+class FinalAnswer(TypedDict):
+    """Final answer that a debater gave alone, after the discussion."""
+
+    debater: str
+    answer: str
+    """Answer as the debater wrote it; one of the options if the question has options."""
+    confidence: float | None
+    """Confidence that the debater stated, from 0 to 100, or None if it stated none."""
+    reasoning: str
+    model: str
+    placeholder: bool
+    """True if the offline model replied. The answer then counts for nothing."""
+    error: str
+    """Reason why there is no answer, or empty if there is one."""
+    turns: int
+    """Number of turns that the debate had taken when the answer was given."""
+
+
+class Stage(TypedDict):
+    """What one stage of a debate with several stages cost and would have answered."""
+
+    name: str
+    calls: int
+    """Number of answers and messages of debaters in this stage."""
+    answer: str
+    """Answer that the debate would have had after this stage, or empty if no answer led."""
+    votes: dict[str, float]
+    """Votes of each answer after this stage."""
+
+
 class Dissent(TypedDict):
-    """A judge whose own choice differs from the outcome."""
+    """Judge whose choice of winner differs from the panel's result."""
 
     judge: str
     winner: str
 
 
-class Outcome(TypedDict):
-    """What a rule comes to over a panel's ballots."""
+class RuleResult(TypedDict):
+    """Result of applying a decision rule to the votes of a panel's judges."""
 
     rule: Rule
     winner: str
-    """Id of a debater, `tie` or `synthesis`."""
+    """Id of the winning debater, or `tie` or `synthesis`."""
     tally: dict[str, float]
-    """What the rule counted, by debater (or choice): mean, votes, Borda points or approvals."""
+    """Mean score, votes, Borda points or approvals of each debater, depending on the decision rule."""
     tied: list[str]
-    """Who shares the first place, sorted, where the winner is `tie`; else empty."""
+    """Ids of the debaters that share first place, in sorted order. Empty unless `winner` is `tie`."""
     mean_scores: dict[str, float]
-    """Debater to mean total over the judges that scored it, whatever the rule."""
+    """Mean total score of each debater over all judges that scored this debater."""
     dissent: list[Dissent]
-    """Judges whose choice is another one, sorted by id."""
+    """Judges who chose another winner, sorted by judge id."""
     judges: int
-    """Ballots counted."""
+    """Number of ballots that the judges cast."""
 
 
 class Rate(TypedDict):
-    """A proportion with its Wilson score interval."""
+    """Observed proportion with its Wilson score interval."""
 
     k: int
-    """How many of `n`."""
+    """Number of successes among `n` observations."""
     n: int
     rate: float | None
-    """`k / n`; `None` where `n` is 0."""
+    """Observed proportion `k / n`, or None if `n` is 0."""
     low: float
-    """Lower end of the interval, 0–1; 0 where `n` is 0."""
+    """Lower bound of the Wilson score interval, from 0 to 1. The bound is 0 if `n` is 0."""
     high: float
-    """Upper end of the interval, 0–1; 1 where `n` is 0."""
+    """Upper bound of the Wilson score interval, from 0 to 1. The bound is 1 if `n` is 0."""
 
 
 class PairAgreement(TypedDict):
-    """Two judges over the units that both rated."""
+    """Agreement between two judges on the items that both judges rated."""
 
     first: str
     second: str
     n: int
-    """Units rated by both."""
+    """Number of items that both judges rated."""
     agreement: float | None
-    """Share of them rated alike; `None` where `n` is 0."""
+    """Share of the items to which both judges gave the same rating, or None if `n` is 0."""
     kappa: float | None
 
 
 class PanelReport(TypedDict, total=False):
-    """How far judges agree on one debate; without any key where no judge sat.
+    """Statistics on the agreement between the judges of a debate. Empty if the debate has no judges.
 
-    `None` is what cannot be said, such as α of one judge.
+    `None` marks figures that are undefined, such as α of one judge.
     """
 
     judges: int
-    """Those whose verdict did not fail."""
+    """Number of judges who gave a verdict that did not fail."""
     failed: int
     alpha: float | None
-    """Krippendorff's α, interval, over the scores that at least two judges gave."""
+    """Krippendorff's α for interval data, computed from the scores that at least two judges gave."""
     kappa: float | None
-    """Mean of the pairwise κ that are defined."""
+    """Mean of Cohen's κ over all pairs of judges for which κ is defined."""
     flip_rate: float | None
-    """Share of the verdicts judged in two orders whose winner changed with the order."""
+    """Share of double judgements in which the winner changed with the order of the debaters."""
     flips: Rate
-    """The same with its 95 % interval."""
+    """Share of double judgements with a changed winner, with its 95 % confidence interval."""
     flip_rates: dict[str, Rate]
-    """By judge, over all its verdicts on this debate."""
+    """Flip rate of each judge, computed from all verdicts that the judge gave on this debate."""
     pairs: list[PairAgreement]
-    """Cohen's κ of every two judges on who is ahead, over criteria and pairs of debaters."""
+    """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
+    debaters."""
     unanimous: bool | None
-    """Whether all chose the same winner; `None` for fewer than two judges."""
+    """True if all judges chose the same winner, or None if there are fewer than two judges."""
     mean_scores: dict[str, float]
-    """Debater to mean total, 0–100."""
+    """Mean total score of each debater over all judges, from 0 to 100."""
     dissent: list[Dissent]
-    """Judges whose choice is not the decision."""
+    """Judges whose choice of winner differs from the panel's decision."""
 
 
-class Decision(Verdict):
-    """What a debate's judging comes to: a panel's mean scores, and the words of a judge who agrees with it.
+class PanelVerdict(Verdict):
+    """Combined verdict of all judges, with mean scores and the reasoning of a judge who agrees with it.
 
-    Without an outcome where every judge failed, without agreement where no judge sat: a vote is counted.
+    `outcome` is missing if every judge failed. `agreement` is missing if there was no judge, as in a vote.
     """
 
     speaker: NotRequired[str]
-    """The judge of a panel whose reasoning, solution and open questions these are."""
-    outcome: NotRequired[Outcome]
+    """Id of the judge whose reasoning, solution and open questions are shown in the combined verdict."""
+    outcome: NotRequired[RuleResult]
+    stages: NotRequired[list[Stage]]
+    """Stages of the debate, if its protocol has stages that end as soon as the answer is clear."""
     agreement: NotRequired[PanelReport]

@@ -1,75 +1,101 @@
-"""The border: what a configuration from elsewhere may say, and what the operator alone says.
+"""Trust boundary: permissions of a configuration that comes from outside.
 
-A request (a server's context, MCP, A2A), an imported document and a stored state are *foreign*: their topic,
-debaters, protocol and budgets are data. What reaches the outside (a model, an endpoint with its key, a
-folder, a tool, an import) is refused, here and nowhere else, unless the operator allows it: by the
-environment, by the file of `MOOT_CONFIG`, or by a configuration that the operator's own program or command
-line gave the debate.
+A configuration is *untrusted* if it comes from a request (a server's context, MCP, A2A), from an imported
+document or from a stored state. Its topic, debaters, protocol and budgets are plain data. Its limits are
+capped by the operator's.
+
+A configuration can also name capabilities: a model, an endpoint and its key, a folder, a tool, an import, a
+price. Capabilities of an untrusted configuration are refused, here and nowhere else, unless the operator
+allows them. The operator is whoever runs this program. Operators allow capabilities by environment variables,
+by the file of `MOOT_CONFIG`, or by the configuration that their own program or command line gave the debate.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
+from sys import intern
 from typing import Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 
 from moot.state import settings as environment
-from moot.state.at_sight import at_sight
-from moot.state.config.config_files import load_config, make_config
+from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import DebateConfig
-from moot.state.config.model_settings import is_built_in
+from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.errors import ConfigError
+from moot.state.identity_cache import memoize_by_identity
+from moot.state.settings import redact_url
 
-ReachKind = Literal["model", "endpoint", "traffic", "context", "tool", "embeddings"]
+CapabilityKind = Literal[
+    "model", "endpoint", "command", "traffic", "price", "limit", "context", "tool", "server", "embeddings"
+]
 
 
-class Reach(NamedTuple):
-    """One thing outside that a configuration names."""
+class Capability(NamedTuple):
+    """Restricted resource that a configuration uses, such as a model, a folder or a raised limit."""
 
-    kind: ReachKind
+    kind: CapabilityKind
     value: str
-    """A model's name, an endpoint's address with its key's variable, what bounds the calls of all who share
-    it, a path, a tool's or an import's name."""
+    """Value that needs permission, such as a model name, a tool name, a folder path or an endpoint's
+    address."""
 
 
-ALLOWED_IN: dict[ReachKind, str] = {
+ALLOWED_IN: dict[CapabilityKind, str] = {
     "model": "MOOT_MODEL, MOOT_ALLOW_MODELS (names or patterns, separated by commas)",
     "endpoint": "`models.…: {base_url, api_key_env}`",
-    "traffic": "`models.…: {requests_per_minute, tokens_per_minute, concurrency}`",
+    "command": "`models.…: {command}`",
+    "traffic": "`models.…: {requests_per_minute, tokens_per_minute, concurrency, max_wait_s}`",
+    "price": "`models.…: {input_usd_per_million, cached_usd_per_million, output_usd_per_million}`",
+    "limit": "`limits`",
     "context": "MOOT_CONTEXT_ROOT (a folder around it)",
     "tool": "MOOT_ALLOW_TOOLS (names, separated by commas)",
+    "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Where an operator allows a thing of each kind, beside a configuration file."""
+"""Places outside the configuration file where an operator can allow each kind of capability."""
 
 
-@at_sight()
-def reaches(config: DebateConfig) -> Mapping[Reach, str]:
-    """Return all that a configuration reaches outside, each with the setting that names it (models: `""`)."""
-    found = {Reach("model", name): "" for name in config.model_names() if not is_built_in(name)}
+PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
+"""Names of the model settings that hold prices."""
+
+
+@memoize_by_identity()
+def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
+    """Return all capabilities that a configuration uses, each with the key of the setting that uses it.
+
+    Models have the key `""`, because several settings can name the same model.
+    """
+    found = {Capability("model", name): "" for name in config.model_names() if not is_built_in(name)}
     for name, model in config.models.items():
-        if model.base_url or model.api_key_env:  # as a pair: a key goes to the endpoint it belongs to
-            endpoint = Reach("endpoint", f"{model.base_url or ''} {model.api_key_env or ''}")
+        if model.base_url or model.api_key_env:  # one capability, as a key belongs to its endpoint
+            # Grants are stored in the database, so passwords are removed from the address.
+            endpoint = Capability("endpoint", redact_url(f"{model.base_url or ''} {model.api_key_env or ''}"))
             found[endpoint] = f"models.{name}.{'base_url' if model.base_url else 'api_key_env'}"
-        for bound in ("requests_per_minute", "tokens_per_minute", "concurrency"):
-            if (most := getattr(model, bound)) is not None:
-                found[Reach("traffic", f"{name} {bound} {most:g}")] = f"models.{name}.{bound}"
+        if model.command:
+            command = json.dumps([name, *model.command], ensure_ascii=False)
+            found[Capability("command", command)] = f"models.{name}.command"
+        for bound in ("requests_per_minute", "tokens_per_minute", "concurrency", "max_wait_s"):
+            if bound in model.model_fields_set and (most := getattr(model, bound)) is not None:
+                found[Capability("traffic", f"{name} {bound} {most:g}")] = f"models.{name}.{bound}"
+        for price in sorted(model.model_fields_set & PRICES):
+            found[Capability("price", _price_words(name, price, model))] = f"models.{name}.{price}"
     if config.context is not None:
-        found[Reach("context", config.context)] = "context"
+        found[Capability("context", config.context)] = "context"
     for debater in config.debaters:
-        found |= {Reach("tool", tool): f"debaters.{debater.id}.tools" for tool in debater.tools}
+        found |= {Capability("tool", tool): f"debaters.{debater.id}.tools" for tool in debater.tools}
+    servers = {name: each.capability(name) for name, each in config.mcp_servers.items()}
+    found |= {Capability("server", json.dumps(servers[name])): f"mcp_servers.{name}" for name in servers}
     if embeddings := config.memory.retrieval.embeddings:
-        found[Reach("embeddings", embeddings)] = "memory.retrieval.embeddings"
+        found[Capability("embeddings", embeddings)] = "memory.retrieval.embeddings"
     return found
 
 
 def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
-    """Yield the settings of models, as the user writes them, that are this name."""
+    """Yield the dotted keys of all model settings that have the given model name as their value."""
     if isinstance(value, dict):
         for inner, each in value.items():
             yield from _named_at(each, name, f"{key}.{inner}" if key else inner)
@@ -81,77 +107,70 @@ def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A configuration with what its debate was granted: data, until it is admitted.
+class Permissions:
+    """Configuration of a debate, together with the capabilities that the operator granted to the debate.
 
-    Whatever makes clients, opens folders or imports takes a claim, never a bare configuration.
+    Code that makes clients, opens folders or imports modules takes `Permissions`, never a bare configuration.
     """
 
     config: DebateConfig
-    granted: Collection[Reach] = ()
-    """What an operator's own configuration named for this debate."""
-    harmless: Collection[ReachKind | Reach] = ()
-    """Kinds and things that lead nowhere here, because the program brought its own."""
+    granted: Set[Capability] = frozenset()
+    """Capabilities granted to this debate because the operator's own configuration names them."""
+    safe_capabilities: Collection[CapabilityKind | Capability] = ()
+    """Capabilities, or kinds of capabilities, that need no permission because Moot itself supplies them."""
 
     @classmethod
     def of_operator(cls, config: DebateConfig) -> Self:
-        """Return the claim of whoever runs this program, which is granted."""
-        return cls(config, reaches(config))
+        """Return permissions that grant every capability used in the operator's own configuration."""
+        return cls(config, capabilities_of(config).keys())
 
-    def admit(self, *kinds: ReachKind) -> DebateConfig:
-        """Return the configuration, to be used for these kinds of reaches, without any for all of them.
+    def authorize(self, *kinds: CapabilityKind) -> DebateConfig:
+        """Return the configuration if the debate may use all of its capabilities.
+
+        Args:
+            kinds: Kinds of capabilities to check. Without any, all kinds are checked.
 
         Raises:
-            ConfigError: it reaches what nobody allowed; the message names each setting and where it may be.
+            ConfigError: A capability is not allowed. The message names each setting and how to allow it.
         """
         refused = [
-            f"{setting or next(_named_at(self.config.to_json(), reach.value), 'model')}: {reach.value!r} "
-            "reaches outside, which only the operator may let a request, an import or a stored debate do: "
-            f"allow it with {ALLOWED_IN[reach.kind]}, or in a file (MOOT_CONFIG, `moot resume ID --config`)"
-            for reach, setting in reaches(self.config).items()
-            if (not kinds or reach.kind in kinds)
-            and not {reach, reach.kind} & set(self.harmless)
-            and reach not in self.granted
-            and not _allows(reach)
+            f"{setting or next(_named_at(self.config.to_json(), capability.value), 'model')}: "
+            f"{capability.value!r} needs the operator's permission in a request, an import or a stored "
+            f"debate: set {ALLOWED_IN[capability.kind]}, or allow it in a configuration file "
+            "(MOOT_CONFIG, `moot resume ID --config`)"
+            for capability, setting in capabilities_of(self.config).items()
+            if (not kinds or capability.kind in kinds)
+            and not {capability, capability.kind} & set(self.safe_capabilities)
+            and capability not in self.granted
+            and not _allows(capability)
         ]
         if refused:
             raise ConfigError("\n".join(refused))
         return self.config
 
 
-def _allows(reach: Reach) -> bool:
-    """Return whether the operator's environment allows everybody to reach a thing."""
-    path = environment.variable("MOOT_CONFIG")
-    if path is not None and reach in _in_file(path):
-        return True
-    match reach.kind:
+def _allows(capability: Capability) -> bool:
+    """Return True if an environment variable allows every debate to use this capability."""
+    match capability.kind:
         case "model":
             patterns = [environment.variable("MOOT_MODEL") or "", *environment.names_in("MOOT_ALLOW_MODELS")]
-            return any(fnmatchcase(reach.value, pattern) for pattern in patterns)
+            return any(fnmatchcase(capability.value, pattern) for pattern in patterns)
         case "tool":
-            return reach.value in environment.names_in("MOOT_ALLOW_TOOLS")
+            return capability.value in environment.names_in("MOOT_ALLOW_TOOLS")
         case "context":
             root = environment.variable("MOOT_CONTEXT_ROOT")
-            return root is not None and Path(reach.value).resolve().is_relative_to(Path(root).resolve())
+            return root is not None and Path(capability.value).resolve().is_relative_to(Path(root).resolve())
         case _:
             return False
 
 
-@lru_cache(maxsize=4)
-def _in_file(path: str) -> Collection[Reach]:
-    data = load_config(path)
-    if isinstance(data.get("context"), str):
-        data["context"] = str((Path(path).parent / data["context"]).absolute())
-    return reaches(make_config(data)).keys()
-
-
-class ForeignConfig(BaseModel):
-    """What a request says as a run's context: validated like a `DebateConfig`, and none until admitted."""
+class UntrustedConfig(BaseModel):
+    """Configuration from a request. Its values are validated, but its capabilities are not yet authorized."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     def model_post_init(self, context: object, /) -> None:
-        """Validate what was said."""
+        """Validate the values that the request contains."""
         make_config(self.said)
 
     @classmethod
@@ -160,50 +179,79 @@ class ForeignConfig(BaseModel):
 
     @property
     def said(self) -> Mapping[str, object]:
-        """What the request says, and nothing else."""
+        """Return the configuration values that the request sets explicitly."""
         return self.model_extra or {}
 
 
-def requested_config(usual: DebateConfig, *said: Mapping[str, object]) -> DebateConfig:
-    """Return the operator's configuration with what a client says in it, section by section.
+CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for")
+"""Limits that requests, imports and stored debates may lower, but not raise above the operator's values."""
 
-    Debaters that nobody named are the protocol's. A model that the operator has settings for keeps them, and
-    no limit that they set is passed.
 
-    Args:
-        usual: the operator's.
-        said: by the client, the later over the former; `None` says nothing.
+def within_ceilings(
+    config: DebateConfig, operators: Sequence[DebateConfig], granted: Collection[Capability]
+) -> DebateConfig:
+    """Return the configuration with the operator's limits and prices applied.
 
-    Raises:
-        ConfigError: they cannot be used.
+    Limits and prices in `granted` stay: the operator set them for this debate. The same object is returned if
+    nothing changes.
     """
-    own = usual.to_json()
-    data = dict(own)
-    if usual.debaters == DebateConfig(protocol=usual.protocol).debaters:
-        del data["debaters"]
-    for each in said:
-        data = _over(data, each)
-    if isinstance(models := data["models"], dict):
-        data["models"] = models | own["models"]
-    if isinstance(limits := data["limits"], dict):
-        for key in usual.limits.model_fields_set & _CEILINGS:
-            if own["limits"][key] is not None and isinstance(limits[key], float | int):
-                limits = {**limits, key: min(limits[key], own["limits"][key])}
-        data["limits"] = limits
-    return make_config(data)
+    limits = {
+        key: most
+        for key in CEILINGS
+        if (most := _ceiling(key, operators)) is not None
+        and _exceeds(value := getattr(config.limits, key), most)
+        and Capability("limit", _limit_words(key, value)) not in granted
+    }
+    prices = {}
+    for name in {*config.models, *config.model_names()}:
+        settings = config.settings(name)
+        own = settings.model_fields_set & PRICES
+        kept = own and all(Capability("price", _price_words(name, key, settings)) in granted for key in own)
+        set_by = [each.models[name] for each in operators if name in each.models and not kept]
+        asked = {key: getattr(each, key) for each in set_by for key in each.model_fields_set & PRICES}
+        if asked and asked != {key: getattr(settings, key) for key in own}:
+            prices[name] = asked
+    return (
+        _laid_over(config, intern(json.dumps([limits, prices], sort_keys=True)))
+        if limits or prices
+        else config
+    )
 
 
-_CEILINGS = {"total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for"}
-"""Limits of which an operator's is the most that a client may ask for."""
+@memoize_by_identity()
+def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
+    limits, prices = json.loads(operators)
+    models = dict(config.models)
+    for name, each in prices.items():
+        kept = models.get(name, ModelSettings()).model_dump(exclude_unset=True, exclude=set(PRICES))
+        models[name] = ModelSettings(**kept, **each)
+    return config.model_copy(update={"limits": config.limits.model_copy(update=limits), "models": models})
 
 
-def _over(under: Mapping[str, object], said: Mapping[str, object]) -> dict[str, object]:
-    """Return a mapping with what is said laid over it, mapping by mapping; `None` says nothing."""
-    laid = dict(under)
-    for key, value in said.items():
-        known = laid.get(key)
-        if isinstance(known, Mapping) and isinstance(value, Mapping):
-            laid[key] = _over(known, value)
-        elif value is not None:
-            laid[key] = value
-    return laid
+def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
+    """Return the limits in a configuration that are above the operator's limits, as capabilities."""
+    found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
+    return {
+        Capability("limit", _limit_words(key, value))
+        for key, value, most in found
+        if most is not None and _exceeds(value, most)
+    }
+
+
+def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
+    """Return the lowest value that the operator's settings allow for a limit, or None without a limit."""
+    limits = [each.limits for each in operators if key in each.limits.model_fields_set]
+    return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
+
+
+def _exceeds(value: float | None, most: float) -> bool:
+    return value is None or value > most
+
+
+def _limit_words(key: str, value: float | None) -> str:
+    return f"{key} {'unlimited' if value is None else format(value, 'g')}"
+
+
+def _price_words(name: str, key: str, settings: ModelSettings) -> str:
+    price = getattr(settings, key)
+    return f"{name} {key} {'unset' if price is None else format(price, 'g')}"

@@ -1,4 +1,4 @@
-"""Reading configurations from YAML, TOML or JSON, with errors that say what to do."""
+"""Reader of configuration files in YAML, TOML or JSON."""
 
 import json
 import tomllib
@@ -9,19 +9,20 @@ from typing import Any
 import yaml
 
 from moot.state.config.debate_config import DebateConfig
-from moot.state.config.section import repeats
+from moot.state.config.section import ProtocolSpecTable, duplicates
 from moot.state.errors import ConfigError
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
 MAX_YAML_NODES = 200_000
-"""Values of one file; a configuration has some hundred, the largest recording that ships some thousand."""
+"""Maximum number of values in one YAML file, counted after its references are expanded. A configuration has
+hundreds of values, and the largest shipped recording has thousands."""
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
-    """Return the mapping that a configuration file holds, not yet validated.
+    """Read a configuration file and return its content without validating it.
 
     Raises:
-        ConfigError: unreadable, malformed, of an unknown type, or not a mapping.
+        ConfigError: The file cannot be read, is malformed, has an unknown suffix, or holds no mapping.
     """
     path = Path(path)
     try:
@@ -32,15 +33,15 @@ def load_config(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
     data = data_in(text, path, "configuration")
     if not isinstance(data, dict):
-        raise ConfigError(f"configuration {str(path)!r} holds no mapping of keys to values")
+        raise ConfigError(f"configuration {str(path)!r} must contain keys and values")
     return data
 
 
 def data_in(text: str, path: Path, what: str) -> object:
-    """Return what the text of a file holds: JSON or TOML by its ending, YAML in any other.
+    """Parse the text of a configuration file as JSON or TOML by its suffix, otherwise as YAML.
 
     Raises:
-        ConfigError: it is malformed, nested too deeply, its references multiply, or a key is given twice.
+        ConfigError: The text is malformed, is nested too deeply, expands too far, or repeats a key.
     """
     try:
         match path.suffix.lower():
@@ -58,42 +59,68 @@ def data_in(text: str, path: Path, what: str) -> object:
         raise ConfigError(f"{what} {str(path)!r}: {error}") from error
 
 
-def make_config(data: Mapping[str, object]) -> DebateConfig:
-    """Validate a mapping.
+def make_config(data: Mapping[str, object], protocols: ProtocolSpecTable | None = None) -> DebateConfig:
+    """Create a `DebateConfig` from configuration data. `protocols` defaults to the installed ones.
 
     Raises:
-        ConfigError: one line for each thing wrong, with the key as the user writes it.
+        ConfigError: One line for each error, with the key as the user writes it.
     """
-    return DebateConfig.model_validate(dict(data))
+    return DebateConfig.model_validate(dict(data), context={"protocols": protocols})
+
+
+def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested dictionaries recursively. Values in later dictionaries override values in earlier ones.
+
+    Raises:
+        ConfigError: A section is a mapping in one layer but not in another.
+    """
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if isinstance(value, Mapping) and merged.get(key) is not None:
+                if not isinstance(merged[key], Mapping):
+                    raise ConfigError(f"{key}: give keys and values, not {merged[key]!r}")
+                value = _laid_over(merged[key], value)
+            merged[key] = value
+    return merged
+
+
+def _laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        known = merged.get(key)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            value = _laid_over(known, value)
+        merged[key] = value
+    return merged
+
+
+def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
+    """Convert settings with dotted keys to nested sections, skipping settings that are `None`."""
+    nested: dict[str, Any] = {}
+    for key, value in given.items():
+        section, _, name = key.partition(".")
+        if value is not None:
+            nested = merge_settings(nested, {section: {name: value}} if name else {section: value})
+    return nested
 
 
 def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Return the data with settings by their dotted keys laid over it; one that is `None` was not given.
+    """Return configuration data after overriding it with settings that have dotted keys and are not `None`.
 
     Raises:
-        ConfigError: a section that a setting belongs to is no mapping.
+        ConfigError: The section of a setting is not a mapping.
     """
-    result = dict(data)
-    for key, value in given.items():
-        if value is None:
-            continue
-        section, _, name = key.partition(".")
-        if name:
-            present = result.get(section) or {}
-            if not isinstance(present, Mapping):
-                raise ConfigError(f"{section}: give keys and values, not {present!r}")
-            value = {**present, name: value}
-        result[section] = value
-    return result
+    return merge_settings(data, nested_settings(given))
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Refuses bombs of references, and a key given twice, of which YAML would silently take the last."""
+    """YAML loader that rejects duplicate keys and references that expand to too many values."""
 
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
         if node is not None and _weight(node, {}) > MAX_YAML_NODES:
-            raise ConfigError(f"more than {MAX_YAML_NODES:,} values, references counted as often as used")
+            raise ConfigError(f"the file has over {MAX_YAML_NODES:,} values with references expanded")
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -103,7 +130,10 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the values of a node, what it refers to counted each time; one within itself is a bomb."""
+    """Return the number of values in a YAML node after its references are expanded.
+
+    A recursive node exceeds the maximum.
+    """
     if id(node) not in known:
         known[id(node)] = MAX_YAML_NODES + 1
         inner = node.value if isinstance(node, yaml.CollectionNode) else ()
@@ -118,5 +148,5 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_twice(keys: Sequence[str]) -> None:
-    if twice := repeats(keys):
-        raise ConfigError(f"given twice: {', '.join(map(repr, twice))}: leave one out")
+    if twice := duplicates(keys):
+        raise ConfigError(f"repeated keys: {', '.join(map(repr, twice))}: remove one of each")

@@ -1,170 +1,257 @@
-"""The configuration of one debate: validated on entry, frozen into the state, compared by fingerprint."""
+"""Configuration of one debate: validated at the start, frozen into the state, compared by fingerprint."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
+    PrivateAttr,
     ValidationError,
+    ValidationInfo,
     field_serializer,
     field_validator,
     model_validator,
 )
 
-from moot.state.at_sight import at_sight
-from moot.state.config.config_mistakes import explain, unknown_key
-from moot.state.config.debaters import (
+from moot.state.config.mcp_servers import SERVER_NAME, McpServerConfig
+from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
+from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name
+from moot.state.config.participants import (
     HUMAN,
     ClarificationsConfig,
     DebaterConfig,
+    JudgeConfig,
     PlannedInterjection,
-    may_speak,
+    can_interject,
 )
-from moot.state.config.judge_config import JudgeConfig
-from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
-from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name
-from moot.state.config.section import Section, protocol_sections, repeats, terms_of, terms_table
+from moot.state.config.section import (
+    ProtocolSpecTable,
+    Section,
+    duplicates,
+    explain,
+    protocol_sections,
+    protocol_spec,
+    unknown_key,
+)
 from moot.state.errors import ConfigError, InputError
+from moot.state.identity_cache import memoize_by_identity
+from moot.state.plugins import default_protocols
+from moot.state.verdict import UNDECIDED
 
 if TYPE_CHECKING:
     from moot.state.conversation import StateValues
 
 
-class LimitsConfig(Section):
-    """Where a debate ends in good order, with a verdict on what was said.
+OPTION_CHARS = 200
+"""Maximum number of characters of an option."""
 
-    Limits are looked at before each step. The step that reaches one is finished, and the verdict is then paid
-    on top: with small limits, judging can cost more than the limit itself. `judge: {enabled: false}` ends
-    without.
+
+class LimitsConfig(Section):
+    """Limits on a debate's tokens, cost and running time. A debate that reaches a limit ends with a verdict.
+
+    Limits are checked before each step. The step that reaches a limit is finished, and the verdict is made
+    afterwards: with small limits it can cost more than the limit itself. `judge: {enabled: false}` omits it.
     """
 
-    total_tokens: int | None = Field(None, gt=0)
-    """Prompt and completion tokens of all calls. Looked at before each step: the step that reaches it is
-    finished, and the verdict comes on top."""
-    cost_usd: float | None = Field(None, gt=0)
-    """Cost of all calls; every model that may be called needs a price, configured or listed. The step that
-    reaches it is finished, and the verdict comes on top."""
-    wall_clock_s: float | None = Field(None, gt=0)
-    """Seconds of running, pauses not counted. The step that reaches it is finished, and the verdict comes on
-    top."""
+    total_tokens: int | None = Field(default=None, gt=0)
+    """Maximum number of tokens in a debate, counting the prompts and completions of all model calls. `None`:
+    no limit. The current step is finished when the limit is reached, and the verdict costs extra."""
+    cost_usd: float | None = Field(default=None, gt=0)
+    """Maximum cost of all model calls in a debate, in US dollars. `None`: no limit. Every model needs a
+    price, configured or listed. The current step is finished when the limit is reached, and the verdict costs
+    extra."""
+    wall_clock_s: float | None = Field(default=None, gt=0)
+    """Maximum running time of a debate in seconds, not counting pauses. `None`: no limit. The current step is
+    finished when the limit is reached, and the verdict takes extra time."""
     refusals: Literal["pass", "stop"] = "pass"
-    """What a debater's refusal to speak does: its turn passes, as the transcript says, or the run
-    stops, until `--reconfigure` gives another model or lets it pass."""
-    concurrency: int = Field(8, ge=1, le=256)
-    """Model calls at the same time."""
-    retry_for: float = Field(0, ge=0)
-    """Seconds for which models that are overloaded or out of reach are asked on, once the attempts of a call
-    and its fallbacks are used up; 28800 lets a run wait through the night."""
+    """What to do if a debater's model refuses to reply. `pass` skips the turn and records this in the
+    transcript. `stop` ends the run, which can be resumed with another model."""
+    concurrency: int = Field(default=8, ge=1, le=256)
+    """Maximum number of model calls that one debate makes at the same time. Lower it for a local server or a
+    small rate limit. Raise it for councils with many debaters."""
+    retry_for: float = Field(default=0, ge=0)
+    """Number of seconds to keep calling an unavailable model after all attempts and fallback models have
+    failed. Set it for unattended runs: 28800 retries for eight hours."""
 
 
 class DebateConfig(Section):
-    """All that decides a debate. Everything but the topic has a default.
+    """Complete configuration of a debate. Every field except the topic has a default.
 
-    Beside these keys stand the sections that protocols bring, which `ProtocolSettings.of` returns: its own
-    protocol's, and those of others that are set to anything.
+    Sections of protocols are additional keys: those of the debate's own protocol, and any others that are
+    set. `ProtocolSettings.of` returns them.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     topic: str | None = None
-    """What is argued; the topic given with the run wins."""
+    """Topic that the debaters discuss. A topic passed to the run overrides it."""
     protocol: str = "round-robin"
-    """Rules of the debate, a name in the table of protocols."""
-    turns: int | None = Field(None, ge=1)
-    """Utterances in all, for protocols that count turns; `None` means `rounds` for each debater, else 6."""
-    rounds: int | None = Field(None, ge=1)
-    """Rounds, for protocols that count rounds."""
+    """Name of the protocol, which sets the rules of the debate. `moot run --help` lists the protocols."""
+    turns: int | None = Field(default=None, ge=1)
+    """Total number of turns that all debaters take, for protocols that count turns. `None`: `rounds` for each
+    debater, or 6 in total if `rounds` is not set."""
+    rounds: int | None = Field(default=None, ge=1)
+    """Number of rounds in the debate, for protocols that count rounds. `None`: the protocol's default."""
     model: str = OFFLINE
-    """Model of everybody who names none."""
+    """Default model for all participants that have no model of their own."""
     fallbacks: tuple[str, ...] = ()
-    """Models tried in order when a model fails."""
-    temperature: float | None = Field(0.7, ge=0, le=2)
-    """Sampling temperature of debaters."""
+    """Fallback models, which are tried in this order if the configured model fails. Models of another
+    provider also help during an outage."""
+    temperature: float | None = Field(default=0.7, ge=0, le=2)
+    """Sampling temperature of the debaters' models. `None`: the provider's default."""
     seed: int | None = None
-    """Sent with every call to models that take one; the offline model is deterministic in it."""
+    """Random seed for all calls to models that accept a seed. Set it to make runs as repeatable as the
+    provider allows. The offline model repeats them exactly."""
     language: str = ""
-    """Language of the debate, such as `German`; empty means the topic's."""
+    """Language in which the debaters write, such as `German`. Empty: the language of the topic."""
     debaters: tuple[DebaterConfig, ...] = ()
-    """Who speaks, in speaking order; where the key is missing, the protocol's usual ones."""
+    """Debaters that take part, in speaking order. If omitted, the protocol's default debaters take part."""
     order: tuple[str, ...] = ()
-    """Ids of debaters in the order of their turns, over and over, for `round-robin`; some may come again.
-    Empty means once each, in the order of `debaters`."""
-    agreement_intensity: float | None = Field(None, ge=0, le=1)
-    """How readily debaters agree, from 0, not at all, to 1, wherever they can; `None` says nothing of it."""
+    """Debater ids in the order in which the debaters speak in each round of the `round-robin` protocol. A
+    repeated id gives a debater more turns. Empty: each debater once, in the order of `debaters`."""
+    agreement_intensity: float | None = Field(default=None, ge=0, le=1)
+    """How willing the debaters are to agree, from 0 (never) to 1 (wherever possible). `None`: no instruction.
+    Raise it for a consensus. Lower it if debaters give in too soon."""
+    options: tuple[str, ...] = ()
+    """Options of the question, such as `[merge, hold]`. The decision is one of them or `undecided`. Empty:
+    the decision is a sentence."""
+    openings: Literal["independent", "sequential"] = "independent"
+    """How the first messages are written in protocols that take turns. `independent`: at the same time, so
+    that nobody sees another's. `sequential`: one after the other. Debates stored without this setting are
+    sequential."""
+    stop: tuple[Literal["agreement", "stable"], ...] = ()
+    """Conditions that end the debate early. `agreement`: all debaters give the same answer. `stable`: no
+    debater changed its answer in its last two messages. Each message then ends with an answer line. Answers
+    that cannot be compared never end a debate."""
+    decide: Literal["judge", "vote", "weighted-vote"] | None = None
+    """How the decision is reached. `judge`: by the judge. `vote`: each debater gives a final answer alone,
+    and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge decides
+    ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
+    calibration: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
+    """Measured accuracy for the confidence that a model states, as `[stated, measured]` pairs from 0 to 100,
+    keyed by model name. `weighted-vote` interpolates between the pairs. Evaluations measure them."""
+    revisit: date | None = None
+    """Date on which the decision should be reviewed, such as 2027-03-01. `moot list` reminds of it."""
     blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
-    """Who notes what was said."""
+    """Settings for claim extraction, reflections and crux cards."""
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
-    """Budgets and summaries."""
+    """Settings for the debate's memory, such as token budgets, summaries and retrieval."""
     judge: JudgeConfig = Field(default_factory=JudgeConfig)
-    """The verdict."""
+    """Settings for the judge or the panel of judges."""
     clarifications: ClarificationsConfig = Field(default_factory=ClarificationsConfig)
-    """What debaters may ask before the first round."""
+    """Settings for the questions that debaters may ask a person before the first round."""
     interjections: tuple[PlannedInterjection, ...] = ()
-    """What is said from the floor at set moments, in the order of `after`."""
+    """Prepared messages that are inserted into the debate after a given number of turns."""
     context: str | None = None
-    """A folder that tools may search and read, or a text file that everybody is shown."""
+    """Path of a folder that tools may search and read, or of a text file that is shown to all
+    participants."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
-    """Where it stops."""
+    """Limits on the debate's tokens, cost, running time and concurrent model calls."""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
-    """Settings per model name."""
+    """Settings for individual models, keyed by model name."""
+    mcp_servers: dict[str, McpServerConfig] = Field(default_factory=dict)
+    """MCP servers whose tools debaters may call, by a short name. A debater calls the tool `search` of the
+    server `docs` if its `tools` contain `docs__search`."""
+
+    _fence: str = PrivateAttr(default="")
 
     _model_name = field_validator("model")(check_model_name)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_debaters(cls, data: object) -> object:
-        if not isinstance(data, dict) or "debaters" in data:
-            return data
-        return {**data, "debaters": terms_of(data.get("protocol", "round-robin")).debaters}
 
     @field_validator("topic")
     @classmethod
     def _check_topic(cls, value: str | None) -> str | None:
         if value is not None and not value.strip():
-            raise ValueError("the topic is empty: say what is to be argued")
+            raise ValueError("the topic is empty: give a topic")
+        return value
+
+    @field_validator("options")
+    @classmethod
+    def _check_options(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        options = tuple(option.strip() for option in value)
+        if len(options) == 1:
+            raise ValueError(f"{options[0]!r} is the only option: give two or more, or none")
+        if wrong := [option for option in options if not option or len(option) > OPTION_CHARS]:
+            raise ValueError(f"{wrong[0][:OPTION_CHARS]!r}: an option has 1 to {OPTION_CHARS} characters")
+        if twice := duplicates([option.casefold() for option in options]):
+            raise ValueError(f"duplicate options {twice}: give each option once")
+        if UNDECIDED in map(str.casefold, options):
+            raise ValueError(f"{UNDECIDED!r} is always possible and cannot be an option: leave it out")
+        return options
+
+    @field_validator("stop", mode="before")
+    @classmethod
+    def _one_condition(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("calibration")
+    @classmethod
+    def _check_calibration(
+        cls, value: dict[str, tuple[tuple[float, float], ...]]
+    ) -> dict[str, tuple[tuple[float, float], ...]]:
+        for model, pairs in value.items():
+            stated = [pair[0] for pair in pairs]
+            if not pairs or stated != sorted(set(stated)):
+                raise ValueError(f"{model}: give [stated, measured] pairs, the stated confidence rising")
+            if not all(0 <= number <= 100 for pair in pairs for number in pair):
+                raise ValueError(f"{model}: stated and measured are numbers from 0 to 100")
+        return value
+
+    @field_validator("mcp_servers")
+    @classmethod
+    def _check_servers(cls, value: dict[str, McpServerConfig]) -> dict[str, McpServerConfig]:
+        if wrong := [name for name in value if not SERVER_NAME.fullmatch(name)]:
+            raise ValueError(f"{wrong[0]!r} is not a valid name: use a-z, 0-9 and -, at most 20 characters")
         return value
 
     @field_validator("debaters")
     @classmethod
     def _check_debaters(cls, value: tuple[DebaterConfig, ...]) -> tuple[DebaterConfig, ...]:
         if not value:
-            raise ValueError("0 debaters: give at least one, or leave the key out for two")
-        if twice := repeats([debater.id for debater in value]):
-            raise ValueError(f"duplicate debater ids {twice}: give each debater an id of its own")
+            raise ValueError(
+                "0 debaters: give at least one, or omit the key for the protocol's default debaters"
+            )
+        if twice := duplicates([debater.id for debater in value]):
+            raise ValueError(f"duplicate debater ids {twice}: give each debater a different id")
+        folded = [unicodedata.normalize("NFKC", debater.name).casefold() for debater in value]
+        if twice := duplicates(folded):
+            raise ValueError(f"several debaters are called {twice[0]!r}: give each a different name")
         return value
 
     @model_validator(mode="after")
     def _check_people(self) -> DebateConfig:
         if HUMAN in self.model_names():
-            raise ValueError(f"only a debater's model can be {HUMAN!r}: everything else needs a real one")
-        if twice := repeats([debater.name for debater in self.debaters if debater.is_human]):
-            raise ValueError(f"several people are called {', '.join(twice)}: give each a name of their own")
+            raise ValueError(f"only a debater can have the model {HUMAN!r}: use the name of a real model")
         return self
 
     @model_validator(mode="after")
-    def _check_order(self) -> DebateConfig:
-        if self.order and not terms_of(self.protocol).by_order:
-            by_order = " or ".join(name for name, terms in terms_table().PROTOCOLS.items() if terms.by_order)
-            raise ValueError(f"only {by_order} goes by `order`, not {self.protocol}: leave it out")
+    def _check_order(self, info: ValidationInfo) -> DebateConfig:
+        protocols = _protocols_of(info)
+        rules = protocols.find_protocol(self.protocol)
+        if self.order and rules and not rules.uses_order:
+            uses_order = " or ".join(name for name, spec in protocols.PROTOCOLS.items() if spec.uses_order)
+            raise ValueError(f"only {uses_order} uses `order`, not {self.protocol}: remove `order`")
         differing = sorted(set(self.order) ^ set(self.names()))
         if self.order and differing:
-            raise ValueError(f"order: name every debater and nobody else; this differs in {differing}")
+            raise ValueError(f"order: list each debater id and nothing else; missing or unknown: {differing}")
         return self
 
     @field_validator("interjections")
     @classmethod
     def _check_interjections(cls, value: tuple[PlannedInterjection, ...]) -> tuple[PlannedInterjection, ...]:
-        nobody = sorted({each.speaker for each in value if not may_speak(each.speaker)})
+        nobody = sorted({each.speaker for each in value if not can_interject(each.speaker)})
         if nobody:
-            raise ValueError(f"nobody can speak as {nobody[0]!r}: use a-z, 0-9, - and _")
+            raise ValueError(f"{nobody[0]!r} is not a valid speaker id: use a-z, 0-9, - and _")
         return tuple(sorted(value, key=lambda each: each.after))
 
     @model_validator(mode="after")
@@ -182,52 +269,55 @@ class DebateConfig(Section):
     @model_validator(mode="wrap")
     @classmethod
     def _explain_mistakes(
-        cls, data: object, validate: ModelWrapValidatorHandler[DebateConfig]
-    ) -> DebateConfig:
-        """Say what is wrong as Moot does, wherever a configuration is made."""
+        cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        """Validate the protocols' sections too, and report all errors together in one `ConfigError`."""
         mistakes: list[str] = []
+        leave_out = _left_out(info)
         if isinstance(data, dict):
-            data, mistakes = _with_sections(data, cls)
+            data, mistakes = _with_sections(data, cls, _protocols_of(info), leave_out)
         try:
-            config = validate(data)
+            config = _validate_leniently(validate, data, leave_out)
         except ValidationError as error:
             raise ConfigError("\n".join([explain(error, cls), *mistakes])) from error
         if mistakes:
             raise ConfigError("\n".join(mistakes))
         return config
 
-    @field_serializer("models")
-    def _only_what_was_set(self, models: dict[str, ModelSettings]) -> dict[str, Any]:
-        """Keep what is known of a model apart from what was configured, also after a round trip."""
-        return {
-            name: settings.model_dump(mode="json", exclude_unset=True) for name, settings in models.items()
-        }
+    @field_serializer("models", "mcp_servers")
+    def _only_what_was_set(self, sections: dict[str, ModelSettings] | dict[str, McpServerConfig]) -> object:
+        """Serialize only the fields that were set, so that all other fields keep their default values."""
+        return {name: each.model_dump(mode="json", exclude_unset=True) for name, each in sections.items()}
 
     def debater(self, debater_id: str) -> DebaterConfig:
-        """Return the debater with this id; `KeyError` where there is none."""
+        """Return the configuration of the debater with this id.
+
+        Raises:
+            KeyError: There is no such debater.
+        """
         for debater in self.debaters:
             if debater.id == debater_id:
                 return debater
         raise KeyError(debater_id)
 
     def has_person(self, debater_id: str) -> bool:
-        """Return whether this is a debater whose turns a person takes."""
+        """Return True if a person takes this debater's turns."""
         return any(debater.id == debater_id and debater.is_human for debater in self.debaters)
 
-    @at_sight()
+    @memoize_by_identity()
     def names(self) -> Mapping[str, str]:
-        """Return display names by debater id."""
+        """Return the debaters' display names, keyed by debater id."""
         return {debater.id: debater.name for debater in self.debaters}
 
     def model_of(self, debater: DebaterConfig) -> str:
-        """Return the model that a debater uses; for a person's the debate's, which then summarises for it."""
+        """Return the model of a debater. If the debater is a person, return the debate's default model."""
         return self.model if debater.is_human else debater.model or self.model
 
-    @at_sight()
+    @memoize_by_identity()
     def model_names(self) -> Sequence[str]:
-        """Return every model that the debate may call, sorted."""
+        """Return the names of all models that the debate may call, in sorted order."""
         named = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}
-        named |= {seat.model for seat in self.judge.panel if seat.model}
+        named |= {panel_judge.model for panel_judge in self.judge.panel if panel_judge.model}
         named |= set(self.fallbacks) | {m for d in self.debaters for m in d.fallbacks or ()}
         others = [self.memory.summary_model, self.blackboard.model]
         for settings in (self.model_extra or {}).values():
@@ -235,80 +325,239 @@ class DebateConfig(Section):
         return sorted(named | {model for model in others if model})
 
     def settings(self, model: str) -> ModelSettings:
-        """Return the settings of a model, defaults where none are configured."""
+        """Return the settings of a model, or the default settings if none are configured."""
         return self.models.get(model) or ModelSettings()
 
     def turn_order(self) -> tuple[str, ...]:
-        """Return the ids of debaters in the order of their turns, one round of them."""
+        """Return the ids of the debaters in their speaking order within a round."""
         return self.order or tuple(self.names())
 
     def total_turns(self) -> int:
-        """Return how many utterances a turn-counting protocol gives."""
+        """Return the total number of turns of all debaters, for protocols that count turns."""
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
+    def calibrated(self, model: str, stated: float) -> float:
+        """Return the accuracy measured for a confidence that a model states, both from 0 to 100.
+
+        Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `stated`.
+        """
+        pairs = self.calibration.get(model)
+        if not pairs:
+            return stated
+        if stated <= pairs[0][0]:
+            return pairs[0][1]
+        for (low, under), (high, over) in pairwise(pairs):
+            if stated <= high:
+                return under + (over - under) * (stated - low) / (high - low)
+        return pairs[-1][1]
+
     def to_json(self) -> dict[str, Any]:
-        """Return the configuration as JSON types, defaults included, without the topic."""
+        """Return the configuration as JSON data, with default values but without the topic."""
         return self.model_dump(mode="json", exclude={"topic"})
 
+    @property
+    def fence(self) -> str:
+        """Word that opens and closes the blocks of quoted text in this debate's prompts.
+
+        `frozen_config` derives it from the topic in the state. Every prompt of a debate therefore has the
+        same one, also after a resume, in a replay and in a fork.
+        """
+        return self._fence or fence_for(self.topic or "")
+
+    def with_fence(self, fence: str) -> Self:
+        """Return a copy of the configuration with the fence of a debate."""
+        fenced = self.model_copy()
+        fenced._fence = fence
+        return fenced
+
     def fingerprint(self) -> str:
-        """Return 16 hex digits that change when anything in the configuration but the topic does."""
+        """Return a hash of the configuration without the topic, as 16 hexadecimal digits."""
         canonical = json.dumps(self.to_json(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def _with_sections(data: dict[str, Any], config: type[BaseModel]) -> tuple[dict[str, Any], list[str]]:
-    """Return what was given with the sections of protocols validated, and what is wrong with them."""
-    own = terms_of(data.get("protocol", "round-robin")).settings
-    known = protocol_sections()
+FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
+"""Letters at each place of a fence. Words of these sounds take two to three tokens, random letters four."""
+
+
+@lru_cache(maxsize=256)
+def fence_for(topic: str) -> str:
+    """Return the fence of a debate on `topic`: six letters that do not occur in the topic.
+
+    It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
+    prompts break it wherever it occurs in quoted text.
+    """
+    lower, number = topic.casefold(), 0
+    while True:
+        digest = hashlib.sha256(f"{number}\n{topic}".encode("utf-8", "replace")).digest()
+        fence = "".join(letters[byte % len(letters)] for letters, byte in zip(FENCE_SOUNDS, digest))  # noqa: B905  # 6 of 32 bytes
+        if fence not in lower:
+            return fence
+        number += 1
+
+
+LeaveOut = Literal["nothing", "unknown", "invalid"]
+"""Kinds of mistakes in a stored configuration that are ignored instead of raising an error."""
+
+_T = TypeVar("_T")
+
+
+def _protocols_of(info: ValidationInfo) -> ProtocolSpecTable:
+    """Return the protocols passed in by the caller, or Moot's default protocols."""
+    passed: ProtocolSpecTable | None = (info.context or {}).get("protocols")
+    return passed or default_protocols()
+
+
+def _left_out(info: ValidationInfo) -> LeaveOut:
+    chosen: LeaveOut = (info.context or {}).get("leave_out", "nothing")
+    return chosen
+
+
+def _with_sections(
+    data: dict[str, Any], config: type[BaseModel], protocols: ProtocolSpecTable, leave_out: LeaveOut
+) -> tuple[dict[str, Any], list[str]]:
+    """Validate the protocol sections of configuration data, and return the data and any errors."""
+    rules = protocol_spec(data.get("protocol", "round-robin"), protocols)
+    known = protocol_sections(protocols.PROTOCOLS)
     if data.keys() - config.model_fields.keys() - known.keys():
-        terms_table().load_plugged()
-        known = protocol_sections()
-    kept = {key: value for key, value in data.items() if key in config.model_fields}
+        protocols.load_plugins()
+        known = protocol_sections(protocols.PROTOCOLS)
+    kept: dict[str, Any] = {"debaters": rules.debaters}
+    kept |= {key: value for key, value in data.items() if key in config.model_fields}
     mistakes: list[str] = []
     for key, settings in known.items():
         try:
-            section = settings.model_validate(data.get(key, {}))
+            section = _validate_leniently(settings.model_validate, data.get(key, {}), leave_out)
         except ValidationError as error:
             mistakes.append(explain(error, settings, under=key))
             continue
-        if settings is own or section != settings():
+        if settings is rules.settings or section != settings():
             kept[key] = section
     keys = [*config.model_fields, *known]
-    return kept, [*mistakes, *(unknown_key(key, keys) for key in data if key not in keys)]
+    unknown = [] if leave_out != "nothing" else [unknown_key(key, keys) for key in data if key not in keys]
+    return kept, [*mistakes, *unknown]
 
 
-KEPT = 32
-"""Configurations kept parsed: one a debate that this process works on, and a few of its past."""
+def _validate_leniently(validate: Callable[[Any], _T], data: object, leave_out: LeaveOut) -> _T:
+    """Validate data after removing the unknown or invalid values that `leave_out` names.
+
+    Raises:
+        ValidationError: The rest is still invalid.
+    """
+    while True:
+        try:
+            return validate(data)
+        except ValidationError as error:
+            wrong = [
+                detail["loc"]
+                for detail in error.errors(include_url=False)
+                if leave_out == "invalid" or detail["type"] == "extra_forbidden"
+            ]
+            if leave_out == "nothing" or not wrong or not data:
+                raise
+            for loc in sorted(wrong, key=str, reverse=True):  # last item first, so that indices stay valid
+                data = _without(data, loc)
 
 
-@lru_cache(maxsize=KEPT)
-def _parse(canonical: str) -> DebateConfig:
-    return DebateConfig.model_validate_json(canonical)
+def _without(data: Any, loc: Sequence[int | str]) -> Any:
+    """Return data without the value at a location. If the value is required, remove its whole section."""
+    if not loc:
+        kept = ("protocol", "debaters")
+        rest = {key: data[key] for key in kept if isinstance(data, dict) and key in data}
+        return rest if rest != data else {}
+    key, *inner = loc
+    if isinstance(data, Mapping):
+        if key not in data:
+            return {} if not inner else data
+        part = _without(data[key], inner) if inner else None
+        rest = {name: value for name, value in data.items() if name != key}
+        return {**rest, key: part} if part else rest
+    if isinstance(data, list | tuple) and isinstance(key, int):
+        if key >= len(data):
+            return data
+        part = _without(data[key], inner) if inner else None
+        return [*data[:key], *([part] if part else []), *data[key + 1 :]]
+    return None
 
 
-@at_sight(KEPT)
-def _parse_cached(*stored: object) -> DebateConfig:
+CACHED_CONFIGS = 32
+"""Maximum number of parsed configurations in the cache."""
+
+
+@lru_cache(maxsize=2 * CACHED_CONFIGS)
+def _parse(canonical: str, leave_out: LeaveOut) -> DebateConfig:
+    return DebateConfig.model_validate_json(canonical, context={"leave_out": leave_out})
+
+
+def stored_settings(stored: Mapping[str, object]) -> dict[str, object]:
+    """Return a stored configuration in today's settings; a setting that it lacks keeps its former value."""
+    settings: dict[str, object] = {"openings": "sequential", **stored}
+    if isinstance(vote := settings.get("vote"), Mapping) and "by" in vote:
+        settings["vote"] = {key: value for key, value in vote.items() if key != "by"}
+        if vote["by"] == "judge":
+            settings.setdefault("decide", "judge")
+    return settings
+
+
+@memoize_by_identity(2 * CACHED_CONFIGS)
+def _parse_cached(leave_out: LeaveOut, *stored: object) -> DebateConfig:
     keys = len(stored) // 2
-    return _parse(json.dumps(dict(zip(stored[:keys], stored[keys:], strict=True)), sort_keys=True))
+    settings = stored_settings(dict(zip(map(str, stored[:keys]), stored[keys:], strict=True)))
+    canonical = json.dumps(settings, sort_keys=True)
+    return _parse(canonical, leave_out)
+
+
+def read_stored(stored: Mapping[str, object]) -> DebateConfig:
+    """Parse a stored configuration into a `DebateConfig` that is used only for display.
+
+    Unknown protocols, unknown keys and invalid values are left out, so that a debate stays readable if a
+    plug-in is missing. Results are cached by identity: nodes ask some thirty times a turn, and comparing
+    configurations by value takes 0.3 ms.
+    """
+    if default_protocols().find_protocol(str(stored.get("protocol") or "round-robin")) is None:
+        # Not cached: the protocol may be registered later.
+        return DebateConfig.model_validate(stored_settings(stored), context={"leave_out": "invalid"})
+    return _parse_cached("invalid", *stored.keys(), *stored.values())
 
 
 def frozen_config(state: StateValues) -> DebateConfig:
-    """Return the state's configuration, validated once a process.
-
-    The very same values as before are known at sight, for none is ever changed in place: nodes ask some
-    thirty times a turn, and to write the configuration out, by which an equal one is known, takes 0.3 ms.
+    """Return the configuration stored in a state, parsed by `read_stored` for display.
 
     Raises:
-        InputError: the process that began the debate died before the state had one.
+        InputError: The state has no configuration, because the process died before the debate began.
     """
     stored = state.get("config")
     if not stored:
-        raise InputError("this debate never began, nothing of it was paid: delete it and start it again")
-    return _parse_cached(*stored.keys(), *stored.values())
+        raise InputError("this debate never began, and no model was called: delete it and start it again")
+    return _with_fence(read_stored(stored), fence_for(state.get("topic") or ""))
+
+
+@memoize_by_identity(2 * CACHED_CONFIGS)  # equal topics have the same fence object
+def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
+    return config.with_fence(fence)
+
+
+def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = None) -> DebateConfig:
+    """Return the configuration stored in a state, without unknown keys, for use in a run.
+
+    Raises:
+        InputError: The state has no configuration.
+        ConfigError: The protocol is not installed, or a value is invalid.
+    """
+    config = frozen_config(state)
+    if (protocols or default_protocols()).find_protocol(config.protocol) is None:
+        raise ConfigError(
+            f"the protocol {config.protocol!r} of this debate is not installed here, so it cannot be run: "
+            "install its package, or register it with `moot.protocols.registry.register` (showing, reporting "
+            "and deleting this debate works without the protocol)"
+        )
+    stored = state["config"]
+    _parse_cached("unknown", *stored.keys(), *stored.values())  # raises an error if a value is invalid
+    return config
 
 
 def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
-    """Return the dotted keys in which two JSON values differ, sorted."""
+    """Return the dotted keys for which two JSON objects have different values, in sorted order."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]

@@ -1,4 +1,4 @@
-"""Budgets and thresholds of a debate's memory: window, summaries, retrieval, blackboard."""
+"""Configuration of a debate's memory: token budgets, window, summaries, retrieval and claims."""
 
 from __future__ import annotations
 
@@ -11,35 +11,48 @@ from moot.state.config.section import Section
 from moot.state.entries import JsonObject
 
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
-"""What each section gets of `total` where it is not given."""
+"""Default share of the total token budget for each section of a prompt."""
 
 NO_SUMMARY = "none"
-"""In the place of a summariser: no rolling summary is made."""
+"""Value of `memory.summarizer` that disables the rolling summary."""
 
 MINIMUM = {"total": 400, "system": 100, "summary": 50, "messages": 150}
-"""Below these no view can hold the rules, a summary and one cut message, in tokens."""
+"""Minimum token budget of the whole prompt and of each prompt section. A smaller budget cannot hold the
+rules, a summary and one truncated message."""
 
 
 class Budget(Section):
-    """How many tokens a view may have, section by section; exact counts, never exceeded."""
+    """Maximum number of tokens in a prompt and in each of its sections.
+
+    Prompts are counted exactly and never exceed these limits.
+    """
 
     total: int = 8000
-    """Whole prompt, tokens."""
+    """Maximum number of tokens in the whole prompt. With a higher value, prompts contain more full messages
+    and each call costs more."""
     system: int = 2000
-    """Rules, persona contract and instruction; what they leave is the topic's and the window's."""
+    """Maximum number of tokens for the rules, the persona and the instruction in a prompt. The topic and
+    messages use the rest. Raise it for long personas or topics."""
     summary: int = 1000
-    """Rolling and perspective summaries."""
+    """Maximum number of tokens for the rolling summary and the summaries of debaters' perspectives. Raise it
+    if summaries lose details."""
     messages: int = 5000
-    """Window, blackboard view and retrieved memories."""
-    reply: int = Field(1000, ge=16)
-    """Reserve for the answer, outside `total`."""
-    tail: int = Field(600, ge=50)
-    """What changes from speaker to speaker, at the end of a shared prompt; within the sections above."""
+    """Maximum number of tokens for recent messages, claims and retrieved messages."""
+    reply: int = Field(default=1000, ge=16)
+    """Number of tokens reserved for the model's reply, in addition to `total`. Raise it if replies are cut
+    off."""
+    turn_suffix: int = Field(default=600, ge=50)
+    """Maximum number of tokens in the last part of a prompt, which differs between debaters. These tokens
+    count towards the sections above. A larger part lowers the share that a provider caches."""
+    phases: dict[str, Annotated[int, Field(ge=1000)]] = Field(default_factory=dict)
+    """Maximum number of tokens in the prompts of single phases, such as `{respond: 6000}`. Topic, background
+    and pinned messages are not counted, and `total` still applies. The phases of a dialogue between opening
+    and closing have 4,000 by default, all others `total`."""
 
     @model_validator(mode="before")
     @classmethod
     def _share_out(cls, data: object) -> object:
-        """Give the sections that are not named their share of what is left of `total`."""
+        """Divide the rest of the total token budget among the sections that are not configured."""
         if not isinstance(data, dict):
             return data
         data = dict(data)
@@ -47,11 +60,11 @@ class Budget(Section):
         total = data.setdefault("total", 8000 if len(given) < len(SHARES) else sum(given.values()))
         if isinstance(total, int):
             open_shares = {name: share for name, share in SHARES.items() if name not in given}
-            room = total - sum(given.values())
+            remaining = total - sum(given.values())
             for name, share in open_shares.items():
-                data[name] = int(room * share / sum(open_shares.values()))
-            if "tail" not in data:
-                data["tail"] = max(50, min(600, total // 8))
+                data[name] = int(remaining * share / sum(open_shares.values()))
+            if "turn_suffix" not in data:
+                data["turn_suffix"] = max(50, min(600, total // 8))
         return data
 
     @model_validator(mode="after")
@@ -66,43 +79,49 @@ class Budget(Section):
         if parts > self.total:
             raise ValueError(
                 f"memory.budget.total is {self.total} tokens, but system + summary + messages are {parts}: "
-                "raise the total or lower a part"
+                "raise the total or lower one of the others"
             )
-        if self.tail > self.total // 2:
-            raise ValueError(f"memory.budget.tail is {self.tail} tokens: give at most half of the total")
+        if self.turn_suffix > self.total // 2:
+            raise ValueError(
+                f"memory.budget.turn_suffix is {self.turn_suffix} tokens: give at most half of the total"
+            )
         return self
 
 
 class PerspectiveConfig(Section):
-    """Summaries of what one debater has at stake: its own proposals and the critiques it received."""
+    """Settings for summaries of a debater's perspective (its proposals and the critiques of them)."""
 
     enabled: bool = True
-    """Without, a debater sees its whole perspective, as far as the view's budget goes."""
-    threshold_chars: int = Field(5000, ge=0)
-    """A perspective longer than this is summarised as a round begins; characters."""
-    threshold_tokens: int | None = Field(None, ge=0)
-    """The same in tokens; stands for `threshold_chars` where it is given."""
-    max_chars: int = Field(2500, ge=100)
-    """Length of the summary, characters; `memory.budget.summary` wins."""
-    max_tokens: int | None = Field(None, ge=50)
-    """The same in tokens; stands for `max_chars` where it is given."""
+    """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
+    debater's unsummarised perspective as the token budget allows."""
+    threshold_chars: int = Field(default=5000, ge=0)
+    """Length in characters above which a debater's perspective is summarised at the start of a round."""
+    threshold_tokens: int | None = Field(default=None, ge=0)
+    """Length in tokens above which a debater's perspective is summarised at the start of a round. If set,
+    `threshold_chars` is ignored."""
+    max_chars: int = Field(default=2500, ge=100)
+    """Maximum length of a perspective summary in characters. `memory.budget.summary` is a second limit."""
+    max_tokens: int | None = Field(default=None, ge=50)
+    """Maximum length of a perspective summary in tokens. If set, `max_chars` is ignored."""
     method: str = "llm"
-    """`llm`, or any other method of `memory.summarizer`."""
+    """Name of the summarizer that summarises perspectives. `llm`, or any other value that `memory.summarizer`
+    accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
-    """`fresh` summarises the whole perspective each time; `rolling` the old summary and what is new."""
+    """`fresh` summarises the debater's whole perspective each time. `rolling` adds new messages to the old
+    summary, which costs less in long debates."""
     prompt: str = ""
-    """Stands for the built-in prompt; a file's text on the command line."""
+    """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
-    def is_passed(self, chars: float, tokens: float) -> bool:
-        """Return whether a perspective of this length is over the threshold."""
+    def is_exceeded(self, chars: float, tokens: float) -> bool:
+        """Return True if a perspective of this length is long enough to be summarised."""
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
 
-    def with_own(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
-        """Return these settings with what a debater sets for itself in their place."""
+    def with_overrides(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
+        """Return these settings after overriding them with a debater's own settings."""
         set_there = own.model_dump(exclude_unset=True) if own else {}
-        # A limit in one unit replaces the same limit in the other.
+        # A debater's limit in characters replaces the debate's limit in tokens.
         freed = {f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in set_there}
         return self.model_copy(update={**freed, **set_there})
 
@@ -111,91 +130,106 @@ def _without_nulls(own: object) -> object:
     return {key: value for key, value in own.items() if value is not None} if isinstance(own, dict) else own
 
 
-OwnPerspective = Annotated[
+PerspectiveOverride = Annotated[
     PerspectiveConfig,
     BeforeValidator(_without_nulls),
     PlainSerializer(lambda own: own.model_dump(exclude_unset=True), return_type=JsonObject),
 ]
-"""One debater's own settings: what is left out, or `null`, is as in the debate."""
+"""Settings of one debater that override the perspective settings of the debate. Missing and `null` fields
+default to the debate's."""
 
 
 class RetrievalConfig(Section):
-    """What comes back into a debater's view of what has left the window."""
+    """Settings for retrieving messages that are no longer in the message window."""
 
     enabled: bool = True
-    """Whether anything is brought back in debate turns; questions always retrieve."""
-    top_k: int = Field(8, ge=1, le=50)
-    """Memories brought back at most, their neighbours not counted."""
-    max_tokens: int = Field(250, ge=16)
-    """Their room in the view's tail, whose budget wins; tokens."""
+    """True if the prompts for debaters' turns include relevant earlier messages. Questions about a debate
+    always use retrieval."""
+    top_k: int = Field(default=8, ge=1, le=50)
+    """Maximum number of retrieved messages in a prompt, not counting their neighbouring messages."""
+    max_tokens: int = Field(default=250, ge=16)
+    """Maximum number of tokens for retrieved messages in the prompt of one turn. These tokens count towards
+    `memory.budget.turn_suffix`. Raise both if old details matter."""
     embeddings: str | None = None
-    """`module:attribute` of a LangChain `Embeddings`, or of what makes one; `None` compares words alone."""
+    """Import path `module:attribute` of a LangChain `Embeddings` object, or of a function that returns one.
+    `None`: retrieval compares words. Set it if debaters paraphrase a lot or mix languages."""
 
     @field_validator("embeddings")
     @classmethod
     def _check_embeddings(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"[\w.]+:\w+", value):
-            raise ValueError(f"{value!r} is not of the form 'module:attribute'")
+            raise ValueError(f"{value!r} is not an import path of the form 'module:attribute'")
         return value
 
 
 class MemoryConfig(Section):
-    """Three tiers: full transcript, rolling summary, window of recent messages."""
+    """Settings for a debate's memory, such as the rolling summary and the window of recent messages."""
 
     budget: Budget = Field(default_factory=Budget)
-    """Tokens of a view."""
-    keep_recent: int = Field(50, ge=1)
-    """Messages that stay in the window after it is compacted; the token budget wins."""
-    summarize_every: int = Field(50, ge=1)
-    """The window grows by this many messages before it is compacted and summarised."""
+    """Maximum number of tokens in a prompt and in each of its sections."""
+    keep_recent: int = Field(default=50, ge=1)
+    """Number of recent messages to keep in the window when older messages are removed. Fewer messages are
+    kept if the token budget does not allow them."""
+    summarize_every: int = Field(default=50, ge=1)
+    """Number of new messages after which the oldest messages in the window are replaced by a summary. A lower
+    value keeps the summary more current and makes more calls."""
     summarizer: str = "rule-based"
-    """Method of the rolling summary: `rule-based`, `llm`, `hierarchical`, or an installed plug-in's name;
-    `none`, or `off`, for no summary: window and retrieval remain."""
+    """Name of the method that writes the rolling summary. Use `rule-based` (no model call), `llm`,
+    `hierarchical`, or the name of a plug-in. `none` or `off` disables the summary; window and retrieval
+    remain."""
     summary_model: str | None = None
-    """Model of the `llm` summariser; `None` means the debate's own."""
-    summary_temperature: float | None = Field(None, ge=0, le=2)
-    """Temperature of the `llm` summariser; `None` means the debate's own."""
+    """Name of the model that writes summaries. `None`: the debate's. A cheaper one saves cost in long
+    debates."""
+    summary_temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature of the model that writes summaries. `None`: the debate's."""
     summary_prompt: str = ""
-    """Stands for what the built-in prompt of model-made summaries asks for; a file's text on the command
-    line."""
+    """Prompt that replaces the built-in prompt for summaries written by a model. `@FILE` reads it from a
+    file."""
     mode: Literal["rolling", "fresh"] = "rolling"
-    """`rolling` folds what left the window into the old summary; `fresh` summarises all of it anew, which
-    costs more with every compaction."""
-    layout: Literal["shared", "per-speaker"] = "shared"
-    """`shared` puts what all debaters share first, so that a provider's prefix cache pays for most of it."""
+    """How a summary is updated when messages are removed from the window. `rolling` adds these messages to
+    the previous summary. `fresh` summarises all removed messages again, which costs more each time."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
-    """Summaries of single debaters' perspectives, and the judge's of the final round."""
-    rivals: bool = True
-    """Whether a council's member who refines is shown what the others propose, as far as there is room."""
-    preserve_errors: int = Field(300, ge=0)
-    """Tokens, about, of a tool's error that summaries by rule keep whole; together errors take a third."""
+    """Settings for summaries of each debater's perspective and of the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
-    """What comes back of what has left the window."""
+    """Settings for retrieving messages that are no longer in the message window."""
     cross_debate: bool = False
-    """Debaters with an `identity` recall what they argued in earlier debates of the same database."""
+    """True if prompts remind debaters with an `identity` of their arguments in earlier debates. Only debates
+    in the same database count."""
 
     @field_validator("summarizer", mode="before")
     @classmethod
     def _read_off(cls, value: object) -> object:
-        """Take YAML's `off` and `null` for what they mean."""
+        """Convert the YAML values `off` and `null` to `none`."""
         return NO_SUMMARY if value in (False, None, "off") else value
 
 
 class BlackboardConfig(Section):
-    """How the blackboard is kept."""
+    """Settings for extracting claims and for the model calls that use these claims."""
 
-    extraction: Literal["auto", "rule-based", "llm"] = "auto"
-    """Who reads what was said: a model in one call a step, or the rules; `auto` means a model in `dialogue`
-    alone. A call that fails is replaced by the rules."""
+    extraction: Literal["auto", "llm", "none"] = "auto"
+    """When a model extracts claims from the debate, with one call for each batch of new messages. `llm`: in
+    every protocol. `auto`: in `dialogue` only. `none`: never. The `offline` model extracts no claims."""
     model: str | None = None
-    """Model of extraction, reflections and crux cards; `None` means the debate's."""
-    temperature: float | None = Field(0.0, ge=0, le=2)
-    """Sampling temperature of these calls."""
-    reply: int = Field(1500, ge=200)
-    """Reserve for their answers, tokens; minutes get 400 and four for each that they read, if more."""
-    confidence: float = Field(0.5, ge=0, le=1)
-    """How sure a model must be of what somebody said for it to be noted."""
-    second_look: bool = True
-    """Whether a model looks again at what would change how things stand: one more call where there is any."""
-    reflect_at: int = Field(15, ge=1)
-    """A reflection is due once 3·new disagreements + 4·concessions + 5·shifts pass this."""
+    """Name of the model that extracts claims and writes reflections and crux cards. `None`: the debate's. A
+    cheaper model saves cost, but weak models attribute claims to the wrong debater."""
+    temperature: float | None = Field(default=0.0, ge=0, le=2)
+    """Sampling temperature for extracting claims and writing reflections and crux cards. `None`: the
+    provider's default."""
+    reply: int = Field(default=1500, ge=200)
+    """Minimum number of tokens reserved for each reply when extracting claims or writing reflections and crux
+    cards. Raise it if extraction fails because replies are cut off."""
+    confidence: float = Field(default=0.5, ge=0, le=1)
+    """Minimum confidence, from 0 to 1, that the model must report for an extracted claim. Raise it if wrong
+    claims are recorded. Lower it if claims are missing."""
+    verify_changes: bool = True
+    """True if a second model call checks each extracted change of a debater's position. Switch it off to save
+    calls."""
+    reflection_threshold: int = Field(default=15, ge=1)
+    """Minimum score of recent changes in the debate for writing reflections. A new disagreement counts 3, a
+    concession 4, a change of mind 5. Lower it for more reflections."""
+
+    @field_validator("extraction", mode="before")
+    @classmethod
+    def _read_off(cls, value: object) -> object:
+        """Convert the YAML values `off` and `null` to `none`."""
+        return "none" if value in (False, None, "off") else value

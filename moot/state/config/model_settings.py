@@ -1,22 +1,27 @@
-"""Per-model settings: what a provider's model can take and what it costs."""
+"""Settings of one model: endpoint, capabilities, prices and rate limits."""
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from moot.state.config.section import Section
+from moot.state.settings import redact_url
 
+MAX_WAIT_S = 3600.0
+"""Default of `ModelSettings.max_wait_s`, in seconds."""
 OFFLINE = "offline"
-"""Name of the built-in model."""
+"""Name of the built-in offline model."""
 
 RECORDED = "recorded:"
-"""Begins the name of a model that plays a debate which ships; the recording's name follows."""
+"""Prefix of the names of recorded models, which replay a debate shipped with Moot. The name of the recording
+follows the prefix."""
 
 
 OPENAI = "openai"
-"""Prefix of a model that is asked in OpenAI's own way, as one without a prefix is."""
+"""Provider prefix for models of OpenAI, which is the default provider."""
 
 _PROVIDERS = """
 anthropic anthropic_bedrock azure_ai azure_openai baseten bedrock bedrock_converse bedrock_mantle_anthropic
@@ -24,85 +29,138 @@ bedrock_mantle_openai cohere deepseek fireworks google_anthropic_vertex google_g
 huggingface ibm litellm meta mistralai nvidia ollama openrouter perplexity together upstage xai
 """
 LANGCHAIN_PROVIDERS = frozenset(_PROVIDERS.split())
-"""Prefixes of models that LangChain's `init_chat_model` makes; any other colon is part of a model's name."""
+"""Provider prefixes that LangChain's `init_chat_model` accepts in model names. Any other text before a colon
+belongs to the name itself."""
 
 
 def provider_of(name: str) -> str:
-    """Return the provider that a model's name begins with, `""` where it names none."""
+    """Return the provider prefix of a model name, or `""` if the name has no provider prefix."""
     prefix = name.partition(":")[0]
     return prefix if prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS else ""
 
 
 def bare_name(name: str) -> str:
-    """Return a model's name as its provider knows it."""
+    """Return the model name without its provider prefix."""
     provider = provider_of(name)
     return name.removeprefix(f"{provider}:") if provider else name
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a model runs in this process, with no key, no network and no price."""
+    """Return True if the model runs in this process and needs no API key, network access or payment."""
     return name == OFFLINE or name.startswith(RECORDED)
 
 
 def check_model_name(name: str | None) -> str | None:
-    """Refuse what is no model's name, for validators of the fields that hold one."""
+    """Return a model name after checking that it is valid.
+
+    Raises:
+        ValueError: The name is empty or a URL.
+    """
     if name is not None and (not name.strip() or "://" in name):
         raise ValueError(
-            f"{name!r} is not a model's name: give the name as the provider knows it "
+            f"{name!r} is not a model's name: give the provider's name for the model, "
             "and the endpoint as `base_url` or OPENAI_BASE_URL"
         )
     return name
 
 
 class ModelSettings(Section):
-    """How to talk to one model; every field has a default that suits a plain OpenAI-compatible server."""
+    """Settings for calling one model. The defaults fit an OpenAI-compatible server."""
 
     base_url: str | None = None
-    """Endpoint; `None` means `OPENAI_BASE_URL`, else OpenAI's."""
+    """URL of the API endpoint that serves the model, without a user name, password or key, because the
+    configuration is stored with each debate. `None`: `OPENAI_BASE_URL`, or OpenAI's if that is not set."""
     api_key_env: str | None = None
-    """Environment variable that holds the endpoint's key; the key itself never enters a configuration. `None`
-    means `OPENAI_API_KEY`, and no key where `base_url` is given: that one belongs to another endpoint."""
-    context_size: int | None = Field(None, gt=0)
-    """Tokens of prompt and answer together; `None` where unknown. The view's budget must fit."""
+    """Name of the environment variable that holds the endpoint's API key. The key itself is never stored.
+    `None`: `OPENAI_API_KEY`, or no key if `base_url` is set, because that key belongs to another endpoint."""
+    command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Command that replies instead of an API, such as `[claude, -p]`. It gets the prompt on stdin and writes
+    the reply to stdout. An exit code other than 0 is a failure. A request cannot set it."""
+    context_size: int | None = Field(default=None, gt=0)
+    """Size of the model's context window in tokens, including the prompt and the reply. `None`: unknown. If
+    set, a prompt budget that exceeds it is refused before the run."""
     encoding: Literal["o200k_base", "cl100k_base"] | None = None
-    """Tokenizer; `None` chooses by the model's name."""
-    input_usd_per_million: float | None = Field(None, ge=0)
-    """Price of a million prompt tokens, USD; `None` takes the list price of a well-known model at its own
-    endpoint, else leaves cost uncounted. Both this and the answers' count, or neither."""
-    cached_usd_per_million: float | None = Field(None, ge=0)
-    """Price of a million prompt tokens read from the provider's cache; `None` means the full price."""
-    output_usd_per_million: float | None = Field(None, ge=0)
-    """Price of a million answered tokens, USD."""
-    requests_per_minute: float | None = Field(None, gt=0)
-    """So often the model is asked by all who use the database; `None` until it says that it is too often."""
-    tokens_per_minute: int | None = Field(None, gt=0)
-    """Tokens of prompts and of the room for answers, likewise."""
-    concurrency: int | None = Field(None, ge=1, le=64)
-    """Calls at the same time, likewise; `None` bounds those of one debate alone (`limits.concurrency`)."""
+    """Name of the tokenizer encoding that counts the model's tokens. `None`: the encoding is chosen by the
+    model's name. Set it for models whose names are not known."""
+    input_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of the model in US dollars per million prompt tokens. `None`: the list price of a well-known
+    model at its own endpoint, otherwise unknown. Set it together with `output_usd_per_million`."""
+    cached_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price in US dollars per million prompt tokens that the provider reads from its cache. `None`: the full
+    price."""
+    output_usd_per_million: float | None = Field(default=None, ge=0)
+    """Price of the model in US dollars per million completion tokens. `None`: as for
+    `input_usd_per_million`."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Maximum number of requests per minute, shared by all processes that use the same database. `None`:
+    unlimited until the provider returns 429."""
+    tokens_per_minute: int | None = Field(default=None, gt=0)
+    """Maximum number of tokens per minute, shared by all processes that use the same database. Prompt tokens
+    and tokens reserved for replies count. `None`: unlimited until the provider returns 429."""
+    concurrency: int | None = Field(default=None, ge=1, le=64)
+    """Maximum number of concurrent calls, shared by all processes that use the same database. `None`: only
+    `limits.concurrency` of each debate applies. Set it for a local server."""
     temperature: bool = True
-    """Whether the model takes a temperature; reasoning models often refuse it."""
+    """True if calls to the model include a temperature. Set this to `false` for models that reject a sampling
+    temperature, as many reasoning models do."""
     seed: bool = True
-    """Whether the model takes a seed."""
+    """True if calls to the model include a random seed. Set this to `false` for models that reject it."""
     structured_output: Literal["json_schema", "function_calling", "json_mode", "prompt"] = "json_schema"
-    """How structured answers are asked for; `prompt` works with any model."""
+    """Method of asking the model for structured output, such as JSON that matches a schema. `prompt` works
+    with any model. Use it if the other methods fail."""
     merge_roles: bool = False
-    """Merge consecutive messages of one role, for chat templates that refuse them."""
+    """True if consecutive messages with the same role are merged into one. Set it for chat templates that
+    reject such messages."""
     system_role: bool = True
-    """Whether the model takes a system message; without, it is put before the first user message."""
+    """True if the model receives a separate system message. Set it to `false` to put its text before the
+    first user message instead."""
     stream: bool = True
-    """Whether the endpoint streams."""
-    reasoning_tokens: int = Field(0, ge=0)
-    """Added to the answer's reserve for thinking aloud, tokens."""
+    """True if replies of the model are streamed. Set this to `false` for endpoints that cannot stream
+    replies."""
+    reasoning_tokens: int = Field(default=0, ge=0)
+    """Number of extra tokens reserved in each reply for a model's reasoning. Raise it if replies are cut off
+    during reasoning."""
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
-    """Name of the request's field for the answer's limit."""
-    timeout_s: float = Field(120.0, gt=0)
-    """So long may an answer be silent: until it begins, between what streams in; else until it is whole."""
-    total_timeout_s: float = Field(1800.0, gt=0)
-    """One attempt may take this long, seconds; what takes longer is not asked for again."""
-    max_attempts: int = Field(5, ge=1, le=20)
-    """Attempts of one call before its fallbacks are tried."""
+    """Name of the request field that limits the number of tokens in a reply. Newer OpenAI models need
+    `max_completion_tokens`."""
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Number of seconds without receiving data after which a call times out. With streaming it applies to the
+    first token and between chunks, otherwise to the whole reply."""
+    total_timeout_s: float = Field(default=1800.0, gt=0)
+    """Maximum duration of one attempt to call the model, in seconds. An attempt that takes longer is not
+    repeated."""
+    max_attempts: int = Field(default=5, ge=1, le=20)
+    """Maximum number of attempts to call the model before its fallback models are tried."""
+    max_wait_s: float = Field(default=MAX_WAIT_S, gt=0, le=86_400)
+    """Maximum number of seconds to wait after a provider's `Retry-After` header. The wait applies to all
+    processes that share the database."""
+
+    @model_validator(mode="after")
+    def _check_command(self) -> ModelSettings:
+        if self.command and (self.base_url or self.api_key_env):
+            raise ValueError("a model with `command` has no endpoint: remove `base_url` and `api_key_env`")
+        if self.command and not self.command[0].strip():
+            raise ValueError("the program of `command` is empty: give a program")
+        return self
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_address(cls, value: str | None) -> str | None:
+        if value is not None and redact_url(value) != value:
+            raise ValueError(
+                f"{redact_url(value)!r} contains a password or key, and each debate stores its "
+                "configuration: set it in OPENAI_BASE_URL, or name the key's variable in `api_key_env`"
+            )
+        return value
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _check_variable(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
+            raise ValueError("expected the name of an environment variable, such as MY_API_KEY, not a key")
+        return value
 
     @property
     def key_variable(self) -> str | None:
-        """The environment variable whose value is sent to the endpoint, `None` where none is."""
+        """Return the name of the variable that holds the endpoint's API key, or None if no key is sent."""
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")

@@ -1,89 +1,159 @@
-"""Sections of the configuration, and those among them that protocols bring.
+"""Base classes of configuration sections, including those of protocols.
 
-Protocols stand above the configuration, which therefore imports none of them: when one is made, it asks their
-table what each of them brings.
+The configuration does not import any protocol: the table of protocols is passed in.
 """
 
+import difflib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol, Self, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Protocol, Self, get_args
 
-from pydantic import BaseModel, ConfigDict
-
-from moot.state.plugins import protocol_table
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 
 class Section(BaseModel):
-    """Base of every configuration section: unknown keys are errors, values are frozen."""
+    """Base class of all configuration sections. Unknown keys are errors, and instances are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def repeats(names: Sequence[str]) -> list[str]:
-    """Return what is named more than once, sorted."""
+def duplicates(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once in a sequence, sorted alphabetically."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 class ProtocolSettings(Section):
-    """Base of a section that a protocol brings; every setting of it needs a default."""
+    """Base class for the configuration section of a protocol. Every field needs a default."""
 
     key: ClassVar[str]
-    """Where it stands in the configuration, beside the keys that all protocols share."""
+    """Key under which the protocol's section appears in the configuration."""
 
     @classmethod
     def of(cls, config: BaseModel) -> Self:
-        """Return these settings as a configuration has them, the defaults where it has none."""
+        """Return the protocol's section of a configuration, or a section with default values."""
         given = (config.model_extra or {}).get(cls.key)
         return given if isinstance(given, cls) else cls()
 
     def model_names(self) -> tuple[str, ...]:
-        """Return the models that these settings name."""
+        """Return the names of the models that this configuration section uses."""
         return ()
 
 
-TWO_SIDES: tuple[dict[str, str], ...] = (
+DEFAULT_DEBATERS: tuple[dict[str, str], ...] = (
     {"id": "advocate", "name": "Advocate", "stance": "in favour"},
     {"id": "skeptic", "name": "Skeptic", "stance": "against"},
 )
 
 
-class Terms:
-    """What a protocol brings to the configuration."""
+class ProtocolSpec:
+    """Properties of a protocol that are needed to read a configuration."""
 
     name: str
     settings: type[ProtocolSettings] | None = None
-    """Its own section."""
-    debaters: Sequence[Mapping[str, str]] = TWO_SIDES
-    """Who speaks where nobody is named."""
-    by_order: bool = False
-    """Whether it goes by the configuration's `order`."""
+    """Class of the protocol's own configuration section, or None if the protocol has no section."""
+    debaters: Sequence[Mapping[str, str]] = DEFAULT_DEBATERS
+    """Debaters that take part if the configuration lists none."""
+    uses_order: bool = False
+    """True if the protocol uses the `order` setting of the configuration."""
 
 
-class TermsTable(Protocol):
-    """The table of protocols, as far as the configuration asks it."""
+class ProtocolSpecTable(Protocol):
+    """Interface of the table that lists all protocols."""
 
-    PROTOCOLS: Mapping[str, Terms]
-
-    def find_protocol(self, name: str) -> Terms | None:
-        """Return the protocol of this name, of the table or plugged in, `None` where there is none."""
+    @property
+    def PROTOCOLS(self) -> Mapping[str, ProtocolSpec]:
+        """Return all registered protocols, keyed by protocol name."""
         ...
 
-    def load_plugged(self) -> None:
-        """Put every protocol that installed packages bring into the table."""
+    def find_protocol(self, name: str) -> ProtocolSpec | None:
+        """Return the protocol with this name, or None if neither Moot nor a plug-in provides it."""
+        ...
+
+    def load_plugins(self) -> None:
+        """Import all installed plug-ins and register the protocols that they provide."""
         ...
 
 
-def terms_table() -> TermsTable:
-    """Return the table of protocols."""
-    return cast(TermsTable, protocol_table())
+def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:
+    """Return the spec of the protocol with this name, or a default spec if the name is unknown."""
+    return (protocols.find_protocol(name) if isinstance(name, str) else None) or ProtocolSpec()
 
 
-def terms_of(name: object) -> Terms:
-    """Return what the protocol of this name brings, what is usual where there is none."""
-    return (terms_table().find_protocol(name) if isinstance(name, str) else None) or Terms()
-
-
-def protocol_sections() -> dict[str, type[ProtocolSettings]]:
-    """Return the sections of all protocols in the table, by key."""
-    brought = [terms.settings for terms in terms_table().PROTOCOLS.values()]
+def protocol_sections(protocols: Mapping[str, ProtocolSpec]) -> dict[str, type[ProtocolSettings]]:
+    """Return the classes of the protocols' configuration sections, keyed by configuration key."""
+    brought = [spec.settings for spec in protocols.values()]
     return {settings.key: settings for settings in brought if settings is not None}
+
+
+Loc = tuple[int | str, ...]
+
+
+def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") -> str:
+    """Describe each Pydantic validation error in one line that starts with the configuration key."""
+    lines = []
+    for detail in error.errors(include_url=False):
+        loc: Loc = detail["loc"]
+        key = _join(under, *loc)
+        if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+            lines.append(unknown_key(key, _model_at(loc[:-1], model).model_fields))
+            continue
+        message = _expectation(detail["type"], loc, model) or detail["msg"].removeprefix("Value error, ")
+        lines.append(message if key in message or not key else f"{key}: {message}")
+    return "\n".join(lines)
+
+
+def errors_in(error: ValidationError, whole: str = "") -> list[str]:
+    """Return the validation errors found in untrusted data as texts with key and reason.
+
+    Args:
+        error: Validation error of pydantic.
+        whole: Name of the data, for errors without a key.
+    """
+    found = ((_join(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
+    messages = [(key, why.removeprefix("Value error, ")) for key, why in found]  # pydantic's own prefix
+    return [f"{key}: {why}" if key else why for key, why in messages]
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """Return the error message for an unknown key, with the most similar known key as a suggestion."""
+    section = key.rpartition(".")[0]
+    close = difflib.get_close_matches(key.rpartition(".")[2], sorted(known), n=1)
+    return f"unknown key {key!r}" + (f": did you mean {_join(section, close[0])!r}?" if close else "")
+
+
+def _join(*parts: int | str) -> str:
+    return ".".join(str(part) for part in parts if part != "")
+
+
+def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
+    """Return advice on the expected type if a value has the wrong type, or `""` for other errors."""
+    inner = _model_at(loc, model)
+    fields = inner.model_fields
+    first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
+    within_list = bool(loc) and isinstance(loc[-1], int)
+    match kind:
+        case "tuple_type" | "list_type":
+            item = f"{{{first}: …}}" if inner is not model else "…"
+            return f"give a list, with each item on a line of its own: `- {item}`"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            return f"give keys and values: `{'- ' if within_list else ''}{{{first}: …}}`"
+        case "string_type" if loc and loc[-1] in ("model", "summary_model"):
+            return (
+                "use a model's name; pass a model object under a name of your own: `models={'mine': OBJECT}`"
+            )
+    return ""
+
+
+def _model_at(loc: Loc, model: type[BaseModel]) -> type[BaseModel]:
+    """Return the innermost model class that contains the configuration key at the given location."""
+    for part in loc:
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models_in(model.model_fields[part].annotation), model)
+    return model
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)

@@ -1,0 +1,255 @@
+"""Python API: start, run, resume, fork, read and delete debates in a database.
+
+    with open_debates("moot.sqlite") as debates:
+        debate = debates.start("Should we adopt a monorepo?")
+        for event in debate.stream():
+            ...
+        print(debate.document()["verdict"]["winner"])
+
+The API also works inside a running event loop, such as a notebook's. In an async program, open the
+database
+with `async with aopen_debates(…)`, and run debates with `Debate.astream` or `Debate.arun`. All other
+methods
+read and write the database in milliseconds, except `judge` and `ask`: they call models, so run them with
+`asyncio.to_thread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.tools import BaseTool
+
+from moot.calls.event_loop import require_asyncio
+from moot.debates.continuation import Event
+from moot.debates.lifecycle import find_debate, start_debate, store_import
+from moot.debates.preflight import check_config
+from moot.debates.session import DebateSession
+from moot.debates.stored_debate import Debate
+from moot.documents import DebateDocument
+from moot.graph.debate import build_graph
+from moot.models.registry import ChatSource
+from moot.runtime.background_loop import call_from_sync, enter_in_thread
+from moot.runtime.environment import Environment, make_environment
+from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
+from moot.state.config.boundary import Permissions, capabilities_of
+from moot.state.config.mcp_servers import McpServerConfig
+from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
+from moot.state.config.model_settings import ModelSettings
+from moot.state.config.participants import ClarificationsConfig
+from moot.storage.catalogue import DebateRow
+from moot.storage.checkpoints import LazyStore, open_saver
+from moot.storage.records import records_of
+
+if TYPE_CHECKING:
+    from moot.importing import ImportedTranscript
+
+
+def open_debates(
+    database: str | None = None,
+    *,
+    environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
+    tools: Mapping[str, BaseTool] | None = None,
+) -> Debates:
+    """Open a database of debates, and create it if it does not exist.
+
+    Args:
+        database: A path or `postgresql://…`. `None`: `MOOT_DB`, otherwise a file in the user's data
+            directory.
+        environment: Models and clock. Default: real models and the system clock.
+        models: LangChain chat models, or functions that create them, by the model name in a
+            `DebateConfig`.
+        tools: LangChain tools, by the name in the debaters' setting `tools`.
+
+    Raises:
+        InputError: The database cannot be opened.
+    """
+    used = make_environment(environment, models, tools)
+    return Debates(database, used, own=used is not environment)
+
+
+def aopen_debates(
+    database: str | None = None,
+    *,
+    environment: Environment | None = None,
+    models: Mapping[str, ChatSource] | None = None,
+    tools: Mapping[str, BaseTool] | None = None,
+) -> AbstractAsyncContextManager[Debates]:
+    """Open a database of debates for an `async with` block. Async form of `open_debates`.
+
+    Raises:
+        InputError: The database cannot be opened, or the event loop is not asyncio's.
+    """
+
+    @contextmanager
+    def opening() -> Iterator[Debates]:
+        with open_debates(database, environment=environment, models=models, tools=tools) as debates:
+            yield debates
+
+    @asynccontextmanager
+    async def checked() -> AsyncIterator[Debates]:
+        require_asyncio("`aopen_debates`")
+        async with enter_in_thread(opening()) as debates:
+            yield debates
+
+    return checked()
+
+
+class Debates(AbstractContextManager["Debates"]):
+    """Context manager that gives access to the debates in a database."""
+
+    def __init__(self, database: str | None, environment: Environment, *, own: bool = False) -> None:
+        self._stack = AsyncExitStack()
+        if own:  # its clients are not shared
+            self._stack.push_async_callback(environment.aclose)
+        saver = call_from_sync(self._stack.enter_async_context, open_saver(database))
+        store = LazyStore(database, self._stack)
+        self.environment, self.records = environment, records_of(saver)
+        self.graph = build_graph(saver, store=store, environment=environment)
+        self._session = DebateSession(self.graph, self.records, environment)
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database and the model clients of its debates.
+
+        In a child process after `fork()` it does nothing, because the parent closes them.
+        """
+        if not self.records.sql.is_inherited:
+            call_from_sync(self._stack.aclose)
+
+    def rows(self) -> list[DebateRow]:
+        """Return one catalogue row for each debate, the most recently active debate first."""
+        return self.records.rows()
+
+    def get(self, name: str) -> Debate:
+        """Return the debate with the given id, name or unique id prefix.
+
+        Raises:
+            DebateNotFound: No debate matches.
+        """
+        return Debate(find_debate(self._session, name))
+
+    def start(
+        self,
+        topic: str | None = None,
+        config: DebateConfig | None = None,
+        *,
+        name: str | None = None,
+        transcript: Sequence[Mapping[str, Any]] = (),
+        documents: Sequence[Mapping[str, str]] = (),
+    ) -> Debate:
+        """Validate and store a new debate without running it.
+
+        Args:
+            topic: Topic of the debate. `None`: the configuration's topic.
+            config: All other settings. Default: two debaters.
+            name: Name of the debate, its `--id`. `None`: a new UUID.
+            transcript: Earlier entries to continue from, each with at least `speaker` and `content`.
+            documents: Background documents, each with `name` and `content`.
+
+        Raises:
+            ConfigError: The configuration is invalid. Nothing is written.
+            InputError: The topic is missing. Nothing is written.
+            DebateExists: The name is taken.
+        """
+        given = {
+            "topic": topic,
+            "full_transcript": list(transcript),
+            "context_documents": [dict(document) for document in documents],
+        }
+        return Debate(start_debate(self._session, given, config or DebateConfig(), name))
+
+    def replay(self, source: str, *, name: str | None = None) -> Debate:
+        """Create a debate that replays another debate from its journal, without calling a model.
+
+        Args:
+            source: Id or name of the debate to replay.
+            name: Name of the new debate, its `--id`.
+
+        Raises:
+            DebateNotFound: No debate matches.
+            DebateExists: The name is taken.
+        """
+        from moot.debates.lifecycle import start_replay
+
+        return Debate(start_replay(find_debate(self._session, source), name))
+
+    def import_document(self, document: Mapping[str, Any], *, name: str | None = None) -> Debate:
+        """Restore a debate from its exported `moot.debate/1` document, and store it.
+
+        Args:
+            document: Result of `Debate.document`, from this or another database.
+            name: Name of the debate, its `--id`. `None`: keep the original id and name.
+
+        Raises:
+            InputError: The document is incomplete.
+            DebateExists: The id or the name is taken.
+        """
+        from moot.importing.transcript import document_values
+
+        values = document_values(document, self.environment)
+        return Debate(store_import(self._session, values, name, document))
+
+    def import_transcript(
+        self,
+        transcript: str | ImportedTranscript,
+        *,
+        topic: str | None = None,
+        name: str | None = None,
+        config: DebateConfig | None = None,
+        debaters: Sequence[str] = (),
+    ) -> Debate:
+        """Create a finished debate from a transcript. You can judge, summarize, query or continue the debate.
+
+        Args:
+            transcript: Text of a transcript in any supported format, or the result of `parse_transcript`.
+            topic: Topic of the debate. `None`: the topic in the transcript.
+            name: Name of the debate, its `--id`. `None`: a new UUID.
+            config: Settings for continuing the debate; its debaters are ignored.
+            debaters: Ids or names of the speakers who debate. Default: all but a moderator.
+
+        Raises:
+            InputError: The transcript is invalid, or has no topic.
+            DebateExists: The name is taken.
+        """
+        from moot.importing import parse_transcript
+        from moot.importing.transcript import transcript_config, transcript_values
+
+        read = parse_transcript(transcript) if isinstance(transcript, str) else transcript
+        settings = transcript_config(read, config, debaters)
+        settings = check_config(Permissions.of_operator(settings), self.environment)
+        values = transcript_values(read, topic or read.topic, settings, self.environment)
+        values["status"] = "done"
+        return Debate(store_import(self._session, values, name, granted=capabilities_of(settings)))
+
+
+__all__ = [
+    "BlackboardConfig",
+    "ClarificationsConfig",
+    "Debate",
+    "DebateConfig",
+    "DebateDocument",
+    "DebaterConfig",
+    "Debates",
+    "Environment",
+    "Event",
+    "JudgeConfig",
+    "LimitsConfig",
+    "McpServerConfig",
+    "MemoryConfig",
+    "ModelSettings",
+    "aopen_debates",
+    "build_graph",
+    "open_debates",
+]

@@ -1,0 +1,390 @@
+"""Effects that a node can request besides model calls: a person's reply, local work, the store.
+
+A node body is a generator that yields effects. `moot.runtime` handles them and sends back the results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NotRequired, TypeVar
+
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from moot.state.config import OFFLINE
+from moot.state.conversation import (
+    FailedRun,
+    InboxMessage,
+    MemoryKind,
+    Omission,
+    PromptRecord,
+    StateValues,
+    step_number,
+)
+from moot.state.entries import EntryUsage, JsonObject
+from moot.state.errors import ModelError
+
+Purpose = Literal[
+    "turn",
+    "summary",
+    "perspective",
+    "extract",
+    "reflect",
+    "moderate",
+    "decide",
+    "judge",
+    "ask",
+    "evaluate",
+    "clarify",
+]
+
+
+class WireMessage(TypedDict):
+    """Chat message of a prompt, in OpenAI's format."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    name: NotRequired[str]
+    """Name of the author as a slug, because providers reject names with spaces."""
+    tool_calls: NotRequired[list[JsonObject]]
+    """Tool calls that an assistant message requests. Each has the form `{id, type: "function", function:
+    {name, arguments}}`."""
+    tool_call_id: NotRequired[str]
+    """Id of the tool call whose result this message contains."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Prompt for a model, with the data for the receipt that records its contents."""
+
+    messages: tuple[WireMessage, ...]
+    total_tokens: int
+    """Exact number of tokens in the prompt, according to OpenAI's chat formula."""
+    budget: int
+    sections: Mapping[str, int] = field(default_factory=dict)
+    """Number of tokens in each section of the prompt. The sum is `total_tokens` without `REPLY_PRIMING`."""
+    shown: tuple[str, ...] = ()
+    """Ids of the transcript entries that the prompt contains, in order."""
+    omitted: tuple[Omission, ...] = ()
+    retrieved: tuple[str, ...] = ()
+    """Ids of the transcript entries that retrieval added to the prompt, in order."""
+    layout: tuple[str, ...] = ()
+    """Name of the prompt section of each message, in the order of the messages."""
+    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
+    """Approximate number of tokens that each kind of memory takes in the prompt."""
+
+    def to_receipt(self) -> PromptRecord:
+        """Return the fields of a receipt that describe this prompt."""
+        return {
+            "budget": self.budget,
+            "total_tokens": self.total_tokens,
+            "sections": {**self.sections},
+            "message_ids": [self.shown[0], self.shown[-1]] if self.shown else [],
+            "omitted": [*self.omitted],
+            "memory": {**self.memory},
+        }
+
+
+@dataclass(frozen=True)
+class StreamAs:
+    """Ids and speaker under which a reply is streamed."""
+
+    entry_id: str
+    """Id of the transcript entry that will contain the reply."""
+    speaker: str
+    message_id: str = ""
+    """Id of the streamed message, which the message in the state will have too. Default: `entry_id`."""
+
+
+class Hints(TypedDict, total=False):
+    """Information about a call that helps local models to reply. Providers never receive it."""
+
+    purpose: Purpose
+    phase: str
+    """Phase of the debate protocol, or the purpose of a call outside a protocol."""
+    round: int
+    speaker: str
+    """Display name of the debater or judge who speaks."""
+    targets: Sequence[str]
+    """Display names of the debaters to whom the speaker should reply."""
+    debaters: Sequence[str]
+    """Names for the debaters that the model may use in a structured reply."""
+    message_ids: Sequence[str]
+    """Ids of the messages that the reply may cite."""
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """Request to a model, with all values that determine the model's reply."""
+
+    purpose: Purpose
+    model: str
+    """Name of the model as its provider knows it, or `offline`."""
+    messages: tuple[WireMessage, ...]
+    max_tokens: int
+    """Maximum number of tokens in the reply. The budget reserves this number."""
+    temperature: float | None = None
+    """Sampling temperature. `None`: the provider's default."""
+    seed: int | None = None
+    fallbacks: tuple[str, ...] = ()
+    """Names of the models that are tried in this order if `model` fails."""
+    schema: type[BaseModel] | None = None
+    """Pydantic model of the structured reply, or `None` if the reply is plain text."""
+    tools: tuple[JsonObject, ...] = ()
+    """Tools that the model may call, in OpenAI's function format."""
+    prompt_tokens: int = 0
+    """Exact number of tokens in `messages`, or 0 if the number is not known."""
+    stream_as: StreamAs | None = None
+    """Ids and speaker under which the reply is streamed. Only replies in turns are streamed."""
+    call_index: int = 0
+    """Index of the turn within the step, which distinguishes identical requests in the same batch."""
+    shortened_by: int = 0
+    """Number of tokens removed from the prompt because the model rejected a longer prompt."""
+    hints: Hints = field(default_factory=Hints)
+    prompt: Prompt | None = field(default=None, repr=False)
+    """Prompt that the call sends, kept for the receipt."""
+    memory_kind: MemoryKind | Literal[""] = ""
+    """Kind of memory as which the reply is stored, or `""` if the reply does not become memory."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Return the SHA-256 hash of all values that determine the reply, such as model and messages."""
+        request = {
+            "purpose": self.purpose,
+            "model": self.model,
+            "fallbacks": self.fallbacks,
+            "messages": self.messages,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "schema": self.schema.model_json_schema() if self.schema else None,
+            "tools": self.tools,
+        }
+        return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
+
+
+INCOMPLETE = "incomplete"
+"""Finish reason of a truncated reply. The stream ended early, or the reply exceeded the maximum size."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Reply of a model to one call, or the reason why the call failed."""
+
+    text: str = ""
+    """Text of the reply, without the model's reasoning."""
+    data: JsonObject | None = None
+    """Structured reply as JSON types, validated against the schema."""
+    tool_calls: tuple[JsonObject, ...] = ()
+    """Tool calls that the model requests, each as `{id, name, args}`."""
+    model: str = ""
+    """Name of the model that replied, which is the requested model or a fallback model."""
+    provider: str = ""
+    usage: EntryUsage = field(default_factory=EntryUsage)
+    """Number of tokens used by all attempts that the provider charged for."""
+    finish_reason: str = "stop"
+    """Reason why the model stopped writing. `length` means that the reply is cut off even after a retry with
+    more tokens."""
+    reasoning: str = ""
+    """Reasoning that the model returned in addition to its reply. The journal stores the reasoning, but the
+    transcript does not."""
+    latency_s: float = 0.0
+    first_chunk_s: float | None = None
+    """Seconds from the last request to the first chunk of its streamed reply. `None`: not streamed."""
+    attempts: int = 1
+    error: str = ""
+    """Reason why the call failed after all retries and fallbacks, or `""` if the call succeeded."""
+    status: int | None = None
+    """HTTP status code of the last failed attempt, or `None` if there is no status."""
+    retryable: bool = False
+    """True if the same call may succeed later."""
+    refused: bool = False
+    """True if the model refused to reply or the provider's content filter blocked the reply."""
+    excess: int = 0
+    """Number of tokens by which the request was too long, or 0 if the request was not too long."""
+
+    @property
+    def is_final(self) -> bool:
+        """Return True if another call would give the same result, so the journal may store this reply."""
+        return self.ok or self.refused or bool(self.excess)
+
+    @property
+    def ok(self) -> bool:
+        """Return True if the call returned a reply without an error."""
+        return not self.error
+
+    @property
+    def placeholder(self) -> bool:
+        """Return True if the offline model wrote this reply, whose text is then only a placeholder."""
+        return self.provider == OFFLINE
+
+    def require(self) -> Reply:
+        """Return this reply.
+
+        Raises:
+            ModelError: The call failed.
+        """
+        if self.error:
+            raise ModelError(self.error, status=self.status, retryable=self.retryable)
+        return self
+
+    def to_json(self) -> JsonObject:
+        """Return the reply as JSON types, for storage in the journal."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reply:
+        """Return the reply from the JSON data that `to_json` produced."""
+        return cls(**{**data, "tool_calls": tuple(data.get("tool_calls", ()))})
+
+
+T = TypeVar("T")
+CallGenerator = Generator[Sequence[ModelCall], list[Reply], T]
+"""Generator that yields batches of model calls and receives the models' replies."""
+
+
+def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
+    """Run several generators concurrently and combine the requested model calls into shared batches.
+
+    Returns:
+        Results of the generators, in order. Only the generators decide which calls are made together, so a
+        repeated run with the same replies makes the same calls.
+    """
+    results: dict[int, T] = {}
+    replies: dict[int, list[Reply] | None] = dict.fromkeys(range(len(flows)))
+    while True:
+        asked: dict[int, Sequence[ModelCall]] = {}
+        for index, given in replies.items():
+            try:
+                asked[index] = next(flows[index]) if given is None else flows[index].send(given)
+            except StopIteration as end:
+                results[index] = end.value
+        if not asked:
+            return [results[index] for index in range(len(flows))]
+        answers = iter((yield [call for batch in asked.values() for call in batch]))
+        replies = {index: [next(answers) for _ in batch] for index, batch in asked.items()}
+
+
+Update = JsonObject
+
+PAUSE = {"kind": "pause"}
+"""Payload of an interrupt that pauses the run without asking a person a question."""
+
+
+def is_pause(payload: object) -> bool:
+    """Return whether an interrupt with this payload pauses the run without asking a question."""
+    return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Request to interrupt the run and ask a person a question.
+
+    When the run resumes, the node receives the person's reply.
+    """
+
+    payload: JsonObject
+
+
+@dataclass(frozen=True)
+class Emit:
+    """Request to send a progress report to LangGraph's `custom` stream."""
+
+    event: JsonObject
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """Job that runs on this machine and returns a text, such as a tool call."""
+
+    key: str
+    """Text that contains all parameters that determine the job's result."""
+    run: Callable[[], str]
+    """Function that performs the job on a worker thread, because the function may block."""
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 hash of the job's parameters, under which the journal stores the result."""
+        return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True)
+class LocalWork:
+    """Request to run local jobs concurrently.
+
+    The journal stores the jobs' results, and the node receives them.
+    """
+
+    jobs: Sequence[LocalJob]
+
+
+@dataclass(frozen=True)
+class ReadInbox:
+    """Request to read the debate's inbox. The node receives the result as `InboxContents`."""
+
+    after: int
+    """Number of the last interjection that the debate has already read."""
+
+
+@dataclass(frozen=True)
+class PutInStore:
+    """Request to store a value in LangGraph's store, so that other debates can read it.
+
+    Without a store, nothing is written.
+    """
+
+    namespace: tuple[str, ...]
+    key: str
+    value: JsonObject
+
+
+@dataclass(frozen=True)
+class SearchStore:
+    """Request to search LangGraph's store for the values in a namespace.
+
+    The node receives the values, latest first, or `[]` if there is no store.
+    """
+
+    namespace: tuple[str, ...]
+    limit: int = 100
+
+
+@dataclass(frozen=True)
+class InboxContents:
+    """Messages and pause requests that people sent to a running debate."""
+
+    messages: Sequence[InboxMessage] = ()
+    pause: bool = False
+    """True if a person asked the run to pause."""
+    failed: Sequence[FailedRun] = ()
+    """Records of the graph node runs that failed."""
+
+
+Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
+NodeBody = Generator[Effect, Any, Update]
+BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
+"""Generator that yields model calls and local jobs. A background task can also run outside a LangGraph
+graph."""
+
+
+def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
+    """Return a state update with the errors from which a node recovered, or `{}` without errors."""
+    errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
+    return {"errors": errors} if errors else {}
+
+
+def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
+    """Run the generator of a node in a test, without a graph.
+
+    `outcomes` maps each effect to the result that is sent back.
+    """
+    outcome: Any = None
+    try:
+        while True:
+            outcome = outcomes(body.send(outcome))
+    except StopIteration as end:
+        return dict(end.value or {})

@@ -1,0 +1,148 @@
+"""Helpers for asyncio: shielding, stopping, and blocking work inline or on a worker thread."""
+
+import asyncio
+import math
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from moot.state.errors import InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass
+class Stop:
+    """Counter of requests to stop this process. The first lets calls finish, and the second cancels them."""
+
+    times: int = 0
+
+
+stop = Stop()
+GRACE_S = 30.0
+"""Maximum number of seconds that running calls may take to finish after a request to stop."""
+STOP_POLL_S = 0.2
+"""Number of seconds between two checks of a sleeping call whether it should stop."""
+
+
+def require_asyncio(what: str) -> None:
+    """Raise an error if the running event loop is not asyncio's, such as trio's.
+
+    Raises:
+        InputError: The event loop is another one, or none.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise InputError(
+            f"{what} needs an event loop of asyncio: in trio, use the synchronous form in a worker thread, "
+            "with `trio.to_thread.run_sync`"
+        ) from None
+
+
+async def sleep_until_stop(seconds: float) -> None:
+    """Sleep for `seconds`, unless a person asks the process to stop.
+
+    Raises:
+        asyncio.CancelledError: A person asked to stop.
+    """
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if stop.times:
+            raise asyncio.CancelledError
+        await asyncio.sleep(min(left, STOP_POLL_S))
+
+
+async def drain(call: Coroutine[object, None, T]) -> T:
+    """Await a call, and let the call finish if a person asks the process to stop.
+
+    The provider charges for a running call in any case.
+    """
+    calling, until = asyncio.ensure_future(call), math.inf
+    while not calling.done():
+        try:
+            await asyncio.wait([calling], timeout=None if until == math.inf else 0.05)
+        except asyncio.CancelledError:
+            until = min(until, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
+        if time.monotonic() >= until or (stop.times > 1 and until < math.inf):
+            calling.cancel()
+            await asyncio.wait([calling])
+    return calling.result()
+
+
+async def shield(work: Awaitable[T]) -> T:
+    """Wait until `work`, such as a database write, has finished, even if the caller is cancelled meanwhile.
+
+    The cancellation is raised afterwards. LangGraph cancels a node twice, once for its step and once for its
+    run.
+    """
+    working = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        working.exception()  # retrieve the exception, because the cancellation is raised instead
+        raise cancelled
+    return working.result()
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[object]]) -> None:
+    """Cancel the tasks and wait until all of them have finished."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def shielded(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
+    """Decorate a coroutine function so that cancelling its caller does not interrupt it."""
+
+    @wraps(work)
+    async def await_call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await shield(work(*args, **kwargs))
+
+    return await_call
+
+
+async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a worker thread. The function finishes even if its caller is cancelled."""
+    return await shield(asyncio.to_thread(function, *arguments))
+
+
+class NonBlocking(threading.local):
+    """Flag for a thread whose event loop must not wait for locks or disk access."""
+
+    active = False
+
+
+class WouldBlock(Exception):
+    """Error raised if a function cannot run without waiting."""
+
+
+non_blocking = NonBlocking()
+
+
+async def run_inline(function: Callable[..., T], *arguments: object) -> T:
+    """Run an idempotent function on the event loop, or on a worker thread if the database is locked.
+
+    A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
+    worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which
+    forbids blocking calls on its event loop.
+    """
+    if "blockbuster" in sys.modules:  # imported by LangGraph's development server
+        return await run_in_thread(function, *arguments)
+    non_blocking.active = True
+    try:
+        return function(*arguments)
+    except (WouldBlock, asyncio.InvalidStateError):  # the error of LangGraph's savers
+        non_blocking.active = False
+        return await run_in_thread(function, *arguments)
+    finally:
+        non_blocking.active = False

@@ -1,0 +1,1 @@
+"""Claims of debaters, with their extraction, status, display, crux cards and reflections."""

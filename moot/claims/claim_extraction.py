@@ -1,0 +1,458 @@
+"""Claim extraction, which checks proposed records and turns valid records into claim events."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, cast, get_args
+
+from typing_extensions import TypedDict
+
+from moot.claims.claim_fold import fold_events, ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_rendering import NO_EXTRACTION, board_text
+from moot.state.claim_events import (
+    MAIN_QUESTION,
+    OVERALL,
+    ClaimEvent,
+    Extractor,
+    Retraction,
+    SameClaim,
+    StanceEvent,
+    StanceKind,
+)
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry, cited_id
+from moot.state.errors import InputError
+
+_QUOTES = frozenset('`"“”„‟«»‹›「」『』')
+_MARKS = _QUOTES | frozenset("'‘’‚‛*_")
+_QUOTED_SPAN = re.compile(
+    r"“[^“”]{8,600}”|\"[^\"\n]{8,600}\"|«[^«»]{8,600}»|„[^„“”]{8,600}[“”]|「[^「」]{4,300}」|『[^『』]{4,300}』"
+    r"|^[ \t]{0,3}>.*$",
+    re.MULTILINE,
+)
+MAX_QUOTATION_CHARS = 400
+"""Maximum length of a stored quotation, in characters. Longer quotations are cut."""
+
+
+class Operations(TypedDict, total=False):
+    """Changes to the claim ledger that an extractor proposes, grouped by type.
+
+    New claims have a `ref` until they get an id.
+    """
+
+    claims: Sequence[Mapping[str, Any]]
+    """New claims, as rows of `{ref, text, aspect}`."""
+    events: Sequence[Mapping[str, Any]]
+    """New stances on claims, as rows of `{message_id, claim, kind, quote, condition, condition_id, replaces,
+    option, ground, confidence}`."""
+    challenges: Sequence[Mapping[str, Any]]
+    """New challenges to a debater, as rows of `{message_id, to, quote, claim, answered_in, answer}`."""
+    questions: Sequence[Mapping[str, Any]]
+    """New questions to a debater, as rows of `{message_id, to, quote, answered_in, answer}`."""
+    answers: Sequence[Mapping[str, Any]]
+    """Answers to challenges and questions, as rows of `{to, message_id, quote}`."""
+    evidence: Sequence[Mapping[str, Any]]
+    """Evidence for claims, as rows of `{message_id, kind, quote, claim, source}`."""
+    gaps: Sequence[Mapping[str, Any]]
+    """Facts that a debater admits not knowing, as rows of `{message_id, quote, claim}`."""
+    same: Sequence[Mapping[str, Any]]
+    """Pairs of claims with the same meaning, as rows of `{one, other, opposite}`."""
+    retractions: Sequence[Mapping[str, Any]]
+    """Claim events to retract, as rows of `{of, why}`."""
+
+
+BackgroundTexts = Callable[[str, int], Sequence[str]]
+"""Function that returns texts of the debate's background that match a query, in at most so many tokens."""
+
+
+def no_background(query: str, remaining: int) -> Sequence[str]:
+    """Return no texts, for a debate without background."""
+    return ()
+
+
+@dataclass
+class ClaimExtraction:
+    """Extraction of claims from messages, with the known and the new claim events."""
+
+    known: Sequence[ClaimEvent]
+    topic: str
+    entries: Mapping[str, Entry]
+    """Messages that an extractor may quote, keyed by message id."""
+    debaters: Sequence[str]
+    by: Extractor
+    aspect: str = OVERALL
+    about: str = ""
+    """Description of the subject under discussion, or `""` if `aspect` describes the subject."""
+    aspects: Sequence[str] = ()
+    """Aspects of the topic. A new claim belongs to the one that the extractor names, else to `aspect`."""
+    options: Sequence[str] = ()
+    """Options of an open main question. A position on the main question is one of its options."""
+    background: BackgroundTexts = no_background
+    """Texts of the background, which the model reads without extracting claims from them."""
+    threshold: float = 0.0
+    """Minimum confidence of a stance event, from 0 to 1. Events with a lower confidence are dropped."""
+    new_ids: Collection[str] = ()
+    """Ids of the messages from which claims are extracted in this run. The default is all of `entries`."""
+    new: list[ClaimEvent] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
+    _claim_refs: dict[str, str] = field(default_factory=dict)
+    _condition_refs: dict[str, str] = field(default_factory=dict)
+    _aspect_refs: dict[str, str] = field(default_factory=dict)
+    """Aspects of new claims, by reference."""
+    _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Texts of all conditions, keyed by claim id and condition id."""
+    _texts: dict[str, str] = field(default_factory=dict)
+    """Case-folded text of each claim, keyed by claim id."""
+    _asked: set[str] = field(default_factory=set)
+    """Ids of all known challenges and questions."""
+
+    def __post_init__(self) -> None:
+        before = fold_events(self.known, self.topic)
+        self._counts = Counter(before.last_numbers)
+        self._texts = {MAIN_QUESTION: self.topic.casefold()}
+        self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
+        self._asked = before.challenges.keys() | before.questions.keys()
+        for event in before.claim_events.get("event", ()):
+            if key := event.get("condition_id"):
+                self._conditions.setdefault(event["claim"], {}).setdefault(key, event["condition"])
+                self._counts["condition"] = max(self._counts["condition"], int(key[1:]))
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the claim ledger with all known and new claim events."""
+        return fold_events([*self.known, *self.new], self.topic)
+
+    def apply(self, operations: Operations) -> None:
+        """Add all valid operations to the new claim events, and count invalid operations in `dropped`."""
+        new_texts = {each["ref"]: str(each["text"]) for each in operations.get("claims", ())}
+        self._aspect_refs = {
+            each["ref"]: str(each.get("aspect", "")) for each in operations.get("claims", ())
+        }
+        self._claim_refs, self._condition_refs = {}, {}  # each reading has references of its own
+        for each in operations.get("events", ()):
+            self._apply_event(each, new_texts)
+        for each in operations.get("evidence", ()):
+            if citation := self._quotation(each, quoted=True):
+                source = each.get("source") or "none"
+                about = {**self._about(each), "kind": each["kind"], "source": source}
+                self._add_with_id("x", {**citation, **about, "type": "evidence"})
+        for each in operations.get("gaps", ()):
+            if citation := self._quotation(each):
+                self._add_with_id("g", {**citation, **self._about(each), "type": "gap"})
+        self._apply_requests(operations)
+        for each in operations.get("answers", ()):
+            self._answer(each, each["to"])
+        self._apply_corrections(operations)
+
+    def _apply_event(self, each: Mapping[str, Any], new_texts: Mapping[str, str]) -> None:
+        citation = self._quotation(each)
+        if not citation:
+            return
+        if each["confidence"] < self.threshold:
+            self.dropped["low confidence"] += 1
+            return
+        key = self._claim(each["claim"], new_texts, self.entries[citation["message_id"]]["seq"])
+        if not key:
+            self.dropped["unknown claim"] += 1
+            return
+        stance = each["kind"] in ("asserts", "denies", "conditional")
+        chooses = key == MAIN_QUESTION and each["kind"] in ("asserts", "conditional")
+        option = self._option(str(each.get("option") or "")) if chooses else ""
+        if key == MAIN_QUESTION and stance and self.options and not option:
+            self.dropped["no option"] += 1
+            return
+        condition = board_text(each["condition"]) if stance else ""
+        event = {
+            "type": "event",
+            "kind": each["kind"],
+            "claim": key,
+            "condition": condition,
+            "ground": bool(each["ground"]),
+            "confidence": round(float(each["confidence"]), 2),
+        }
+        if each["kind"] == "conditional" or condition:
+            event |= {"kind": "conditional", "leans": "no" if each["kind"] == "denies" else "yes"}
+            event |= self._condition_fields(each, key, citation["debater"], condition)
+        if option:
+            event["option"] = option
+        self._add_with_id("e", {**event, **citation})
+
+    def _option(self, wanted: str) -> str:
+        """Return the option that an operation names, ignoring case, or `""` for an unknown option."""
+        folded = wanted.strip().casefold()
+        return next((option for option in self.options if option.casefold() == folded), "")
+
+    def _condition_fields(
+        self, each: Mapping[str, Any], claim: str, debater: str, text: str
+    ) -> dict[str, str]:
+        """Return the id and text of a condition, and the id of the condition that it replaces.
+
+        A known id keeps its first text.
+        """
+        wanted = str(each.get("condition_id") or "")
+        key = self._condition_refs.get(wanted, wanted)
+        known = self._conditions.setdefault(claim, {})
+        if key not in known:
+            if not text:
+                return {}
+            key = next((one for one, other in known.items() if other.casefold() == text.casefold()), "")
+        if not key:
+            self._counts["condition"] += 1
+            key = f"k{self._counts['condition']:03d}"
+            known[key] = text
+        if wanted:
+            self._condition_refs[wanted] = key
+        replaced = str(each.get("replaces") or "")
+        replaced = self._condition_refs.get(replaced, replaced)
+        fields = {"condition_id": key, "condition": known[key]}
+        return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
+
+    def _apply_requests(self, operations: Operations) -> None:
+        """Add challenges and questions, together with their answers if the operations contain answers."""
+        for each in operations.get("challenges", ()):
+            if citation := self._quotation(each, quoted=True):
+                is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
+                self.dropped["not another debater"] += not is_other
+                if not is_other:
+                    continue
+                key = self._add_with_id(
+                    "c", {**citation, **self._about(each), "type": "challenge", "to": each["to"]}
+                )
+                if each.get("answered_in"):
+                    self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
+        for each in operations.get("questions", ()):
+            if citation := self._quotation(each):
+                to = each["to"] if each["to"] in self.debaters else ""
+                key = self._add_with_id("q", {**citation, "type": "question", "to": to})
+                if each.get("answered_in"):
+                    self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
+
+    def _apply_corrections(self, operations: Operations) -> None:
+        """Add the proposed merges of claims and the proposed retractions."""
+        for each in operations.get("same", ()):
+            one, other = (self._claim_refs.get(each[key], each[key]) for key in ("one", "other"))
+            if one in self._texts and other in self._texts and one != other:
+                opposite = bool(each["opposite"])
+                self._add({"type": "same", "one": one, "other": other, "opposite": opposite, "by": self.by})
+        for each in operations.get("retractions", ()):
+            if any(claim_event.get("id") == each["of"] for claim_event in self.known):
+                self._add(
+                    {"type": "retraction", "of": each["of"], "why": board_text(each["why"]), "by": self.by}
+                )
+
+    def drop(self, ids: Sequence[str], why: str) -> None:
+        """Remove new claim events, and all new claims to which no event refers afterwards."""
+        self.dropped[why] += len(ids)
+        self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
+        about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
+        for claim_event in [claim_event for claim_event in self.new if claim_event["type"] == "claim"]:
+            if claim_event["id"] not in about:
+                self.new.remove(claim_event)
+                del self._texts[claim_event["id"]]
+
+    def finish(self, through: int) -> list[ClaimEvent]:
+        """Return the new claim events, with a record of the last message read and the dropped operations."""
+        self._add(
+            {"type": "extraction_pass", "through": through, "by": self.by, "dropped": dict(self.dropped)}
+        )
+        return self.new
+
+    def _quotation(self, each: Mapping[str, Any], *, quoted: bool = False) -> dict[str, Any]:
+        """Return the debater, message id and exact words of a quotation, or `{}` if it is invalid."""
+        entry = self.entries.get(cited_id(each["message_id"]))
+        if entry is None or find_quotation(each["quote"], entry["content"]) is None:
+            entry = self._only_new_message_with(each["quote"]) or entry
+        if entry is None or entry["speaker"] not in self.debaters:
+            self.dropped["unknown message"] += 1
+            return {}
+        span = find_quotation(each["quote"], entry["content"])
+        if span is None:
+            self.dropped["quotation not found"] += 1
+            return {}
+        if not quoted and inside_quotation(entry["content"], *span):
+            self.dropped["quotation of another person"] += 1
+            return {}
+        words = shorten_quotation(entry["content"], *span)
+        return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
+
+    def _only_new_message_with(self, quote: str) -> Entry | None:
+        """Return the only new message that contains the quotation, or `None` if there is not exactly one."""
+        new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
+        found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
+        return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
+
+    def _about(self, each: Mapping[str, Any]) -> dict[str, str]:
+        """Return the id of the known claim to which an operation refers.
+
+        The id is empty if the operation refers to no known claim.
+        """
+        key = self._claim_refs.get(each["claim"], each["claim"])
+        return {"claim": key if key in self._texts else ""}
+
+    def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
+        """Return the id of the claim to which an operation refers by id, reference or text.
+
+        Add the claim if it is new; return `""` if it is unknown.
+        """
+        key = self._claim_refs.get(wanted, wanted)
+        text = board_text(new_texts.get(wanted, ""))
+        if key in self._texts or not text:
+            return key if key in self._texts else ""
+        key = next((known for known, folded in self._texts.items() if folded == text.casefold()), "")
+        if not key:
+            named = self._aspect_refs.get(wanted, "")
+            aspect = named if named in self.aspects else self.aspect
+            key = self._add_with_id("p", {"type": "claim", "text": text, "aspect": aspect, "seq": seq})
+            self._texts[key] = text.casefold()
+        self._claim_refs[wanted] = key
+        return key
+
+    def _answer(self, each: Mapping[str, Any], to: str) -> None:
+        if to not in self._asked:
+            self.dropped["unknown challenge"] += 1
+        elif citation := self._quotation(each):
+            self._add({"type": "answer", "to": to, **citation})
+
+    def _add_with_id(self, letter: str, claim_event: Mapping[str, Any]) -> str:
+        """Add a claim event with a new id that starts with `letter`, and return the id."""
+        self._counts[claim_event["type"]] += 1
+        key = f"{letter}{self._counts[claim_event['type']]:03d}"
+        self._add({**claim_event, "id": key})
+        if claim_event["type"] in ("challenge", "question"):
+            self._asked.add(key)
+        return key
+
+    def _add(self, claim_event: Mapping[str, Any]) -> None:
+        self.new.append(cast(ClaimEvent, claim_event))
+
+
+def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:
+    """Yield the new stance events that do not merely repeat the debater's stance."""
+    new = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
+    for timeline in extraction.ledger.timelines.values():
+        held: dict[str, tuple[str, ...]] = {}
+        for change in timeline:
+            event, who = change.event, change.event["debater"]
+            stance = event["kind"], event.get("leans", ""), event.get("option", "")
+            if event["id"] in new and held.get(who) != stance:
+                yield event
+            held[who] = stance
+
+
+def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
+    """Return the start and end of the passage in `text` that matches `quote`.
+
+    White space, quotation marks and case are ignored.
+    """
+    wanted, _ = _bare(quote)
+    bare, places = _bare(text)
+    start = bare.find(wanted) if wanted else -1
+    if start < 0:
+        return None
+    first, last = places[start], places[start + len(wanted) - 1] + 1
+    # Keep the quotation marks if the quotation begins or ends with one.
+    opens = quote.strip()[0] in _QUOTES and text[:first].endswith(tuple(_QUOTES))
+    closes = quote.strip()[-1] in _QUOTES and text.startswith(tuple(_QUOTES), last)
+    return first - opens, last + closes
+
+
+@lru_cache(maxsize=256)  # one message is searched for many quotations
+def _bare(text: str) -> tuple[str, list[int]]:
+    """Return a text without white space and quotation marks, and the original position of each character."""
+    kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
+    folded = [(low, at) for char, at in kept for low in char.casefold()]
+    return "".join(char for char, _ in folded), [at for _, at in folded]
+
+
+def inside_quotation(text: str, start: int, end: int) -> bool:
+    """Return True if the characters from `start` to `end` are part of a passage in quotation marks."""
+    return any(first <= start and end <= last for first, last in quoted_spans(text))
+
+
+@lru_cache(maxsize=256)
+def quoted_spans(text: str) -> list[tuple[int, int]]:
+    """Return the start and end of each quoted passage in a text, including its quotation marks."""
+    return [match.span() for match in _QUOTED_SPAN.finditer(text)]
+
+
+def shorten_quotation(text: str, start: int, end: int) -> str:
+    """Return the text from `start` to `end`, cut after a word to at most `MAX_QUOTATION_CHARS` characters."""
+    words = text[start:end]
+    if len(words) <= MAX_QUOTATION_CHARS:
+        return words
+    return words[
+        : words.rfind(" ", 0, MAX_QUOTATION_CHARS)
+        if " " in words[:MAX_QUOTATION_CHARS]
+        else MAX_QUOTATION_CHARS
+    ]
+
+
+KINDS: tuple[StanceKind, ...] = get_args(StanceKind)
+
+
+def correct_event(state: ConversationState, note_id: str, kind: str = "", why: str = "") -> list[ClaimEvent]:
+    """Return the claim events that record a person's correction of an extracted event.
+
+    Args:
+        state: state of the debate.
+        note_id: id of the claim event to correct. Claims cannot be corrected this way.
+        kind: the stance that the debater really takes, one of `KINDS`. Empty: retract the event.
+        why: reason of a retraction.
+
+    Raises:
+        InputError: the id is unknown, or the event cannot have that kind.
+    """
+    taken: Sequence[Any] = state.get("claim_events") or []
+    claim_events = {
+        claim_event["id"]: claim_event
+        for claim_event in taken
+        if "id" in claim_event and claim_event["type"] != "claim"
+    }
+    if note_id not in claim_events:
+        raise InputError(f"no claim event {note_id!r} can be changed: {_newest(claim_events)}")
+    known = claim_events[note_id]
+    if not kind:
+        return [Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
+    if known["type"] != "event":
+        raise InputError(f"{note_id} is not a stance and cannot become {kind!r}: omit the kind to retract it")
+    if kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}: give one of {', '.join(KINDS)}")
+    number = 1 + sum(claim_event["type"] == "event" for claim_event in taken)
+    changed = {**known, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
+    if kind != "conditional":
+        changed["condition"] = ""
+        for name in ("leans", "condition_id", "replaces"):
+            changed.pop(name, None)
+    return [StanceEvent(**changed)]  # type: ignore[typeddict-item]  # add the event again with other values
+
+
+def merge_claims(
+    state: ConversationState, one: str, other: str, *, opposite: bool = False
+) -> list[ClaimEvent]:
+    """Return the claim event that records that a person merged two claims.
+
+    Args:
+        state: state of the debate.
+        one: id of a claim.
+        other: id of the claim that means the same.
+        opposite: True if one claim is the negation of the other.
+
+    Raises:
+        InputError: a claim is unknown, or both ids are equal.
+    """
+    known = ledger_of(state).claims
+    for key in (one, other):
+        if key not in known:
+            raise InputError(f"no claim {key!r}: {_newest(known)}")
+    if one == other:
+        raise InputError(f"both claims have the id {one}: give two different claims")
+    return [SameClaim(type="same", one=one, other=other, opposite=opposite, by="person")]
+
+
+def _newest(keys: Iterable[str]) -> str:
+    shown = list(keys)[-12:]
+    return f"the newest are {', '.join(shown)}" if shown else f"there are none. {NO_EXTRACTION}"

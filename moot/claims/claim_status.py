@@ -1,0 +1,491 @@
+"""Status of each claim, computed from the debaters' positions on the claim."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+from moot.state.claim_events import (
+    GIVING_UP,
+    MAIN_QUESTION,
+    Answer,
+    Challenge,
+    Claim,
+    Evidence,
+    Gap,
+    Question,
+    StanceEvent,
+    StanceFields,
+)
+from moot.state.entries import seq_of
+from moot.state.identity_cache import memoize_by_identity
+
+Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdrawn", "unresolved"]
+"""Status of a claim, as shown in the ledger and the report. `unresolved` means that a dispute was still open
+at the end of the debate."""
+
+
+ANSWERS = ("yes", "no")
+"""Answers to a claim or to a main question without options."""
+
+
+class ClaimStatus(NamedTuple):
+    """Status of one claim, with the answer that the debaters hold and their conditions."""
+
+    status: Status
+    side: str
+    """Answer on which the debaters agree, which is `yes`, `no`, or an option of an open question. Empty if
+    the debaters contradict each other."""
+    conditions: tuple[str, ...]
+    """All conditions that the debaters attach to the answer in `side`."""
+    was_disputed: bool
+    """True if debaters contradicted each other on the claim at any time in the debate."""
+    in_room: bool = False
+    """True if two debaters are discussing the claim in an open crux room."""
+
+    @property
+    def label(self) -> str:
+        """Return the status in words, with the answer that the debaters hold.
+
+        Every display shows these words; the stances next to them name the conditions.
+        """
+        if self.in_room and self.status == "disputed":
+            return "disputed, in crux room"
+        if self.status not in ("agreed", "settled", "conditional"):
+            return self.status
+        label = f"{self.status}: {self.side}"
+        if self.conditions:
+            count = "a condition" if len(self.conditions) == 1 else f"{len(self.conditions)} conditions"
+            label += f", on {count}"
+        return label + (", disputed before" if self.status == "conditional" and self.was_disputed else "")
+
+
+class StanceChange(NamedTuple):
+    """Stance event of a debater on a claim, with the debater's position before and after the event."""
+
+    event: StanceEvent
+    before: StanceEvent | None
+    """Previous event of the same debater on the claim, or `None` for the first event."""
+    sign_before: int
+    """Sign of the debater's answer before the event, with 1 for yes, -1 for no and 0 for neither."""
+    sign: int
+    """Sign of the debater's answer after the event. A concession has the sign of the other side."""
+    side: str = ""
+    """Answer that the debater holds after the event, which is `yes`, `no` or an option. Empty if the debater
+    holds no answer."""
+    conditions: Mapping[str, str] = {}
+    """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
+    held: "StanceChange | None" = None
+    """Last earlier change after which the debater held an answer, or `None` without such a change."""
+
+    @property
+    def is_change_of_mind(self) -> bool:
+        """Return True if this event changed the debater's answer or the conditions of the answer."""
+        if self.event["kind"] == "withdraws" and not is_given_up(self.before):
+            return True
+        if self.sign_before * self.sign < 0:
+            return True
+        if self.event["kind"] == "concedes" and not self.side and self.held and self.held.side not in ANSWERS:
+            return not is_given_up(self.before)
+        if not self.side or self.held is None:
+            return False
+        if self.before is not None and self.before["kind"] == "concedes":
+            return bool(self.conditions)  # a concession changed the side itself
+        return (self.side, set(self.conditions)) != (self.held.side, set(self.held.conditions))
+
+
+class Timeline(tuple[StanceChange, ...]):
+    """All stance changes on one claim, from the oldest to the newest. Derived values are cached."""
+
+    @cached_property
+    def last(self) -> Mapping[str, StanceChange]:
+        """Return the last stance change of each debater, keyed by debater id.
+
+        Debaters are in the order of their first change.
+        """
+        return {change.event["debater"]: change for change in self}
+
+    @cached_property
+    def stances(self) -> Mapping[str, StanceEvent]:
+        """Return the last stance event of each debater with all current conditions, keyed by debater id."""
+        return {who: with_all_conditions(change) for who, change in self.last.items()}
+
+    @cached_property
+    def first_changes(self) -> Sequence[StanceChange]:
+        """Return the first stance change of each debater, from the oldest to the newest."""
+        return [change for change in self if change.before is None]
+
+    def sign_after(self, event: str) -> int:
+        """Return the sign (1, -1 or 0) of the debater's answer after the event with this id.
+
+        Unknown ids give 0.
+        """
+        return next((change.sign for change in self if change.event["id"] == event), 0)
+
+    @cached_property
+    def changes(self) -> Sequence[StanceChange]:
+        """Return all stance changes in which a debater changed its mind, from the oldest to the newest.
+
+        Restatements do not count.
+        """
+        changes = (change for change in self if change.is_change_of_mind)
+        # A message that states several conditions changes a debater's mind once.
+        once = {(each.event["debater"], each.event["message_id"]): each for each in changes}
+        return list(once.values())
+
+    @cached_property
+    def repeated_concessions(self) -> Set[str]:
+        """Return the ids of concessions that repeat an earlier concession of the same debater."""
+        same = (change.event for change in self if change.sign_before == change.sign)
+        return {event["id"] for event in same if event["kind"] == "concedes"}
+
+    @cached_property
+    def grounds(self) -> Set[str]:
+        """Return the ids of the debaters who gave this claim as a reason for their main stance."""
+        return {change.event["debater"] for change in self if change.event["ground"]}
+
+    @cached_property
+    def dispute_starts(self) -> Sequence[str]:
+        """Return the ids of the events that started a dispute about the claim, from oldest to newest."""
+        held: dict[str, str] = {}
+        starts, disputed = [], False
+        for change in self:
+            held[change.event["debater"]] = change.side
+            now = len(set(held.values()) - {""}) > 1
+            if now and not disputed:
+                starts.append(change.event["id"])
+            disputed = now
+        return starts
+
+    @cached_property
+    def holders(self) -> Mapping[str, Sequence[str]]:
+        """Return the ids of the debaters who currently hold each answer, keyed by answer."""
+        holders: dict[str, list[str]] = defaultdict(list)
+        for who, change in self.last.items():
+            if change.side:
+                holders[change.side].append(who)
+        return holders
+
+    @property
+    def sides(self) -> Sequence[Sequence[str]]:
+        """Ids of the debaters who hold each answer, with or without conditions, the yes before the no."""
+        order = {answer: place for place, answer in enumerate(ANSWERS)}
+        return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
+
+    @cached_property
+    def given_up(self) -> Set[str]:
+        """Return the ids of the debaters whose last event on the claim is a concession or withdrawal."""
+        return {who for who, change in self.last.items() if is_given_up(change.event)}
+
+    def status(self, *, pressed: bool = False, over: bool = False) -> ClaimStatus:
+        """Return the status of the claim, computed from the positions of all debaters.
+
+        Args:
+            pressed: True if a debater gave the claim up after a challenge, which counts as a dispute.
+            over: True if the debate has ended, so that a dispute stays unresolved.
+        """
+        was_disputed = bool(self.dispute_starts) or pressed
+        if len(self.holders) > 1:
+            return ClaimStatus("unresolved" if over else "disputed", "", (), True)
+        if not self.holders:
+            was_held = any(change.side for change in self)
+            return ClaimStatus("withdrawn" if was_held else "open", "", (), was_disputed)
+        ((side, holders),) = self.holders.items()
+        of_holders = [self.last[who].conditions for who in holders]
+        texts = {key: text for conditions in of_holders for key, text in conditions.items()}
+        same = all(conditions.keys() == of_holders[0].keys() for conditions in of_holders)
+        conditions = tuple(dict.fromkeys(filter(None, texts.values())))
+        if not same:
+            return ClaimStatus("conditional", side, conditions, was_disputed)
+        status: Status = "open"
+        if was_disputed:
+            opposed = {c.event["debater"] for c in self if c.side not in ("", side)} - {*holders}
+            status = "settled" if opposed <= self.given_up else "open"
+        elif len(holders) > 1:
+            status = "agreed"
+        return ClaimStatus(status, side, conditions, was_disputed)
+
+
+EMPTY_TIMELINE = Timeline()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Valid claim events of a debate, with the statuses, stances and concessions computed from them."""
+
+    claim_events: Mapping[str, Sequence[Any]]
+    """All claim events, grouped by type and including retracted events."""
+    claims: Mapping[str, Claim]
+    """All claims, keyed by id and starting with the main question. A merged claim appears only under its
+    first id."""
+    timelines: Mapping[str, Timeline]
+    """Stance changes on each claim, keyed by claim id."""
+    challenges: Mapping[str, Challenge]
+    questions: Mapping[str, Question]
+    answers: Mapping[str, Answer]
+    """Answers to challenges and questions, keyed by the id of the challenge or question."""
+    evidence: Sequence[Evidence]
+    gaps: Sequence[Gap]
+    last_numbers: Mapping[str, int] = field(default_factory=dict)
+    """Highest number in the ids so far, keyed by the type of claim event."""
+    read_through: int = -1
+    """`seq` of the last transcript entry from which claims were extracted."""
+    reflected_events: int = 0
+    """Number of stance events at the time of the last reflection."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Number of operations that the extraction rejected, keyed by reason."""
+
+    @cached_property
+    def dropped_reflections(self) -> frozenset[str]:
+        """Ids of the reflections that later messages contradict."""
+        passes = self.claim_events.get("reflection_pass", ())
+        return frozenset(key for each in passes for key in each.get("dropped", ()))
+
+    @cached_property
+    def events(self) -> Sequence[StanceEvent]:
+        """Return all valid stance events in the order of their messages."""
+        valid = {
+            change.event["id"]: change.event for timeline in self.timelines.values() for change in timeline
+        }
+        stated = (valid.get(event["id"]) for event in self.claim_events.get("event", ()))
+        return sorted((event for event in stated if event), key=message_seq)
+
+    def timeline(self, claim: str) -> Timeline:
+        """Return all stance changes on a claim, from the oldest to the newest."""
+        return self.timelines.get(claim, EMPTY_TIMELINE)
+
+    def stances(self, claim: str) -> Mapping[str, StanceEvent]:
+        """Return each debater's last stance event on a claim, with all conditions that currently apply."""
+        return self.timeline(claim).stances
+
+    def stance(self, debater: str, claim: str = MAIN_QUESTION) -> StanceEvent | None:
+        """Return a debater's last stance event on a claim, with all of the debater's conditions.
+
+        Return `None` if the debater took no stance on the claim.
+        """
+        return self.stances(claim).get(debater)
+
+    def sign(self, debater: str, claim: str = MAIN_QUESTION) -> int:
+        """Return 1 if a debater currently says yes or conceded a yes, -1 for no, and 0 otherwise."""
+        change = self.timeline(claim).last.get(debater)
+        return change.sign if change else 0
+
+    def status(self, claim: str) -> Status:
+        """Return the status of a claim while the debate is still running."""
+        return self.claim_status(claim).status
+
+    def claim_status(self, claim: str, *, over: bool = False, in_room: bool = False) -> ClaimStatus:
+        """Return the status of a claim with the debaters' answer and conditions.
+
+        Args:
+            claim: id of the claim.
+            over: True if the debate has ended.
+            in_room: True if a crux room is open on the claim.
+        """
+        timeline = self.timeline(claim)
+        pressed = bool(self._challenged_on.get(claim, set()) & timeline.given_up)
+        return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
+
+    @cached_property
+    def _challenged_on(self) -> Mapping[str, set[str]]:
+        """Return the ids of the debaters who were challenged on each claim, keyed by claim id."""
+        challenged: dict[str, set[str]] = defaultdict(set)
+        for each in self.challenges.values():
+            challenged[each["claim"]].add(each["to"])
+        return challenged
+
+    def pairs(self, claim: str) -> list[tuple[str, str]]:
+        """Return all pairs of debaters who contradict each other on a claim, the one who says yes first."""
+        sides = combinations(self.timeline(claim).sides, 2)
+        return [(one, other) for first, second in sides for one in first for other in second]
+
+    def differ(self, claim: str, one: str, other: str) -> bool:
+        """Return True if two debaters give different answers to a claim, including conditional answers."""
+        sides = {self._side(claim, one), self._side(claim, other)} - {""}
+        return len(sides) > 1
+
+    def disagreement_strength(self, claim: str, one: str, other: str) -> Literal["mild", "strong"]:
+        """Return how strongly two debaters disagree on a claim.
+
+        It is `strong` if both answer without a condition and the claim is a reason for the position of one.
+        """
+        timeline = self.timeline(claim)
+        conditional = any(timeline.last[who].conditions for who in (one, other) if who in timeline.last)
+        matters = claim == MAIN_QUESTION or bool({one, other} & timeline.grounds)
+        return "strong" if matters and not conditional else "mild"
+
+    def _side(self, claim: str, debater: str) -> str:
+        change = self.timeline(claim).last.get(debater)
+        return change.side if change else ""
+
+    @cached_property
+    def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, StanceEvent]]]:
+        """Return all stances except those on the main question, by debater and by whether they still hold."""
+        points: dict[tuple[str, bool], list[tuple[str, StanceEvent]]] = defaultdict(list)
+        for key in self.by_salience:
+            for who, event in self.stances(key).items() if key != MAIN_QUESTION else ():
+                points[who, is_given_up(event)].append((key, event))
+        return points
+
+    def held(self, debater: str) -> Sequence[tuple[str, StanceEvent]]:
+        """Return the stances that a debater still holds, starting with the most salient claim.
+
+        The main question is left out.
+        """
+        return self._points.get((debater, False), ())
+
+    def given_up(self, debater: str) -> Sequence[tuple[str, StanceEvent]]:
+        """Return the concessions and withdrawals of a debater that still apply, most salient claim first.
+
+        The main question is left out.
+        """
+        return self._points.get((debater, True), ())
+
+    @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
+    def common_ground(self, one: str, other: str) -> "CommonGround":
+        """Compare the stances of two debaters on all claims, starting with the most salient claim."""
+        ground = CommonGround([], [], [])
+        for key in self.by_salience:
+            changes = [self.timeline(key).last.get(who) for who in (one, other)]
+            sides = [_granted_side(change) for change in changes]
+            if self.differ(key, one, other):
+                ground.differing.append(key)
+            elif sides[0] and sides[0] == sides[1]:
+                conditions = [set(change.conditions) for change in changes if change]
+                (ground.agreed if conditions[0] == conditions[1] else ground.conditional).append(key)
+        return ground
+
+    @cached_property
+    def concessions_by(self) -> Mapping[str, Sequence[StanceEvent]]:
+        """Return the concessions of each debater from oldest to newest, keyed by debater id.
+
+        The key `""` holds the concessions of all debaters.
+        """
+        by_debater: dict[str, list[StanceEvent]] = defaultdict(list)
+        for event in self.events:
+            if event["kind"] == "concedes":
+                by_debater[event["debater"]].append(event)
+                by_debater[""].append(event)
+        return by_debater
+
+    def concessions(self, debater: str = "") -> Sequence[StanceEvent]:
+        """Return the concessions of one debater or of all debaters, from oldest to newest."""
+        return self.concessions_by.get(debater, ())
+
+    @cached_property
+    def repeated_concessions(self) -> Set[str]:
+        """Return the ids of concessions that only repeat an earlier concession on the same claim."""
+        return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
+
+    def is_core(self, concession: StanceEvent) -> bool:
+        """Return True if a debater concedes the main question or a reason for the debater's answer to it."""
+        key, who = concession["claim"], concession["debater"]
+        return key == MAIN_QUESTION or who in self.timeline(key).grounds
+
+    @cached_property
+    def changes(self) -> list[StanceChange]:
+        """Return all changes of mind in the debate, from the oldest to the newest."""
+        changed = (change for timeline in self.timelines.values() for change in timeline.changes)
+        return sorted(changed, key=lambda change: message_seq(change.event))
+
+    @cached_property
+    def by_salience(self) -> list[str]:
+        """Return the ids of all claims, starting with the most salient claim.
+
+        The main question is first, then come disputed claims. Among equals, a claim that supports more
+        debaters' stances on the main question comes first, then the newer one.
+        """
+
+        def urgency(key: str) -> tuple[Any, ...]:
+            timeline = self.timeline(key)
+            last = message_seq(timeline[-1].event) if timeline else -1
+            return (key != MAIN_QUESTION, self.status(key) != "disputed", -len(timeline.grounds), -last, key)
+
+        return sorted(self.claims, key=urgency)
+
+    @cached_property
+    def last_progress(self) -> int:
+        """Return the `seq` of the last message with evidence, a concession, or a new or changed stance."""
+        news = [change.event for timeline in self.timelines.values() for change in timeline.first_changes]
+        moves = [change.event for change in self.changes]
+        return max(
+            (message_seq(event) for event in (*self.evidence, *news, *moves, *self.concessions())), default=-1
+        )
+
+    @cached_property
+    def _unanswered(self) -> tuple[Sequence[Challenge], Sequence[Question]]:
+        """Return all challenges and questions without an answer, from the newest to the oldest."""
+        challenges = [each for key, each in self.challenges.items() if key not in self.answers]
+        questions = [each for key, each in self.questions.items() if key not in self.answers]
+        return challenges[::-1], questions[::-1]
+
+    def open_challenges(self, to: str = "") -> list[Challenge]:
+        """Return the challenges to a debater that have no answer, from the newest to the oldest.
+
+        Args:
+            to: the challenged debater. Empty: all debaters.
+        """
+        return [each for each in self._unanswered[0] if to in ("", each["to"])]
+
+    def open_questions(self, to: str = "") -> list[Question]:
+        """Return the questions to a debater that have no answer, from the newest to the oldest.
+
+        Args:
+            to: the debater who is asked. Empty: all debaters.
+        """
+        return [each for each in self._unanswered[1] if to in ("", each["to"])]
+
+
+class CommonGround(NamedTuple):
+    """Claims on which two debaters both took a stance, grouped by whether the two stances match."""
+
+    agreed: list[str]
+    """Ids of claims to which both debaters give the same answer, without conditions or on the same
+    conditions."""
+    differing: list[str]
+    """Ids of claims to which the two debaters give different answers."""
+    conditional: list[str]
+    """Ids of claims to which both debaters give the same answer, but on different conditions."""
+
+
+def _granted_side(change: StanceChange | None) -> str:
+    """Return the answer that a debater holds or has conceded."""
+    if change is None or change.side:
+        return change.side if change else ""
+    return {1: "yes", -1: "no"}.get(change.sign, "") if change.event["kind"] == "concedes" else ""
+
+
+def leaning(event: StanceFields) -> int:
+    """Return 1 if a stance event says yes to its claim, -1 for no, and 0 otherwise.
+
+    Conditions are ignored.
+    """
+    if event["kind"] == "conditional":
+        return -1 if event.get("leans") == "no" else 1
+    return {"asserts": 1, "denies": -1}.get(event["kind"], 0)
+
+
+def with_all_conditions(change: StanceChange) -> StanceEvent:
+    """Return a change's stance event with all conditions of the debater joined in `condition`."""
+    texts = [text for text in change.conditions.values() if text]
+    if len(texts) < 2:
+        return change.event
+    return StanceEvent(**{**change.event, "condition": "; ".join(texts), "condition_count": len(texts)})
+
+
+def is_given_up(event: StanceEvent | None) -> bool:
+    """Return True if the debater concedes or withdraws the claim in this event."""
+    return event is not None and event["kind"] in GIVING_UP
+
+
+def is_conditional(saying: StanceFields) -> bool:
+    """Return True if the stance depends on a condition."""
+    return saying["kind"] == "conditional" or bool(saying["condition"])
+
+
+def message_seq(event: Mapping[str, Any]) -> int:
+    """Return the `seq` of the message that a claim event quotes."""
+    seq = seq_of(event["message_id"])
+    return -1 if seq is None else seq

@@ -1,0 +1,420 @@
+"""Crux rooms, where two debaters discuss one claim, and crux cards, which record the results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from moot.calls.effects import ModelCall
+from moot.claims.claim_extraction import BackgroundTexts, ClaimExtraction, no_background
+from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
+from moot.claims.ledger_rendering import (
+    SHORT,
+    TEXT,
+    Names,
+    board_text,
+    card_results_text,
+    card_status,
+    cards_of,
+    quotation,
+    stance_text,
+    stances_text,
+    why_no_claims,
+)
+from moot.claims.model_extraction import debater_lines, match_debater, shown_entries, structured_call
+from moot.prompts.fences import fenced
+from moot.prompts.request import many, narrow_schema, one_of
+from moot.prompts.templates import load_prompt_template
+from moot.state.claim_events import (
+    MAIN_QUESTION,
+    CardResult,
+    ClaimEvent,
+    CruxCard,
+    CruxSide,
+    CruxType,
+    Gap,
+    Room,
+    StanceEvent,
+    StanceKind,
+)
+from moot.state.config import DebateConfig
+from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
+from moot.state.entries import Entry, cited_id, entries_of, seq_of, traits_of
+from moot.text.plain_text import sanitize_line
+from moot.text.terms import SIMILARITY_THRESHOLD, jaccard_similarity
+from moot.text.tokens import TokenCounter, truncate_middle
+
+CARD = load_prompt_template("crux-card", "topic", "claim", "debaters")
+
+CYCLES = 2
+"""Default maximum number of steelmanning exchanges in a crux room."""
+LONG = 280
+"""Maximum length of the reasoning, falsifier, diagnosis and resolution on a crux card, in characters."""
+_FRAME = 780
+
+
+def make_room(
+    room_id: str,
+    claim: str,
+    between: Sequence[str],
+    trigger: Sequence[str],
+    round_no: int,
+    cycles: int = CYCLES,
+) -> Room:
+    """Return a new crux room for two debaters who contradict each other on a claim."""
+    return {
+        "id": room_id,
+        "claim": claim,
+        "between": list(between),
+        "round": round_no,
+        "stage": "",
+        "cycle": 0,
+        "cycles": cycles,
+        "assessed": 0,
+        "closed": False,
+        "trigger": list(trigger),
+        "message_ids": [],
+    }
+
+
+def rooms_to_assess(state: ConversationState) -> list[Room]:
+    """Return the crux rooms that need a new crux card after first positions or a finished cycle."""
+    return [
+        room
+        for room in state.get("crux_rooms", {}).values()
+        if room["stage"] in ("positions", "steelman") and room["assessed"] <= room["cycle"]
+        if not (room["closed"] or awaits_second(room))
+    ]
+
+
+def current_claim(state: ConversationState, room: Room) -> str:
+    """Return the id of the claim on which the two debaters in a crux room currently differ.
+
+    Return `""` if the debaters no longer differ on any claim.
+    """
+    ledger, said = ledger_of(state), set(room["message_ids"])
+
+    if ledger.differ(room["claim"], *room["between"]):
+        return room["claim"]
+    for key in ledger.by_salience:
+        is_new = any(event["message_id"] in said for event in ledger.stances(key).values())
+        if key != MAIN_QUESTION and is_new and ledger.differ(key, *room["between"]):
+            return key
+    return ""
+
+
+def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
+    """Return True if a resolved crux card already settles the current dispute about a claim.
+
+    The dispute itself stays open: only claim events change the status of a claim.
+    """
+    involved = {who for side in ledger.timeline(claim).sides for who in side}
+    ends = [
+        max((seq_of(key) or 0 for key in card["message_ids"]), default=0)
+        for card in cards
+        if card["claim"] == claim and card["resolved"] and involved <= set(card["sides"])
+    ]
+    last = max((message_seq(event) for event in ledger.stances(claim).values()), default=-1)
+    return bool(ends) and last <= max(ends)
+
+
+def awaits_second(room: Room) -> bool:
+    """Return True if only the first of the two debaters has spoken in the room's current stage."""
+    return not room["closed"] and room.get("second", False)
+
+
+def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:
+    """Return the crux rooms that receive new transcript entries, with the ids of these entries added."""
+    grown: dict[str, Room] = {}
+    for entry in entries:
+        room = grown.get(entry["room"]) or rooms.get(entry["room"])
+        if room is not None and entry["id"] not in room["message_ids"] and traits_of(entry).argues:
+            grown[room["id"]] = {**room, "message_ids": [*room["message_ids"], entry["id"]]}
+    return grown
+
+
+class SideFinding(BaseModel):
+    """Findings of a model about one debater in a crux room."""
+
+    debater: str
+    reasoning: str
+    answer: CardResult
+    falsifier: str = Field(description="Finding that would make the debater change this answer.")
+    now: StanceKind = Field(description="The debater's current stance on the disputed claim.")
+    condition: str = Field("", description="Condition of a yes or no, in the debater's words.")
+    message_id: str
+    quote: str = Field(
+        description="Quotation from the debater's messages in the room that shows the stance, word for word."
+    )
+
+
+class CruxFinding(BaseModel):
+    """Findings of a model about a crux room."""
+
+    reasoning: str
+    question: str
+    sides: list[SideFinding]
+    type: CruxType
+    diagnosis: str
+    resolved: bool
+    resolution: str
+
+
+def card_call(
+    state: ConversationState,
+    config: DebateConfig,
+    room: Room,
+    count: TokenCounter,
+    *,
+    call_index: int,
+    background: BackgroundTexts = no_background,
+) -> ModelCall:
+    """Return the model call for a room's crux card, with a prompt that fits the prompt budget."""
+    size = max(200, config.memory.budget.total - _FRAME)
+    system = CARD.render(
+        topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
+        claim=fenced(claim_text(state, room), config.fence),
+        debaters=debater_lines(config, room["between"]),
+    )
+    entries = entries_of([*room["trigger"], *room["message_ids"]], state["full_transcript"])
+    said = shown_entries(entries, config, size * 2 // 3, count)
+    known = background(claim_text(state, room), size * 2 // 3 - sum(map(count, said)))
+    names = [config.names()[who] for who in room["between"]]
+    own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
+    side = narrow_schema(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
+    return structured_call(
+        "reflect",
+        config,
+        system,
+        [*known, *said],
+        narrow_schema(CruxFinding, {"sides": many(side, 2, 2)}),
+        count,
+        memory_kind="cruxes",
+        call_index=call_index,
+        debaters=names,
+        about=entries,
+    )
+
+
+def card_by_model(
+    state: ConversationState, config: DebateConfig, room: Room, data: Mapping[str, Any]
+) -> CruxCard:
+    """Return the crux card that a model's reply describes.
+
+    Debaters missing from the reply are filled in from the claim ledger.
+    """
+    names = {who: config.names()[who] for who in room["between"]}
+    found = {match_debater(side["debater"], names): side for side in data["sides"]}
+    card = card_by_rule(state, config, room)
+    for who in found.keys() & card["sides"].keys():
+        side = found[who]
+        reasoning, falsifier = board_text(side["reasoning"], LONG), board_text(side["falsifier"], LONG)
+        card["sides"][who] = {"answer": side["answer"], "reasoning": reasoning, "falsifier": falsifier}
+    answers = {side["answer"] for side in card["sides"].values()}
+    return {
+        **card,
+        "question": board_text(data["question"]) or card["question"],
+        "type": data["type"],
+        "diagnosis": board_text(data["diagnosis"], LONG),
+        # Opposite answers are not a resolution, whatever the model says.
+        "resolved": bool(data["resolved"]) and answers != {"yes", "no"},
+        "resolution": board_text(data["resolution"], LONG),
+    }
+
+
+def card_events(
+    state: ConversationState,
+    config: DebateConfig,
+    room: Room,
+    data: Mapping[str, Any],
+    before: Sequence[ClaimEvent] = (),
+) -> list[ClaimEvent]:
+    """Return claim events for the stances that the debaters hold after the discussion in a crux room.
+
+    A stance without a quotation from the room is dropped.
+    """
+    entries = {entry["id"]: entry for entry in entries_of(room["message_ids"], state["full_transcript"])}
+    extraction = ClaimExtraction(
+        known=[*(state.get("claim_events") or []), *before],
+        topic=state["topic"],
+        entries=entries,
+        debaters=room["between"],
+        by="model",
+    )
+    names = {who: config.names()[who] for who in room["between"]}
+    for side in data["sides"]:
+        entry = entries.get(cited_id(side["message_id"]))
+        who = match_debater(side["debater"], names)
+        held = extraction.ledger.stance(who, room["claim"])
+        known = held and (held["message_id"], held["kind"]) == (cited_id(side["message_id"]), side["now"])
+        if entry is not None and entry["speaker"] == who and not known:
+            event = {"claim": room["claim"], "kind": side["now"], "confidence": 1.0, "ground": False}
+            condition = side["condition"] if side["now"] in ("conditional", "denies") else ""
+            words = {"message_id": entry["id"], "quote": side["quote"], "condition": condition}
+            extraction.apply({"events": [{**event, **words}]})
+    return extraction.new
+
+
+def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
+    """Return a crux card that is made by rule, without a model.
+
+    The card is resolved if the two debaters no longer differ on the claim.
+    """
+    text, ledger = claim_text(state, room), ledger_of(state)
+    answers: dict[int, CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
+    sides: dict[str, CruxSide] = {}
+    for who in room["between"]:
+        held, flips = ledger.stance(who, room["claim"]), config.debater(who).flip_conditions
+        side = 0 if held is None or is_conditional(held) else leaning(held)
+        sides[who] = {
+            "answer": answers[side],
+            "reasoning": board_text(held["quote"], LONG) if held else "",
+            "falsifier": board_text(flips[0], LONG) if flips else "",
+        }
+    agreed = not ledger.differ(room["claim"], *room["between"])
+    return {
+        "id": f"card-{room['id']}",
+        "claim": room["claim"],
+        "message_ids": [*room["trigger"], *room["message_ids"]],
+        "round": int(state.get("round", 0)),
+        "room": room["id"],
+        "question": board_text(f"Is this so: {text}") if text else "",
+        "sides": sides,
+        "type": "claim",
+        "diagnosis": "" if agreed else "The two differ on this statement.",
+        "resolved": agreed,
+        "resolution": "The two no longer differ on this statement." if agreed else "",
+    }
+
+
+def is_room_over(state: ConversationState, room: Room, card: CruxCard) -> bool:
+    """Return True if the room is resolved, has used all its cycles, or the debaters repeat themselves."""
+    at_cap = room["cycle"] >= room.get("cycles", CYCLES)
+    if card["resolved"] or at_cap:
+        return True
+    # The room repeats itself if both debaters make the same statements as in the previous cycle.
+    entries = entries_of(room["message_ids"], state["full_transcript"])
+    for who in room["between"]:
+        said = [entry["content"] for entry in entries if entry["speaker"] == who]
+        if (
+            len(said) < 4
+            or jaccard_similarity("\n".join(said[-2:]), "\n".join(said[-4:-2])) < SIMILARITY_THRESHOLD
+        ):
+            return False
+    return True
+
+
+def claim_text(state: StateValues, room: Room) -> str:
+    """Return the text of the claim that is discussed in a crux room."""
+    known = ledger_of(state).claims.get(room["claim"])
+    return board_text(known["text"]) if known else ""
+
+
+LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
+"""Sections in an overview of the result, and the maximum number of points in each section."""
+
+
+def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
+    """Return the status of each claim, keyed by claim id and starting with the most salient claim."""
+    ledger = ledger_of(state)
+    closing = (state.get("step") or {}).get("kind") in ("judge", "close")
+    over = closing or state.get("status") in ENDED_STATUSES
+    in_rooms = {room["claim"] for room in (state.get("crux_rooms") or {}).values() if not room["closed"]}
+    return {
+        key: ledger.claim_status(key, over=over, in_room=key in in_rooms and not over)
+        for key in ledger.by_salience
+    }
+
+
+def findings_text(
+    state: StateValues, names: Names, flips: Mapping[str, Sequence[str]], *, extracts: bool = True
+) -> str:
+    """Return the result of a dialogue as Markdown, computed from the claim ledger without a model.
+
+    Args:
+        state: state of the debate.
+        names: display names by debater.
+        flips: findings that would change a debater's mind, by debater.
+        extracts: True if a model extracts claims. If there are no claims, the text says why.
+    """
+    ledger, statuses = ledger_of(state), claim_statuses(state)
+    shown = {who: sanitize_line(name) for who, name in names.items()}
+
+    def by(claim_event: StanceEvent | Gap) -> str:
+        return shown.get(claim_event["debater"], claim_event["debater"])
+
+    stances = [
+        f"{by(event)}: {stance_text(event)}: {quotation(event, TEXT)}"
+        for event in ledger.stances(MAIN_QUESTION).values()
+    ]
+    changes = []
+    for change in ledger.changes:
+        held = f"from “{board_text(change.before['quote'], SHORT)}” to " if change.before else ""
+        changes.append(f"{by(change.event)}: {held}{quotation(change.event)}")
+    moved = {change.event["id"] for change in ledger.changes} | ledger.repeated_concessions
+    conceded = [
+        f"{by(event)}{', core' if ledger.is_core(event) else ''}: {quotation(event)}"
+        for event in ledger.concessions()
+        if event["id"] not in moved
+    ]
+    sections = (
+        ("Cruxes", list(_cruxes(state, shown))),
+        ("What would change minds", list(_flips(state, shown, flips))),
+        ("Where they stand", stances),
+        ("Changes of mind", changes),
+        ("Conceded", conceded),
+        ("Claims", list(_claims(ledger, statuses, shown))),
+        ("Admitted not to know", [f"{by(gap)}: {quotation(gap)}" for gap in ledger.gaps]),
+    )
+    missing = why_no_claims(state.get("claim_events") or (), extracts=extracts)
+    told = ["\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines]
+    return "\n\n".join(filter(None, [missing, *told]))
+
+
+def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
+    for card in cards_of(state):
+        path = card["resolution"] or card["diagnosis"]
+        yield f"{card['question']} ({card_results_text(card, names)}; {card_status(card)}): {path}"
+
+
+def _flips(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for who, texts in flips.items():
+        yield from (f"{names.get(who, who)}: {sanitize_line(text)}" for text in texts)
+    for card in cards_of(state):
+        for who, side in card["sides"].items():
+            if side["falsifier"]:
+                yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
+
+
+_UNSETTLED = ("disputed", "unresolved", "conditional")
+
+
+def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -> Iterator[str]:
+    """Yield one line for each claim whose status is not `open`, starting with unsettled claims."""
+    for key in sorted(statuses, key=lambda key: statuses[key].status not in _UNSETTLED):
+        status = statuses[key]
+        if key == MAIN_QUESTION or status.status == "open":
+            continue
+        text, stances = board_text(ledger.claims[key]["text"]), stances_text(ledger, names, key)
+        yield f"{text} ({status.label}; {stances})"
+
+
+def at_a_glance(outcome: str) -> str:
+    """Return the most important sections of a result, and the number of points in the other sections."""
+    sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
+    shown, held = list[str](), list[str]()
+    for section in filter(None, map(str.strip, sections)):
+        lines = section.split("\n")
+        title = lines[0].removeprefix("## ")
+        points = [index for index, line in enumerate(lines) if line.startswith("- ")]
+        if section.startswith("## ") and title not in LEADING:
+            held.append(f"{title.lower()} ({len(points)})")
+            continue
+        if len(points) > GLANCE:
+            lines[points[GLANCE] :] = [f"- … and {len(points) - GLANCE} more, in the report"]
+        shown.append("\n".join(lines))
+    return "\n\n".join([*shown, *([f"In the report: {', '.join(held)}."] if held else [])])

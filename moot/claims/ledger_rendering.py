@@ -1,0 +1,530 @@
+"""Display of the claim ledger as text for debaters, judges and reports."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import groupby, islice, takewhile
+from typing import Any, NamedTuple
+
+from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import CommonGround, Ledger, StanceChange, is_conditional, is_given_up, leaning
+from moot.prompts.truncation import display_name
+from moot.state.claim_events import (
+    MAIN_QUESTION,
+    ClaimEvent,
+    CruxCard,
+    Gap,
+    Reflection,
+    StanceEvent,
+    StanceFields,
+    StanceKind,
+)
+from moot.state.conversation import MemoryKind, StateValues
+from moot.state.entries import entry_id, round_of, traits_of
+from moot.text.plain_text import clip, sanitize_line
+from moot.text.tokens import TokenCounter
+
+Names = Mapping[str, str]
+"""Display name of each debater, keyed by debater id."""
+
+TEXT = 160
+"""Maximum length of a quotation or claim that a line shows, in characters."""
+SHORT = 100
+"""Maximum length of a quotation that shares a line with other text, in characters."""
+
+NO_EXTRACTION = (
+    "No claims: extraction needs a model. Set `blackboard.extraction` to `llm`, and `model` to one that "
+    "is not `offline`."
+)
+"""Message shown instead of claims if no model extracts claims."""
+
+STANCE_WORDS: Mapping[StanceKind, str] = {
+    "asserts": "yes",
+    "denies": "no",
+    "conditional": "yes",
+    "concedes": "conceded",
+    "withdraws": "withdrawn",
+    "unsure": "open",
+}
+
+
+def why_no_claims(claim_events: Sequence[ClaimEvent], *, extracts: bool) -> str:
+    """Return a message that explains why a debate has no claims and what the user can do.
+
+    Empty if there are claims.
+
+    Args:
+        claim_events: claim events of the debate.
+        extracts: True if a model extracts claims.
+    """
+    kinds = {claim_event["type"] for claim_event in claim_events}
+    if "event" in kinds:
+        return ""
+    if not extracts:
+        return NO_EXTRACTION
+    return "No claims were found." if "extraction_pass" in kinds else "No claims yet."
+
+
+def board_text(text: str, limit: int = TEXT) -> str:
+    """Return a text as a single line without markup, cut to `limit` characters."""
+    return clip(sanitize_line(" ".join(map(sanitize_line, text.splitlines()))), limit)
+
+
+def quotation(claim_event: Mapping[str, Any], limit: int = SHORT) -> str:
+    """Return the quotation of a claim event and the id of the quoted message, as one line."""
+    return f"“{board_text(claim_event['quote'], limit)}” [{claim_event['message_id']}]"
+
+
+def stance_text(saying: StanceFields) -> str:
+    """Return a stance as one word, followed by its condition, if any, in the debater's own words."""
+    return short_stance_text(saying) + (f": {saying['condition']}" if saying["condition"] else "")
+
+
+def short_stance_text(saying: StanceFields) -> str:
+    """Return a stance as one word, such as `yes` or `conceded`.
+
+    The text says if there is a condition, but not which.
+    """
+    word = "no" if leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
+    word = saying.get("option") or word if leaning(saying) else word
+    count = saying.get("condition_count", 1)
+    several = f"{count} conditions" if count > 1 else "a condition"
+    return word + (f", on {several}" if is_conditional(saying) else "")
+
+
+def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()) -> str:
+    """Return the stances of debaters on a claim as text, grouped by stance.
+
+    Args:
+        ledger: ledger of the debate.
+        names: display names by debater.
+        key: id of the claim.
+        who: debaters to include. Empty: all.
+    """
+    stances, said = ledger.stances(key), dict[str, list[str]]()
+    for each in who or stances:
+        event = stances[each]
+        named = f"{names.get(each) or sanitize_line(each)} [{event['message_id']}]"
+        said.setdefault(f"{stance_text(event)}{side_conceded(ledger, event)}", []).append(named)
+    return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
+
+
+def side_conceded(ledger: Ledger, event: StanceEvent) -> str:
+    """Return the conceded answer of a concession as a suffix, or `""` for other events."""
+    sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
+    return {1: ": yes", -1: ": no"}.get(sign, "")
+
+
+def cards_of(state: StateValues) -> list[CruxCard]:
+    """Return the crux cards of a debate, from the oldest to the newest."""
+    return list((state.get("crux_cards") or {}).values())
+
+
+def card_status(card: CruxCard) -> str:
+    """Return "resolved" or "not resolved" for a crux card."""
+    return "resolved" if card["resolved"] else "not resolved"
+
+
+def card_results_text(card: CruxCard, names: Names) -> str:
+    """Return each debater's answer to the question of a crux card, as one line."""
+    return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
+
+
+def current_reflections(state: StateValues) -> list[Reflection]:
+    """Return the reflections that no later message contradicts, oldest first."""
+    dropped = ledger_of(state).dropped_reflections
+    return [each for each in state.get("reflections") or [] if each["id"] not in dropped]
+
+
+def reflections_text(state: StateValues) -> str:
+    """Return the current reflections as a Markdown list, starting with the most important reflection."""
+    ranked = sorted(current_reflections(state), key=lambda item: (-item["importance"], item["id"]))
+    return "\n".join(f"- {text}" for text in reflection_lines(ranked))
+
+
+def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
+    """Return the texts of reflections without duplicates, each with the round in which it was written.
+
+    Later messages may have made a reflection wrong.
+    """
+    rounds = {item["content"]: item["round"] for item in reflections}
+    return [f"{text} (noted in round {number})" if number else text for text, number in rounds.items()]
+
+
+def card_text(card: CruxCard, names: Names) -> str:
+    """Return a crux card as text with its question, sides and resolution."""
+    sides = [
+        f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
+        + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
+        for who, side in card["sides"].items()
+    ]
+    outcome = f"- {card_status(card)}: {card['resolution'] or card['diagnosis']}"
+    return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
+
+
+HEADING = "# Where the debate {stands}, as noted by the program"
+"""Heading of the claim ledger in prompts. The heading names the last message read if later messages exist."""
+TOPIC = "On the topic itself"
+CHALLENGES = "Challenges to you, not answered yet"
+WAITING = "Challenges and questions that nobody has answered yet"
+OWN = "What you hold"
+CONCEDED = "You conceded or withdrew"
+BETWEEN = "Between you and whom you answer"
+DISPUTED = "Disputed"
+OTHERS = "What the others hold"
+HELD = "Held and not disputed"
+CONCESSIONS = "Conceded"
+CHANGES = "Changes of mind"
+GAPS = "Admitted not to know"
+LAST = "In the last round"
+FOUND = "Found out so far"
+SECTIONS = (
+    *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
+    *(OTHERS, HELD, CONCESSIONS, CHANGES, GAPS, LAST, FOUND),
+)
+"""Section headings of the rendered ledger, in the order in which they are shown."""
+
+MIN_LINE_TOKENS = 10
+"""Minimum number of tokens of a line. More lines in a section than fit the token limit are not rendered."""
+
+
+class LedgerLine(NamedTuple):
+    """Line of the rendered claim ledger, with its section and priority."""
+
+    section: str
+    urgency: int
+    """Priority of the line if not all lines fit the token limit. Lines with the lowest number are shown
+    first."""
+    text: str
+
+
+def render_blackboard(
+    state: StateValues,
+    speaker: str,
+    *,
+    max_tokens: int,
+    count: TokenCounter,
+    names: Names,
+    answering: Sequence[str] = (),
+    aspect: str = "",
+    found: bool = True,
+    alone: bool = False,
+) -> str:
+    """Return the claim ledger as text for a prompt, with the most urgent lines if space is short.
+
+    A debater's own commitments come first, then all debaters' positions on the aspect under discussion.
+    Return `""` if there is nothing to show, or no token left to show it.
+
+    Args:
+        state: state of the debate.
+        speaker: the reader. A debater is called “you”. Other readers, such as a judge, see all sides alike.
+        max_tokens: maximum tokens of the text.
+        count: token counter.
+        names: display names by debater, in the order of display.
+        answering: debaters and messages that the speaker answers. The first debater is compared with it.
+        aspect: aspect of the topic that is under discussion. Empty: the topic as a whole.
+        found: True to include crux cards and reflections.
+        alone: True to show challenges only from the debater that the speaker answers.
+    """
+    heading = _heading_of(state)
+    left = max_tokens - count(f"{heading}\n")
+    most = max(0, left) // MIN_LINE_TOKENS
+    board = _LedgerRenderer(state, {**names, speaker: "you"} if speaker in names else names, aspect, most)
+    lines = list(_board_lines(board, speaker, names, answering, found=found, alone=alone))
+    chosen: list[int] = []
+    opened: set[str] = set()
+    for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
+        line = lines[index]
+        cost = count(f"- {line.text}\n")
+        if line.section not in opened:
+            cost += count(f"{line.section}:\n")
+        if cost <= left:
+            left -= cost
+            chosen.append(index)
+            opened.add(line.section)
+    text = _join(heading, [lines[index] for index in sorted(chosen)])
+    while text and count(text) > max_tokens:  # joined lines may have one more token each
+        chosen.pop()
+        text = _join(heading, [lines[index] for index in sorted(chosen)])
+    return text
+
+
+def _join(heading: str, lines: Sequence[LedgerLine]) -> str:
+    """Return the text of ledger lines, grouped under the headings of their sections.
+
+    Return `""` if there are no lines.
+    """
+    out = [heading]
+    ordered = sorted(lines, key=lambda line: SECTIONS.index(line.section))
+    for section, group in groupby(ordered, key=lambda line: line.section):
+        out += [f"{section}:", *(f"- {line.text}" for line in group)]
+    return "\n".join(out) if lines else ""
+
+
+def _heading_of(state: StateValues) -> str:
+    """Return the heading of the rendered ledger.
+
+    If later messages exist, the heading names the last message from which claims were extracted.
+    """
+    through = ledger_of(state).read_through
+    stands = f"stood at [{entry_id(through)}]" if any(_spoken_since(state, through)) else "stands"
+    return HEADING.format(stands=stands)
+
+
+def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
+    """Yield the speakers of messages after the given `seq`, from which no claims were extracted yet."""
+    later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
+    return (entry["speaker"] for entry in later if traits_of(entry).argues)
+
+
+def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
+    """Return the approximate number of tokens in a rendered ledger, by kind of memory."""
+    ledger, _, found = text.partition(f"{FOUND}:\n")
+    questions = tuple(f"- {card['question']}" for card in cards_of(state))
+    held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
+    for line in found.splitlines():
+        kind: MemoryKind = "cruxes" if questions and line.startswith(questions) else "reflections"
+        held[kind] = held.get(kind, 0) + count(line)
+    return held
+
+
+def _board_lines(
+    board: "_LedgerRenderer",
+    speaker: str,
+    names: Names,
+    answering: Sequence[str] = (),
+    *,
+    found: bool = True,
+    alone: bool = False,
+) -> Iterator[LedgerLine]:
+    """Yield all ledger lines, phrased for the given reader. See `render_blackboard`."""
+    is_debater, other, told, ledger = speaker in names, "", set[str](), board.ledger
+    yield from board.on_topic(speaker)
+    if is_debater:
+        other = next((who for who in answering if who in names and who != speaker), "")
+    if other:
+        ground = CommonGround(*(keys[: board.most] for keys in ledger.common_ground(speaker, other)))
+        told = {key for keys in ground for key in keys} - {MAIN_QUESTION}
+        yield from board.between(speaker, other, ground)
+
+    others = (key for key in ledger.by_salience if key != MAIN_QUESTION)
+    disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
+    for key in islice((key for key in disputed if key not in told), board.most):
+        involved = {who for side in ledger.timeline(key).sides for who in side}
+        is_near = speaker in involved or not is_debater or board.is_on_aspect(key)
+        yield LedgerLine(DISPUTED, 3 if is_near else 6, board.dispute_line(key))
+
+    if is_debater:
+        told.update(disputed)
+        for who in names:
+            if who == other or (board.aspect and who != speaker):
+                yield from board.others(who, told, is_answered=who == other)
+        yield from board.own(speaker, told, makers=[other] if alone else list(names))
+        yield from board.last_round(speaker)
+    else:
+        yield from board.standings()
+    for gap in islice(reversed(ledger.gaps), board.most):
+        yield LedgerLine(GAPS, 6, f"{board.name(gap['debater'])}: {board.point(gap)}")
+    if found:
+        yield from board.insights(speaker)
+
+
+class _LedgerRenderer:
+    """Renderer of the parts of a claim ledger as lines of text."""
+
+    def __init__(self, state: StateValues, names: Names, aspect: str, most: int) -> None:
+        self.state = state
+        self.ledger = ledger_of(state)
+        self.aspect, self.most = aspect, most
+        self.names = {who: sanitize_line(name) for who, name in names.items()}
+
+    def name(self, who: str) -> str:
+        return self.names.get(who) or sanitize_line(who)
+
+    def name_of(self, key: str) -> str:
+        return f"{key}: {board_text(self.ledger.claims[key]['text']).removesuffix('.')}"
+
+    def is_on_aspect(self, key: str) -> bool:
+        """Return True if the claim with this id belongs to the aspect under discussion."""
+        return bool(self.aspect) and self.ledger.claims[key]["aspect"] == self.aspect
+
+    def round_of(self, message_id: str) -> int:
+        return round_of(message_id, self.state.get("full_transcript") or [])
+
+    def dispute_line(self, key: str) -> str:
+        """Return a line with a disputed claim and the debaters on each side."""
+        who = [each for side in self.ledger.timeline(key).sides for each in side]
+        return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
+
+    def point(self, event: StanceEvent | Gap) -> str:
+        """Return a concession, change of mind or gap as text, with its claim and quotation.
+
+        A concession shows the conceded side instead of the quotation.
+        """
+        key = event["claim"]
+        said = board_text(event["quote"])
+        if key in ("", MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == said:
+            return quotation(event)
+        sign = self.ledger.timeline(key).sign_after(event["id"])
+        if event.get("kind") == "concedes" and sign:
+            return f"{'yes' if sign > 0 else 'no'} to {self.name_of(key)} [{event['message_id']}]"
+        return f"{self.name_of(key)}: {quotation(event)}"
+
+    def concessions(self, who: str = "") -> Iterator[StanceEvent]:
+        """Yield the newest concessions of one debater or of all debaters, without repeated concessions."""
+        events = reversed(self.ledger.concessions(who))
+        return islice(
+            (event for event in events if event["id"] not in self.ledger.repeated_concessions), self.most
+        )
+
+    def changes(self, who: str = "") -> Iterator[StanceChange]:
+        """Yield the newest changes of mind of one debater or of all debaters, except concessions."""
+        changes = self.changes_of_side()
+        return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
+
+    def changes_of_side(self) -> Iterator[StanceChange]:
+        """Yield all changes of mind except concessions, the newest first."""
+        return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
+
+    def change_text(self, change: StanceChange) -> str:
+        """Return the text of a change of mind, with quotations from after and before the change."""
+        before = f", before: {quotation(change.before)}" if change.before else ""
+        return f"{self.point(change.event)}{before}"
+
+    def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
+        for who in self.names:
+            if event := self.ledger.stance(who):
+                round_no, said = self.round_of(event["message_id"]), stance_text(event)
+                if event["condition"] and event["condition"] in event["quote"]:
+                    said = short_stance_text(event)
+                when = f" (round {round_no})" if round_no else ""
+                text = f"{self.name(who)}: {said}: {quotation(event, TEXT)}{when}"
+                yield LedgerLine(TOPIC, 0 if who == speaker else 2, text)
+
+    def between(self, who: str, other: str, ground: CommonGround) -> Iterator[LedgerLine]:
+        """Yield lines that compare two debaters on all claims except the main question."""
+        headings = (
+            ("you differ on", 2, ground.differing),
+            ("same side, different conditions:", 3, ground.conditional),
+            ("you agree on", 4, ground.agreed),
+        )
+        for heading, urgency, keys in headings:
+            for key in keys:
+                if key == MAIN_QUESTION:
+                    continue
+                if keys is ground.differing:
+                    yield LedgerLine(BETWEEN, urgency, f"{heading} {self.dispute_line(key)}")
+                    continue
+                stances = [self.ledger.stances(key)[each] for each in (who, other)]
+                yours, theirs = (f"{stance_text(e)}{side_conceded(self.ledger, e)}" for e in stances)
+                both = f"both {yours}" if yours == theirs else f"you {yours}; {self.name(other)} {theirs}"
+                text = f"{heading} {self.name_of(key)}: {both}"
+                yield LedgerLine(BETWEEN, urgency, text)
+
+    def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
+        """Yield lines on claims that another debater holds or has given up, except claims in `told`.
+
+        The debater's evidence for claims of the aspect under discussion follows.
+        """
+        for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
+            text = f"{self.name(who)}, on {self.name_of(key)}: {stance_text(event)} [{event['message_id']}]"
+            yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 5 if is_answered else 6, text)
+        for key, event in islice(self.ledger.given_up(who), self.most):
+            if key not in told:
+                text = f"{self.name(who)}, {STANCE_WORDS[event['kind']]}: {self.point(event)}"
+                yield LedgerLine(OTHERS, 3 if self.is_on_aspect(key) else 4 if is_answered else 6, text)
+
+        of_aspect = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        of_aspect = (item for item in of_aspect if item["claim"] and self.is_on_aspect(item["claim"]))
+        for item in islice(of_aspect, self.most):
+            yield LedgerLine(OTHERS, 5, f"{self.name(who)}'s evidence: {quotation(item)}")
+
+    def waiting(
+        self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
+    ) -> Iterator[LedgerLine]:
+        """Yield lines on challenges and questions that were not answered.
+
+        Debaters who spoke after the last message read are left out, because they may have answered.
+
+        Args:
+            section: heading of the lines.
+            urgency: priority of the lines.
+            to: the challenged debater. Empty: all.
+            makers: debaters who made the challenges. `None`: all.
+        """
+        challenges, questions = self.ledger.open_challenges(to), self.ledger.open_questions(to)
+        unread = _spoken_since(self.state, self.ledger.read_through) if challenges or questions else ()
+        since = set(unread)
+        for verb, claim_events in (("", challenges), (" asks", questions)):
+            for claim_event in [
+                claim_event for claim_event in claim_events if claim_event["to"] not in since
+            ][: self.most]:
+                whom = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
+                if makers is None or claim_event["debater"] in makers:
+                    text = f"{self.name(claim_event['debater'])}{whom}: {quotation(claim_event, TEXT)}"
+                    yield LedgerLine(section, urgency, text)
+
+    def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
+        """Yield lines on a debater's open challenges, stances, evidence, concessions and changes of mind."""
+
+        def needs_evidence(key: str) -> bool:
+            """Return True unless the debater has given up the claim with this id."""
+            return key == MAIN_QUESTION or not is_given_up(self.ledger.stance(who, key))
+
+        yield from self.waiting(CHALLENGES, 1, who, makers)
+        for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
+            urgency = 2 if self.aspect and not self.is_on_aspect(key) else 1
+            text = f"{self.name_of(key)}: {stance_text(event)} [{event['message_id']}]"
+            yield LedgerLine(OWN, urgency, text)
+        own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
+        for item in islice((item for item in own if needs_evidence(item["claim"])), self.most):
+            yield LedgerLine(OWN, 4, f"your evidence: {quotation(item)}")
+        for event in self.concessions(who):
+            yield LedgerLine(CONCEDED, 2, self.point(event))
+        for change in self.changes(who):
+            yield LedgerLine(CONCEDED, 3, f"you changed your mind: {self.change_text(change)}")
+
+    def standings(self) -> Iterator[LedgerLine]:
+        """Yield lines on all open challenges, undisputed claims, concessions and changes of mind."""
+        yield from self.waiting(WAITING, 3)
+        quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
+        # A claim that no debater holds any more is shown as conceded or withdrawn.
+        held = (key for key in quiet if not all(map(is_given_up, self.ledger.stances(key).values())))
+        for key in islice((key for key in held if key != MAIN_QUESTION), self.most):
+            stances = stances_text(self.ledger, self.names, key)
+            label = self.ledger.claim_status(key).label
+            yield LedgerLine(HELD, 5, f"{self.name_of(key)} ({label}; {stances})")
+        for event in self.concessions():
+            yield LedgerLine(CONCESSIONS, 2, f"{self.name(event['debater'])}: {self.point(event)}")
+        for change in self.changes():
+            text = f"{self.name(change.event['debater'])}: {self.change_text(change)}"
+            yield LedgerLine(CHANGES, 3, text)
+
+    def last_round(self, speaker: str) -> Iterator[LedgerLine]:
+        """Yield lines on other debaters' concessions and changes of mind in the previous round."""
+        before = int(self.state.get("round") or 0) - 1
+        if before <= 0:
+            return
+        moved = [change.event for change in self.changes_of_side()]
+        for verb, events in (("moved", moved), ("conceded", self.ledger.concessions()[::-1])):
+            late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
+            of_others = (event for event in late if event["debater"] != speaker)
+            for event in reversed(
+                [e for e in of_others if self.round_of(e["message_id"]) == before][-self.most :]
+            ):
+                yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
+
+    def insights(self, speaker: str) -> Iterator[LedgerLine]:
+        """Yield lines with the newest crux cards and the most important of the newest reflections.
+
+        A reader that is no debater gets crux cards before most other lines, because they are results.
+        """
+        is_debater = speaker in self.names
+        for card in cards_of(self.state)[::-1][: self.most]:
+            path = card["resolution"] or card["diagnosis"]
+            results = card_results_text(card, self.names)
+            cited = ", ".join(card["message_ids"][-2:])
+            text = f"{card['question']} ({results}; {card_status(card)}: {path}) [{cited}]"
+            urgency = 2 if not is_debater else 5 if speaker in card["sides"] else 6
+            yield LedgerLine(FOUND, urgency, text)
+        recent = current_reflections(self.state)[-self.most :] if self.most else []
+        for text in reflection_lines(sorted(recent, key=lambda item: -item["importance"])):
+            yield LedgerLine(FOUND, 6, text)

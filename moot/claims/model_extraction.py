@@ -1,0 +1,468 @@
+"""Claim extraction by a model, with one call for new messages and one call for verification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError, create_model
+
+from moot.calls.effects import CallGenerator, Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.claims.claim_extraction import ClaimExtraction, status_changes
+from moot.claims.claim_status import Ledger, is_conditional, is_given_up, leaning, message_seq
+from moot.claims.ledger_rendering import board_text
+from moot.prompts.fences import fenced, system_message, truncate_fenced
+from moot.prompts.request import (
+    ModelParams,
+    between,
+    make_call,
+    many,
+    model_params,
+    narrow_schema,
+    one_of,
+    prompt_budget,
+)
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import render_entry, truncate_messages
+from moot.state.claim_events import (
+    GIVING_UP,
+    MAIN_QUESTION,
+    OVERALL,
+    EvidenceKind,
+    EvidenceSource,
+    StanceEvent,
+    StanceKind,
+)
+from moot.state.config import DebateConfig
+from moot.state.config.model_settings import OFFLINE, is_built_in
+from moot.state.conversation import MemoryKind
+from moot.state.entries import Entry, ids_in
+from moot.text.plain_text import sanitize_line
+from moot.text.tokens import TokenCounter, batches, common_length, truncate_middle
+
+EXTRACT = load_prompt_template("extract", "topic", "aspect", "debaters", "ledger", "main_question")
+VERIFY = load_prompt_template("verify-quotations", "topic", "aspect")
+
+_MAIN_QUESTION = "the topic itself, answered with yes"
+_OPEN_QUESTION = "the topic itself, an open question with these options: {options}"
+_ON_MAIN_QUESTION = (
+    "Every time a debater states a position on the topic, record an event for `p000`. A debater who supports "
+    "the topic's proposal asserts `p000`."
+)
+_ON_OPEN_QUESTION = (
+    "Every time a debater states a position on the topic, record an event for `p000`. The topic is an open "
+    "question: a debater who chooses an option `asserts` it, or is `conditional` about it, and `option` "
+    "names the option, word for word. A debater who only rejects an option takes no position on `p000`."
+)
+FRAME_TOKENS = 1050
+"""Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
+OUTPUT_TOKENS_PER_INPUT = 4
+"""Number of output tokens that an extraction may use for each input token. A capable model used 1.5 to 4.4 in
+two debates."""
+_MARGIN = 400
+"""Number of output tokens that each extraction may use in addition to the tokens for its input."""
+COMMON_REPLY_LIMIT = 8192
+"""Maximum number of output tokens that most models with a limited output allow."""
+MESSAGE_TOKENS = 12
+"""Number of tokens of a message's frame and of the note that it was read before."""
+MIN_CITED_TOKENS = 40
+"""Minimum number of unused tokens at which a prompt shows an earlier message that a new message cites. The
+earlier message is omitted if fewer tokens remain."""
+_MAX_NEW_CLAIMS = 12
+"""Maximum number of new claims that one extraction may add."""
+_MAX_NEW_CONDITIONS = 6
+"""Maximum number of new conditions that one extraction may add."""
+_EVENT_ID = Annotated[str, Field(json_schema_extra={"pattern": r"^e[0-9]{3,}$"})]
+_MAX_VERIFIED = 24
+"""Maximum number of stance events that one model call verifies."""
+
+
+def uses_model(extraction: str, model: str, *, auto: bool) -> bool:
+    """Return True if a model extracts claims with these settings.
+
+    The offline model never extracts claims. A recorded model does only with `llm`, because the recording must
+    hold its replies.
+
+    Args:
+        extraction: the setting `blackboard.extraction`.
+        model: name of the model.
+        auto: True if the protocol extracts claims by default.
+    """
+    if extraction == "auto":
+        return auto and not is_built_in(model)
+    return extraction == "llm" and model != OFFLINE
+
+
+def extraction_schema(
+    entries: Sequence[Entry],
+    debaters: Sequence[str],
+    ledger: Ledger,
+    cited: Sequence[str] = (),
+    *,
+    options: Sequence[str] = (),
+    aspects: Sequence[str] = (),
+) -> type[BaseModel]:
+    """Return the JSON schema of an extraction reply, with all ids that the model may use.
+
+    Args:
+        entries: the new messages.
+        debaters: ids of the debaters.
+        ledger: ledger before the extraction.
+        cited: ids of earlier messages that the new ones cite. Stances in them may be extracted too.
+        options: options of an open main question.
+        aspects: aspects of the topic, one of which a new claim belongs to.
+    """
+    said = one_of([entry["id"] for entry in entries], "NewMessageId")
+    quotable = one_of([*(entry["id"] for entry in entries), *cited], "MessageId") if cited else said
+    somebody = one_of([*debaters, ""], "Debater")
+    refs = [f"n{number}" for number in range(1, _MAX_NEW_CLAIMS + 1)]
+    about = one_of([*ledger.claims, *refs, ""], "ClaimId")
+    conditions = {
+        key
+        for claim in ledger.claims
+        for change in ledger.timeline(claim)
+        if (key := change.event.get("condition_id"))
+    }
+    new_conditions = (f"c{n}" for n in range(1, _MAX_NEW_CONDITIONS + 1))
+    condition = one_of([*sorted(conditions), *new_conditions, ""], "ConditionId")
+    waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
+    answer_id = one_of([*(entry["id"] for entry in entries), ""], "AnswerId")
+    answered = {"answered_in": answer_id, "answer": str}
+    sure = Annotated[float, Field(ge=0, le=1)]
+
+    def rows(name: str, doc: str, **fields: Any) -> Any:
+        required: Any = {
+            field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
+        }
+        return (list[create_model(name, __doc__=doc, **required)], ...)  # type: ignore[misc]  # built for these ids
+
+    return create_model(
+        "ExtractedClaims",
+        __doc__="Operations on the ledger.",
+        reasoning=(str, ...),
+        claims=rows(
+            "New",
+            "A claim that the ledger does not have.",
+            ref=one_of(refs),
+            text=str,
+            **({"aspect": (one_of(aspects), "")} if len(aspects) > 1 else {}),
+        ),
+        events=rows(
+            "Said",
+            "A stance on a claim in a message.",
+            message_id=quotable,
+            claim=about,
+            kind=StanceKind,
+            quote=str,
+            condition=str,
+            condition_id=(condition, ""),
+            replaces=(condition, ""),
+            **({"option": (one_of([*options, ""]), "")} if options else {}),
+            ground=bool,
+            confidence=sure,
+        ),
+        challenges=rows(
+            "Challenged",
+            "One point against a debater.",
+            message_id=said,
+            to=somebody,
+            quote=str,
+            claim=about,
+            **answered,
+        ),
+        questions=rows(
+            "Asked",
+            "A question that asks for an answer.",
+            message_id=said,
+            to=somebody,
+            quote=str,
+            **answered,
+        ),
+        answers=rows(
+            "Answered",
+            "An answer to an open challenge or question.",
+            to=one_of(waiting),
+            message_id=said,
+            quote=str,
+        ),
+        evidence=rows(
+            "Shown",
+            "Evidence.",
+            message_id=said,
+            kind=EvidenceKind,
+            quote=str,
+            claim=about,
+            source=(EvidenceSource, "none"),
+        ),
+        gaps=rows(
+            "Unknown",
+            "Something that the speaker admits not to know.",
+            message_id=said,
+            quote=str,
+            claim=about,
+        ),
+        same=rows("Same", "Two claims with the same meaning.", one=about, other=about, opposite=bool),
+        retractions=rows("Wrong", "A stance of the ledger that was wrong.", of=_EVENT_ID, why=str),
+    )
+
+
+class QuotationCheck(BaseModel):
+    """Result of the model call that verifies one quotation."""
+
+    number: int
+    reasoning: str
+    kind: Literal["asserts", "denies", "conditional", "concedes", "withdraws", "open"]
+
+
+class QuotationChecks(BaseModel):
+    """Results of the model call that verifies several quotations."""
+
+    checks: list[QuotationCheck]
+
+
+def extract_claims(
+    extraction: ClaimExtraction, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter
+) -> CallGenerator[str]:
+    """Extract claims from transcript entries with a model, and add them to `extraction`.
+
+    Return an error message, or `""`.
+
+    The prompt shows the ledger with its ids, and cited earlier messages if tokens remain. A second call
+    verifies events that change a debater's position on the main question. If the two readings differ, the
+    event is dropped.
+    """
+    before, remaining = extraction.ledger, 2 * extraction_tokens(config)
+    ledger = "\n".join(ledger_lines(before, extraction.options)) or "- nothing yet"
+    system = EXTRACT.render(
+        topic=fenced(truncate_middle(extraction.topic, remaining // 6, count), config.fence),
+        aspect=fenced(_agenda(extraction), config.fence),
+        debaters=debater_lines(config),
+        ledger=fenced(truncate_middle(ledger, remaining // 3, count), config.fence),
+        main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
+    )
+    named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
+    cited = [entry for key, entry in extraction.entries.items() if key in named]
+    said = shown_entries(entries, config, remaining // 2, count)
+    left = remaining // 2 - sum(map(count, said))
+    if left > MIN_CITED_TOKENS * len(cited):
+        said = [f"(read before)\n{text}" for text in shown_entries(cited, config, left, count)] + said
+    schema = extraction_schema(
+        entries,
+        extraction.debaters,
+        before,
+        [entry["id"] for entry in cited],
+        options=extraction.options,
+        aspects=extraction.aspects,
+    )
+    budget = prompt_budget(config.memory.budget.total, schema, count)
+    left = budget - count(system) - sum(count(text) + MESSAGE_TOKENS for text in ("", *said))
+    known = extraction.background("\n".join(entry["content"] for entry in entries), left)
+    said = [f"(read before)\n{text}" for text in known] + said
+    least = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)
+    call = structured_call(
+        "extract", config, system, said, schema, count, memory_kind="ledger", about=entries, least=least
+    )
+    (reply,) = yield [call]
+    found = structured_data(schema, reply)
+    if found is None:
+        return reply.error or "the model gave no fitting answer"
+    old = len(extraction.new)
+    extraction.new_ids = [entry["id"] for entry in entries]
+    extraction.apply(found)  # type: ignore[arg-type]  # the lists in the schema are the operations
+    new = {claim_event.get("id") for claim_event in extraction.new[old:]}
+    changes = (event for event in status_changes(extraction) if event["claim"] == MAIN_QUESTION)
+    doubtful = sorted((e for e in changes if e["id"] in new), key=message_seq)[:_MAX_VERIFIED]
+    if doubtful and config.blackboard.verify_changes:
+        yield from _verify(extraction, config, doubtful, count)
+    return ""
+
+
+def _verify(
+    extraction: ClaimExtraction, config: DebateConfig, events: Sequence[StanceEvent], count: TokenCounter
+) -> CallGenerator[None]:
+    """Drop the stance events that a second model call interprets differently from the extraction."""
+    ledger, quoted_by_message = extraction.ledger, dict[str, str]()
+    for number, event in enumerate(events, 1):
+        known = ledger.claims.get(event["claim"])
+        text = board_text(known["text"]) if known and known["id"] != MAIN_QUESTION else _MAIN_QUESTION
+        if option := event.get("option"):
+            text = f"the right answer to the topic is: {option}"
+        quoted = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
+        quoted_by_message[event["message_id"]] = (
+            f"{quoted_by_message.get(event['message_id'], '')}\n\n{quoted}"
+        )
+    entries = [extraction.entries[key] for key in quoted_by_message]
+    remaining = 2 * extraction_tokens(config) - sum(map(count, quoted_by_message.values()))
+    shown = shown_entries(entries, config, remaining, count)
+    said = [text + quoted for text, quoted in zip(shown, quoted_by_message.values(), strict=True)]
+
+    topic = fenced(truncate_middle(extraction.topic, 400, count), config.fence)
+    system = VERIFY.render(topic=topic, aspect=fenced(_agenda(extraction), config.fence))
+    look = narrow_schema(QuotationCheck, {"number": between(1, len(events), int)})
+    schema = narrow_schema(QuotationChecks, {"checks": many(look, 0, len(events))})
+    (reply,) = yield [structured_call("extract", config, system, said, schema, count, memory_kind="ledger")]
+    if checks := structured_data(QuotationChecks, reply):
+        seen = {each["number"]: each["kind"] for each in checks["checks"]}
+        numbered = enumerate(events, 1)
+        wrong = [e["id"] for n, e in numbered if seen.get(n, e["kind"]) not in _accepted_kinds(e, ledger)]
+        extraction.drop(wrong, "verification")
+
+
+def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
+    """Return the kinds of stance that count as a confirmation when a model verifies a stance event.
+
+    Conceding to those who deny a claim also denies it.
+    """
+    if event["kind"] == "unsure":
+        return ("unsure", "open")
+    if not is_given_up(event):
+        negative = is_conditional(event) and leaning(event) < 0
+        return ("denies", "conditional") if negative else (event["kind"],)
+    sign = ledger.timeline(event["claim"]).sign_after(event["id"])
+    same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
+    return (*GIVING_UP, *same.get(sign, ()))
+
+
+def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
+    """Split transcript entries into batches, one batch for each extraction call.
+
+    A batch takes half of the tokens, because the claims extracted from it are longer than its messages. It
+    takes up to three quarters as long as the reply stays within `COMMON_REPLY_LIMIT`.
+    """
+    tokens = extraction_tokens(config)
+    short = (COMMON_REPLY_LIMIT - _MARGIN) // OUTPUT_TOKENS_PER_INPUT
+    return batches(entries, lambda entry: entry["tokens"], max(tokens // 2, min(tokens * 3 // 4, short)))
+
+
+def extraction_tokens(config: DebateConfig) -> int:
+    """Return the number of message tokens that fit into one extraction prompt."""
+    return max(200, config.memory.budget.total - FRAME_TOKENS) // 2
+
+
+def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
+    """Yield the lines of the claim ledger for an extraction prompt, starting with the most salient claim."""
+    listed = "; ".join(map(sanitize_line, options))
+    question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
+    for key in ledger.by_salience:
+        stances = "; ".join(
+            f"{who} {_kind_of(change.event)}"
+            + (f" “{sanitize_line(option)}”" if (option := change.event.get("option")) else "")
+            + f" ({change.event['id']})"
+            + "".join(f" [{each}: {sanitize_line(text)}]" for each, text in change.conditions.items() if text)
+            for who, change in ledger.timeline(key).last.items()
+        )
+        text = question if key == MAIN_QUESTION else sanitize_line(ledger.claims[key]["text"])
+        yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
+    for each in (*ledger.open_challenges(), *ledger.open_questions()):
+        whom = f"{each['debater']} to {each['to'] or 'all'}"
+        yield f"- {each['id']}: {whom} ({each['message_id']}): {board_text(each['quote'])}"
+
+
+def _kind_of(event: StanceEvent) -> str:
+    """Return the kind of a stance as the extraction prompt calls it. A “no, unless …” is a denial."""
+    return "denies" if is_conditional(event) and leaning(event) < 0 else event["kind"]
+
+
+def _agenda(extraction: ClaimExtraction) -> str:
+    """Return the subject under discussion as text for the extraction prompt."""
+    overall = extraction.aspect == OVERALL and not extraction.about
+    return "the topic as a whole" if overall else sanitize_line(extraction.about or extraction.aspect)
+
+
+def structured_call(
+    purpose: Purpose,
+    config: DebateConfig,
+    system: str,
+    said: Sequence[str],
+    schema: type[BaseModel],
+    count: TokenCounter,
+    *,
+    memory_kind: MemoryKind | Literal[""] = "",
+    call_index: int = 0,
+    debaters: Sequence[str] = (),
+    about: Sequence[Entry] = (),
+    least: int = 0,
+    params: ModelParams | None = None,
+    hints: Hints | None = None,
+) -> ModelCall:
+    """Return a model call that asks for a reply that matches a JSON schema.
+
+    Args:
+        purpose: purpose of the call.
+        config: configuration of the debate.
+        system: system prompt.
+        said: user messages.
+        schema: schema of the reply.
+        count: token counter.
+        memory_kind: kind of memory that the call writes.
+        call_index: index among the calls of a step.
+        debaters: names for the hints. Default: all debaters.
+        about: entries whose ids the hints name.
+        least: minimum of the reply's token limit.
+        params: model and sampling. Default: those of `blackboard`.
+        hints: more hints for the offline model and for test models.
+    """
+    shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
+    prompt = truncate_messages(
+        [system_message(system, config.fence), *shown],
+        prompt_budget(config.memory.budget.total, schema, count),
+        count,
+    )
+    told: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
+    if about:
+        told["message_ids"] = [entry["id"] for entry in about]
+    params = params or model_params(config, config.blackboard)
+    reply = max(params.reply, least)
+    return make_call(
+        params,
+        purpose,
+        prompt,
+        schema=schema,
+        reply=reply,
+        call_index=call_index,
+        memory_kind=memory_kind,
+        hints=told,
+    )
+
+
+def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:
+    """Return the data of a structured reply after validation against its schema.
+
+    `None` if the call failed or the data is invalid.
+    """
+    if reply is None or not reply.ok or reply.data is None:
+        return None
+    try:
+        return schema.model_validate(reply.data).model_dump(mode="json")
+    except ValidationError:
+        return None
+
+
+def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
+    """Return one line of text for each debater, with the debater's id, name, role and stance."""
+    return "\n".join(
+        f"- {d.id}: {', '.join(sanitize_line(part) for part in (d.name, d.role, d.stance) if part)}"
+        for d in config.debaters
+        if not only or d.id in only
+    )
+
+
+def shown_entries(
+    entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
+) -> list[str]:
+    """Return the transcript entries as texts for a prompt.
+
+    The longest are truncated so that all fit `remaining` tokens.
+    """
+    whole = [render_entry(entry, config.names(), config.fence)["content"] for entry in entries]
+    rooms = common_length([count(text) for text in whole], remaining)
+    return [truncate_fenced(text, max(24, size), count) for text, size in zip(whole, rooms, strict=True)]
+
+
+def match_debater(name: str, names: Mapping[str, str]) -> str:
+    """Return the id of the debater whose id or display name is `name`, ignoring case.
+
+    Return `""` if there is no such debater.
+    """
+    wanted = name.strip().casefold()
+    return next((who for who, shown in names.items() if wanted in (who, shown.casefold())), "")

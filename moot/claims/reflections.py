@@ -1,0 +1,234 @@
+"""Reflections, which are a model's observations about the course of the debate.
+
+The score is 3 · new disagreements + 4 · concessions + 5 · changes of mind. A threshold on a score triggers
+reflections in Park et al. (2023), *Generative Agents*, section 4.2, which sums the importance of memories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from moot.calls.effects import ModelCall
+from moot.claims.claim_extraction import BackgroundTexts, no_background
+from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
+from moot.claims.model_extraction import debater_lines, match_debater, shown_entries, structured_call
+from moot.prompts.fences import fenced, fenced_section
+from moot.prompts.request import citation_type, many, narrow_schema, one_of
+from moot.prompts.templates import load_prompt_template
+from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState
+from moot.state.entries import cited_id, entries_of, seq_of
+from moot.state.identity_cache import memoize_by_identity
+from moot.text.tokens import TokenCounter, truncate_middle
+
+REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier")
+EARLIER = load_prompt_template("reflect_earlier", "insights")
+
+DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
+"""Weights of a dispute, a concession and a change of mind in the score that triggers a reflection."""
+MAX_SOURCES = 4
+"""Maximum number of source messages that one reflection cites."""
+MAX_CONTENT_CHARS = 280
+"""Maximum length of a reflection, in characters."""
+MAX_REFLECTIONS = 3
+"""Maximum number of reflections that are stored each time the model reflects."""
+BOARD_TOKENS = 800
+"""Maximum number of tokens of the claim ledger in the prompt of a reflection."""
+EARLIER_REFLECTIONS = 8
+"""Maximum number of earlier reflections that the prompt of a reflection lists, the newest."""
+_FRAME = 570
+
+
+class ReflectionFinding(BaseModel):
+    """Reflection as written by a model."""
+
+    content: str
+    kind: ReflectionKind
+    about: list[str] = Field(description="Ids of the debaters whom the reflection concerns.")
+    message_ids: list[str]
+    importance: int = Field(
+        ge=1, le=10, description="Importance of the reflection, from 1 (low) to 10 (high)."
+    )
+
+
+class Reflections(BaseModel):
+    """Reflections of a model on a debate."""
+
+    reasoning: str
+    reflections: list[ReflectionFinding]
+
+
+class LaterReflections(Reflections):
+    """Reflections of a model that has read the earlier ones."""
+
+    contradicted: list[str] = []
+
+
+class RecentActivity(NamedTuple):
+    """Disputes, concessions and changes of mind since the last reflection."""
+
+    disputes: list[str]
+    """Ids of the claims on which a dispute began, including disputes that have since been settled."""
+    concessions: list[StanceEvent]
+    shifts: list[StanceEvent]
+
+    @property
+    def score(self) -> int:
+        """Return the weighted number of events, which is compared with `blackboard.reflection_threshold`."""
+        given = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
+        return DISAGREEMENT * len(self.disputes) + given
+
+    def message_ids(self, ledger: Ledger) -> list[str]:
+        """Return the ids of the newest messages behind the recent activity, at most `MAX_SOURCES`."""
+        opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
+        moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
+        return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
+
+
+@memoize_by_identity(8)
+def recent_activity(ledger: Ledger) -> RecentActivity:
+    """Return the disputes, concessions and changes of mind since the last reflection."""
+    new = {
+        claim_event["id"] for claim_event in ledger.claim_events.get("event", ())[ledger.reflected_events :]
+    }
+    if not new:
+        return RecentActivity([], [], [])
+    # A dispute counts from its start, even if it was settled before the threshold was reached.
+    disputes = [key for key in ledger.claims if new & {*ledger.timeline(key).dispute_starts}]
+    shifts = [change.event for change in ledger.changes if change.event["id"] in new]
+    moved = {event["id"] for event in shifts}
+    concessions = [event for event in ledger.concessions() if event["id"] in new - moved]
+    return RecentActivity(disputes, concessions, shifts)
+
+
+def reflection_due(state: ConversationState) -> bool:
+    """Return True if the score of recent activity exceeds `blackboard.reflection_threshold`."""
+    threshold = state["config"].get("blackboard", {}).get("reflection_threshold", 15)
+    return recent_activity(ledger_of(state)).score > int(threshold)
+
+
+def reflection_call(
+    state: ConversationState,
+    config: DebateConfig,
+    count: TokenCounter,
+    *,
+    call_index: int,
+    background: BackgroundTexts = no_background,
+) -> ModelCall:
+    """Return the model call that asks for reflections on the recent activity. It shows the background."""
+    room = max(200, config.memory.budget.total - _FRAME)
+    names = config.names()
+    ledger = ledger_of(state)
+    entries = entries_of(recent_activity(ledger).message_ids(ledger), state["full_transcript"])
+    board = render_blackboard(state, "", max_tokens=min(BOARD_TOKENS, room // 3), count=count, names=names)
+    earlier = _earlier_reflections(state)
+    insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)
+    insights = fenced(truncate_middle(insights, min(BOARD_TOKENS, room // 6), count), config.fence)
+    system = REFLECT.render(
+        topic=fenced(truncate_middle(state["topic"], room // 6, count), config.fence),
+        debaters=debater_lines(config),
+        board=fenced_section(board, config.fence),
+        earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
+    )
+    said = shown_entries(entries, config, room // 3, count)
+    known = background("\n".join(entry["content"] for entry in entries), room // 3)
+    shown = [entry["id"] for entry in entries]
+    about = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
+    finding = narrow_schema(ReflectionFinding, {"about": about, "message_ids": citation_type(shown)})
+    fields = {"reflections": many(finding, 0, MAX_REFLECTIONS)}
+    schema: type[Reflections] = narrow_schema(Reflections, fields)
+    if earlier:
+        contradicted = many(one_of(each["id"] for each in earlier), 0, EARLIER_REFLECTIONS)
+        schema = narrow_schema(LaterReflections, {**fields, "contradicted": contradicted}, "Reflections")
+    return structured_call(
+        "reflect",
+        config,
+        system,
+        [*known, *said],
+        schema,
+        count,
+        memory_kind="reflections",
+        call_index=call_index,
+        about=entries,
+    )
+
+
+def _earlier_reflections(state: ConversationState) -> list[Reflection]:
+    return current_reflections(state)[-EARLIER_REFLECTIONS:]
+
+
+def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
+    """Return those of the ids in a model's reply that belong to earlier reflections in its prompt."""
+    return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
+
+
+def reflections_by_model(
+    state: ConversationState, config: DebateConfig, data: Mapping[str, Any]
+) -> list[Reflection]:
+    """Return the reflections in a model's reply, without ids of unknown debaters and messages."""
+    names, said = config.names(), len(state["full_transcript"])
+    made: list[Reflection] = []
+    for found in data["reflections"][:MAX_REFLECTIONS]:
+        about = [who for name in found["about"] if (who := match_debater(name, names))]
+        cited = [cited_id(key) for key in found["message_ids"]]
+        real = [key for key in cited if (seq := seq_of(key)) is not None and seq < said]
+        content = board_text(found["content"], MAX_CONTENT_CHARS)
+        if content:
+            insight = _reflection(state, len(made), content, found["kind"], about, real, found["importance"])
+            made.append(insight)
+    return made
+
+
+def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
+    """Return one reflection on the most important recent activity, written by rule without a model."""
+    ledger, names = ledger_of(state), config.names()
+    news = recent_activity(ledger)
+    if not news.score:
+        return []
+    kind: ReflectionKind = "escalation"
+    if news.shifts or news.concessions:
+        event = [*news.concessions, *news.shifts][-1]
+        kind = "shift" if news.shifts else "convergence"
+        about = [event["debater"]]
+        did = "no longer holds what it held" if news.shifts else "gave way on one point"
+        content = f"{names.get(event['debater'], event['debater'])} {did}: “{board_text(event['quote'])}”"
+    else:
+        key = news.disputes[0]
+        about = [who for side in ledger.timeline(key).sides for who in side]
+        what = (
+            "the topic itself" if key == MAIN_QUESTION else f"this: {board_text(ledger.claims[key]['text'])}"
+        )
+        offered = [item for item in ledger.evidence if item["claim"] == key]
+        lack = "" if offered else "; neither has named evidence for it yet"
+        content = (
+            f"{' and '.join(names.get(who, who) for who in about)} contradict each other on {what}{lack}"
+        )
+    importance = min(10, 4 + news.score // 10)
+    ids = news.message_ids(ledger)
+    return [_reflection(state, 0, board_text(content, MAX_CONTENT_CHARS), kind, about, ids, importance)]
+
+
+def _reflection(
+    state: ConversationState,
+    number: int,
+    content: str,
+    kind: ReflectionKind,
+    about: Sequence[str],
+    message_ids: Sequence[str],
+    importance: int,
+) -> Reflection:
+    return {
+        "id": f"r{len(state.get('reflections') or []) + number + 1:04d}",
+        "content": content,
+        "kind": kind,
+        "about": list(about),
+        "message_ids": list(message_ids)[:MAX_SOURCES],
+        "round": int(state.get("round", 0)),
+        "importance": importance,
+    }

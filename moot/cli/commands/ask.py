@@ -1,0 +1,267 @@
+"""`moot ask`: answer a question about a debate."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Exit, Option
+
+from moot.cli.group import command
+from moot.cli.inputs import open_database, open_stored_debate
+from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, QuietOption
+from moot.cli.screen.output import (
+    MarkdownText,
+    debater_names,
+    one_line,
+    print_answer,
+    print_error,
+    print_json,
+    print_note,
+    print_result,
+    print_text,
+)
+from moot.judging.panel import RULES
+from moot.state.entries import tokens_of
+from moot.state.errors import InputError, RunError
+from moot.state.verdict import Rule
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from moot.api import Debate
+    from moot.debates.continuation import Judgement, JudgingOptions
+    from moot.memory.questions import DebateAnswer
+
+QUOTE_CHARS = 160
+"""Maximum number of characters of each cited message in the output."""
+
+
+@command(panel="Read results", examples=('mono "What would change Ben\'s mind?"',))
+def ask(
+    debate_id: DebateArgument,
+    question: Annotated[
+        str, Argument(metavar="QUESTION", help="Question about the debate, or - to read it from stdin.")
+    ],
+    model: Annotated[
+        str | None,
+        Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="Model that answers the question. Default: the judge's model.",
+        ),
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Answer a question about a debate and cite its messages.
+
+    Asking a question does not change the debate.
+    """
+    asked = sys.stdin.read() if question == "-" else question
+    with open_stored_debate(db, debate_id) as debate:
+        answer = debate.ask(asked, model=model)
+        if as_json:
+            return print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
+        said, *sources = _lines(debate, answer)
+    if sys.stdout.isatty():
+        print_result(MarkdownText(said), MarkdownText("\n".join(sources)))
+    else:
+        print_text("\n".join([said, *sources]))
+    receipt = answer.receipt
+    if not quiet:
+        shown, omitted = len(receipt["message_ids"]), receipt["messages_left_out"]
+        tokens = f"{receipt['total_tokens']:,} of {receipt['budget']:,} tokens"
+        line = f"read {count_noun(shown, 'message')}, {tokens}"
+        if omitted:
+            line += f"; {count_noun(omitted, 'message')} did not fit"
+        if answer.dropped:
+            line += f"; removed {count_noun(answer.dropped, 'citation')} of messages that do not exist"
+        print_note(line)
+    if failure := receipt["embeddings_error"]:
+        print_note(
+            "the embedding model failed, so messages were found by their words only: "
+            f"{one_line(failure, 300)}"
+        )
+
+
+def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
+    """Return the lines to print, with the answer, its sources, and the unanswered parts of the question."""
+    values = debate.state().values
+    names = debater_names(values["config"], 60)
+    lines = [answer.text or "The transcript does not answer the question."]
+    cited = () if answer.placeholder else answer.citations
+    if cited:
+        lines += ["", "Sources:"]
+    for message_id in cited:
+        entry = values["full_transcript"][int(message_id[1:])]
+        who = names.get(entry["speaker"], entry["speaker"])
+        lines.append(f"- [{message_id}] {one_line(who, 60)}: {one_line(entry['content'], QUOTE_CHARS)}")
+    if answer.not_found:
+        lines += ["", "Not found:", *(f"- {one_line(item, 300)}" for item in answer.not_found)]
+    unknown = [term for term in answer.receipt["unknown_terms"] if term not in answer.not_found]
+    if unknown:
+        lines += ["", f"Words that no message contains: {one_line(', '.join(unknown), 300)}"]
+    return lines
+
+
+DECIDES = "; ".join(f"{name}, {rule.decides}" for name, rule in RULES.items())
+
+
+@command(panel="Read results", examples=("mono --model gpt-4o --panel 3 --rule majority",))
+def judge(
+    subject: Annotated[
+        str | None,
+        Argument(
+            metavar="ID|FILE", help="Finished debate, or a file with a transcript or an exported debate."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="Model of the judge. Repeat the option for a panel with one judge per model.",
+        ),
+    ] = None,
+    rubric: Annotated[
+        str | None,
+        Option(
+            "--rubric",
+            metavar="NAME|FILE",
+            help="Rubric (the judge's criteria): debate, design, or a file.",
+        ),
+    ] = None,
+    panel: Annotated[
+        int | None, Option("--panel", min=1, metavar="N", help="Number of judges, all with the same model.")
+    ] = None,
+    rule: Annotated[
+        Rule | None, Option("--rule", help=f"Rule for the decision of a panel: {DECIDES}.")
+    ] = None,
+    swap: Annotated[
+        bool | None,
+        Option(
+            "--swap/--no-swap",
+            help="Let each judge decide twice, the second time with the debaters in reverse order.",
+        ),
+    ] = None,
+    blind: Annotated[
+        bool | None, Option("--blind/--no-blind", help="Hide the debaters' names from the judge.")
+    ] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Do not store the verdict.")] = False,
+    topic: Annotated[
+        str | None,
+        Option(
+            "--topic",
+            "-t",
+            metavar="TEXT",
+            help="Question that was debated, if FILE does not contain it.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Judge a debate again, or end a paused debate with its verdict.
+
+    The command prints the verdict and the agreement among the judges. By default, the judges do not see the
+    debaters' names. Unless the protocol is council or vote, each judge gives two verdicts, the second with
+    the debaters in reverse order. Moot stores new verdicts in addition to the earlier verdicts. For a debate
+    with a configuration, only the `judge` and `models` settings in --config apply. The exit code is 3 if the
+    verdict failed.
+    """
+    from moot.cli.inputs import file_of
+    from moot.configuration.configure import read_rubric
+    from moot.debates.continuation import JudgingOptions, judge_debate
+
+    several = model if model and len(model) > 1 else None
+    if several and panel is not None:
+        raise InputError(
+            "--panel and several --model options cannot be used together: several models already form a panel"
+        )
+    options = JudgingOptions(
+        model=model[0] if model and not several else None,
+        rubric=read_rubric(rubric, Path()) if rubric else None,
+        panel=several or panel,
+        rule=rule,
+        swap=swap,
+        blind=blind,
+    )
+    if subject is None:
+        raise InputError("nothing to judge: give a debate's ID or a FILE")
+    path = file_of(subject)
+    if path is not None:
+        judgement = _judge_file(path, options, topic, config)
+    elif topic is not None:
+        raise InputError("--topic works only with a FILE: a stored debate already has a topic")
+    else:
+        options = _with_config(options, config)
+        with open_database(db) as debates:
+            judgement = judge_debate(debates.get(subject).session, options, dry_run=dry_run)
+    _deliver(judgement, as_json=as_json, quiet=quiet)
+
+
+def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
+    """Add the `judge` and `models` settings of a configuration file to the judging options."""
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import file_data
+    from moot.state.config.config_files import make_config
+
+    if config is None:
+        return options
+    data = file_data(config, print_error)
+    make_config(data)  # reports mistakes in the rest of the file too
+    if not data.get("judge") and not data.get("models"):
+        raise InputError(
+            f"--config {str(config)!r} has neither `judge` nor `models`: only these two apply to a debate "
+            "that "
+            "has a configuration"
+        )
+    return replace(options, configured=data)
+
+
+def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
+    from moot.cli.inputs import read_transcript
+    from moot.cli.run_config import run_config
+    from moot.debates.continuation import judge_values
+    from moot.importing.transcript import document_values, transcript_config, transcript_values
+    from moot.runtime.environment import Environment
+    from moot.state.config.boundary import Capability, capabilities_of
+
+    imported, environment = read_transcript(path), Environment()
+    if imported.document is not None:
+        options = _with_config(options, config)
+        values = document_values(imported.document, environment)
+        granted: Collection[Capability] = ()
+    else:
+        base = run_config(config, {})
+        settings = transcript_config(imported, base)
+        granted = capabilities_of(settings)
+        said = topic or base.topic or imported.topic
+        values = transcript_values(imported, said, settings, environment)
+    return judge_values(values, options, environment, granted=granted)
+
+
+def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
+    from moot.cli.screen.show_parts import agreement_parts, verdict_parts
+
+    document = {
+        "config": judgement.config,
+        "verdict": judgement.verdict,
+        "solution": judgement.verdict["solution_markdown"],
+    }
+    parts = [*verdict_parts(document), *agreement_parts(judgement)]
+    print_answer(judgement.to_json(), *parts, as_json=as_json)
+    if not quiet and not as_json:
+        calls = count_noun(int(judgement.usage.get("calls", 0)), "call")
+        kept = "stored with the debate" if judgement.stored else "not stored"
+        print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {kept}")
+    if judgement.failed:
+        print_error(f"the verdict failed: {one_line(judgement.verdict['error'], 500)}")
+        raise Exit(RunError.exit_code)

@@ -1,0 +1,322 @@
+"""`moot batch`, `worker` and `jobs`: many debates at the same time, here or on several machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Exit, Option
+
+from moot.cli import options as shared
+from moot.cli.group import command, new_app
+from moot.cli.inputs import open_catalogue, open_database, open_queue, present_records
+from moot.cli.screen.live import spent_text
+from moot.cli.screen.output import (
+    acknowledge,
+    check_folder,
+    err_console,
+    one_line,
+    print_answer,
+    print_json,
+    print_note,
+    print_result,
+    write_file,
+)
+from moot.cli.screen.result_tables import Grid
+from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
+from moot.state.settings import redact
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from moot.api import Debates
+    from moot.run_many import PlannedDebate
+    from moot.state.entries import JsonObject
+
+
+@command(panel="Run debates", examples=("--workers 8 --db postgresql://db/moot",))
+def worker(
+    workers: shared.WorkersOption = 4,
+    drain: Annotated[bool, Option("--drain", help="Exit when the queue is empty.")] = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Run the debates that are queued in a Postgres database.
+
+    `moot batch --queue` fills the queue. Start workers on as many machines as you like. If a worker dies or
+    hangs, another worker continues its debates. On Ctrl-C or SIGTERM a worker finishes its model calls and
+    returns its debates to the queue.
+    """
+    from moot.cli.running import handle_sigterm_as_interrupt
+
+    queue, ended = open_queue(db), []
+    with open_database(db) as debates, handle_sigterm_as_interrupt():
+        for debate, error in queue.work(debates, workers, drain=drain):
+            name = debates.records.catalogue.name_of(debate)
+            if as_json:
+                ended.append({"debate": name, "error": error})
+            if not quiet:
+                print_note(f"{one_line(name, 60)}: {one_line(error, 300) or 'done'}")
+    if as_json:
+        print_json(ended)
+
+
+app = new_app(no_args_is_help=True)
+
+
+@command(panel="Run debates", app=app)
+@app.callback()
+def jobs() -> None:
+    """List, cancel or retry queued debates."""
+
+
+@app.command("list")
+def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
+    """List queued, running and failed debates in the order in which workers run the debates."""
+    entries = open_queue(db).entries()
+    with open_catalogue(db) as records:
+        known = {row.id: row for row in records.rows()} if records else {}
+    rows = [(known[each.debate], each) for each in entries if each.debate in known]
+    data = [{"name": row.name, "turns": row.turns, **asdict(each)} for row, each in rows]
+    heading = ("debate", "job", "priority", "attempts", "turns", "topic")
+    cells = [
+        (row.name, each.status, str(each.priority), str(each.attempts), str(row.turns), row.topic)
+        for row, each in rows
+    ]
+    print_answer(data, Grid(heading, cells).screen(), as_json=as_json)
+
+
+@app.command()
+def cancel(debate_id: shared.DebateArgument, db: shared.DbOption = None) -> None:
+    """Remove a debate from the queue. A running debate is paused."""
+    queue = open_queue(db)
+    with present_records(db) as records:
+        if not queue.cancel(records.find(debate_id).id):
+            raise InputError(f"debate {debate_id!r} is not in the queue: `moot jobs list` shows the queue")
+
+
+@app.command()
+def retry(
+    debate_id: shared.DebateArgument,
+    priority: Annotated[
+        int | None, Option("--priority", metavar="N", help="Priority in the queue, highest first.")
+    ] = None,
+    db: shared.DbOption = None,
+) -> None:
+    """Queue a debate again, or change the priority of a queued debate."""
+    queue = open_queue(db)
+    with present_records(db) as records:
+        queue.add([records.find(debate_id).id], priority)
+
+
+@command(
+    panel="Run debates",
+    examples=("topics.txt --workers 8 -o results.jsonl", "topics.yaml --queue --priority 5"),
+)
+def batch(
+    path: shared.BatchArgument,
+    workers: shared.WorkersOption = 4,
+    config: shared.ConfigOption = None,
+    protocol: shared.ProtocolOption = None,
+    turns: shared.TurnsOption = None,
+    rounds: shared.RoundsOption = None,
+    model: shared.ModelOption = None,
+    output: Annotated[
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write results to a .jsonl file.")
+    ] = None,
+    queue: Annotated[
+        bool, Option("--queue", help="Queue the debates in a Postgres database for `moot worker`.")
+    ] = False,
+    priority: Annotated[
+        int | None,
+        Option(
+            "--priority", metavar="N", help="With --queue: priority in the queue, highest first. Default: 0."
+        ),
+    ] = None,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Run many debates at once, one per line of a file.
+
+    The settings in a line of the file override the command-line options. After Ctrl-C or a failure, run the
+    same command again. It skips finished debates and continues the others. Several processes may use the same
+    database. The exit code is 3 if a debate failed. With --queue, `moot worker` runs the debates, on this
+    machine or on other machines.
+    """
+    from moot.cli.running import handle_sigterm_as_interrupt
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import merge, read
+    from moot.run_many import run_many
+
+    if priority is not None and not queue:
+        raise InputError("--priority needs --queue")
+    if output is not None:
+        if queue:
+            raise InputError(
+                "-o and --queue cannot be used together: with --queue, no debate runs, "
+                "so there are no results to write"
+            )
+        check_folder(output)
+    flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
+    planned = read_batch(path, merge(*read(config, flags, print_error)))
+    if queue:
+        return _enqueue(planned, priority, db, as_json=as_json)
+    errors: dict[str, str] = {}
+    with open_database(db, make=True) as debates:
+        try:
+            with handle_sigterm_as_interrupt(), _progress(debates, planned, errors, quiet=quiet) as say:
+                for each, error in run_many(debates, planned, workers):
+                    errors[each.id] = error
+                    say(each)
+        finally:
+            results = [_result(debates, each, errors.get(each.id, "not finished")) for each in planned]
+            if output is not None:
+                lines = [redact(json.dumps(result, ensure_ascii=False)) for result in results]
+                write_file(output, "\n".join(lines) + "\n")
+    if as_json:
+        print_json(results)
+    elif not quiet or output is None:
+        heading = ("debate", "topic", "status", "winner", "turns", "tokens")
+        rows = [[str(result[key]) for key in heading] for result in results]
+        print_result(Grid(heading, rows).screen())
+    if any(errors.values()):
+        raise Exit(RunError.exit_code)
+
+
+def _enqueue(
+    planned: Sequence[PlannedDebate], priority: int | None, db: str | None, *, as_json: bool
+) -> None:
+    """Add debates to the work queue, except debates that are already queued or finished."""
+    from moot.run_many import create_planned_debate, is_judged
+
+    queue = open_queue(db)
+    with open_database(db, make=True) as debates:
+        stored = [create_planned_debate(debates, each) for each in planned]
+        waiting = [each.id for each in stored if not is_judged(each)]
+    added = queue.add(waiting, priority)
+    words = f"{added} queued, {len(waiting) - added} queued before, {len(stored) - len(waiting)} finished"
+    acknowledge({"debates": [each.name for each in stored], "added": added}, words, as_json=as_json)
+
+
+def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
+    """Return the configurations of the debates that a batch file describes, without duplicates.
+
+    A debate without an `id` gets one that follows from its settings.
+
+    Raises:
+        ConfigError: a line is not a valid topic or configuration.
+    """
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import merge, validate, with_files
+    from moot.debates.preflight import check_config
+    from moot.run_many import PlannedDebate, planned_name
+    from moot.runtime.environment import Environment
+    from moot.state.config import slug
+    from moot.state.config.boundary import Permissions
+    from moot.storage.catalogue import check_name
+
+    planned: dict[str, PlannedDebate] = {}
+    for place, given in _items(path):
+        said = {"topic": given} if isinstance(given, str) else given
+        if not isinstance(said, dict):
+            raise ConfigError(f"{place}: expected a topic or a configuration")
+        name = said.pop("id", None)
+        try:
+            config = validate(merge(base, with_files(said, path.parent, print_error)))
+            check_config(Permissions.of_operator(config), Environment())
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from error
+        topic = (config.topic or "").strip()
+        if not topic:
+            raise ConfigError(f"{place}: the topic is missing")
+        if name is None:
+            name = planned_name(slug(path.stem) or "batch", config, topic)
+        check_name(name)
+        planned[name] = PlannedDebate(name, topic, config)
+    if not planned:
+        raise ConfigError(f"{str(path)!r} is empty: write one topic per line")
+    return list(planned.values())
+
+
+def _items(path: Path) -> Iterator[tuple[str, object]]:
+    """Yield the topics or configurations in a batch file, each with its line or item number."""
+    from moot.configuration.configure import read_text
+    from moot.state.config.config_files import data_in
+
+    text, kind = read_text(path, "batch"), path.suffix.lower()
+    try:
+        if kind in {".yaml", ".yml"}:
+            items = data_in(text, path, "batch")
+            if not isinstance(items, list):
+                raise ConfigError("expected a list of topics or configurations")
+            yield from ((f"{path.name}, item {number}", each) for number, each in enumerate(items, start=1))
+            return
+        for number, line in enumerate(text.splitlines(), start=1):
+            place = f"{path.name}, line {number}"
+            if line.strip() and (kind == ".jsonl" or not line.lstrip().startswith("#")):
+                yield place, json.loads(line) if kind == ".jsonl" else line.strip()
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {error}") from error
+
+
+def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
+    """Return the result of one debate, in the form that `moot batch` writes to the output file.
+
+    `error` is the reason why the debate is not finished.
+    """
+    facts: JsonObject = {"debate": planned.id, "topic": planned.topic, "error": error}
+    try:
+        debate = debates.get(planned.id)
+    except DebateNotFound:
+        return {**facts, "status": "not started", "winner": "", "turns": 0, "tokens": 0, "cost_usd": 0.0}
+    row, values = debate.row, debate.state().values
+    verdict = values.get("verdict") or {}
+    return {
+        **facts,
+        "status": row.status,
+        "turns": row.turns,
+        "tokens": row.tokens,
+        "cost_usd": row.cost_usd,
+        "winner": verdict.get("winner", ""),
+        "verdict": verdict or None,
+        "solution": values.get("solution") or "",
+    }
+
+
+@contextmanager
+def _progress(
+    debates: Debates, planned: Sequence[PlannedDebate], errors: Mapping[str, str], *, quiet: bool
+) -> Iterator[Callable[[PlannedDebate], None]]:
+    """Show the running debates in a table during a `with` block, if stderr is a terminal.
+
+    Yield a function that prints a finished debate.
+    """
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    console, wanted = err_console(), {each.id for each in planned}
+
+    def table() -> RenderableType:
+        rows = [row for row in debates.rows() if row.name in wanted]
+        running = [(row.topic, str(row.turns), f"{row.tokens:,}") for row in rows if row.status == "running"]
+        spent = spent_text(sum(row.tokens for row in rows), sum(row.cost_usd for row in rows))
+        way = f"{len(errors)} of {len(planned)} ended · {spent}"
+        return Group(Grid(("running", "turns", "tokens"), running).screen(), Text(way, "dim"))
+
+    def say(each: PlannedDebate) -> None:
+        how = f"stopped: {one_line(errors[each.id], 300)}" if errors[each.id] else "done"
+        if not quiet:
+            console.print(Text(f"[{len(errors)}/{len(planned)}] {one_line(each.topic, 60)}: {how}"))
+
+    if quiet or not console.is_terminal:
+        yield say
+        return
+    with Live(console=console, get_renderable=table, transient=True, refresh_per_second=1):
+        yield say

@@ -1,0 +1,137 @@
+"""`moot config init`, `check` and `schema`: commands for configuration files."""
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from typer import Argument, Option
+
+from moot.cli.group import command, new_app
+from moot.cli.options import JsonOption
+from moot.cli.screen.live import header_lines
+from moot.cli.screen.output import STDOUT, check_folder, print_answer, print_json, print_note, write_file
+from moot.graph.json_schemas import field_docs, whole_config
+from moot.state.config import DebaterConfig, PanelJudge
+from moot.state.config.mcp_servers import McpServerConfig
+from moot.state.config.model_settings import ModelSettings
+from moot.state.entries import JsonObject
+from moot.state.errors import InputError
+
+app = new_app(no_args_is_help=True)
+
+
+@command(panel="Set up and inspect", app=app)
+@app.callback()
+def config() -> None:
+    """Write or check a configuration file, or print its JSON Schema."""
+
+
+@app.command()
+def init(
+    path: Annotated[
+        Path, Argument(metavar="[FILE]", help="File to write, or - for stdout.", show_default=True)
+    ] = Path("moot.yaml"),
+    force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a YAML file with every setting, its description and its default."""
+    check_folder(path)
+    if path != STDOUT and path.exists() and not force:
+        raise InputError(f"{str(path)!r} exists already: add --force to replace it")
+    write_file(path, template())
+    if path != STDOUT:
+        print_note(f"wrote {path}: use it with `moot run TOPIC --config {path}`")
+
+
+@app.command()
+def check(
+    path: Annotated[Path, Argument(metavar="FILE", help="Configuration file in YAML, TOML or JSON.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check a configuration file and print its debaters, protocol and models.
+
+    The command makes the same checks as a run, but does not import the Python objects that the file names.
+    """
+    from moot.cli.run_config import run_config
+
+    checked = run_config(path, {}, imports=False)
+    lines = header_lines(checked.topic or "(no topic: give it to `moot run`)", checked)
+    print_answer({"topic": checked.topic, **checked.to_json()}, "ok", *lines, as_json=as_json)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a configuration file."""
+    from moot.graph.json_schemas import config_schema
+
+    print_json(config_schema())
+
+
+HEADING = """\
+# Configuration of a debate. Every key is optional. Lines without # have their default value.
+# Use it with: moot run "TOPIC" --config FILE
+"""
+EXAMPLES: dict[type[BaseModel], JsonObject] = {
+    DebaterConfig: {"name": "Economist", "role": "economist", "stance": "in favour", "model": "gpt-4o-mini"},
+    PanelJudge: {"id": "strict", "model": "gpt-4o"},
+    McpServerConfig: {"command": ["npx", "-y", "some-server"], "env": ["SOME_KEY"]},
+    ModelSettings: {"context_size": 128_000, "input_usd_per_million": 0.15, "output_usd_per_million": 0.6},
+}
+"""Example items for settings whose default is an empty list or mapping, shown as comments in the template."""
+FROM_ENVIRONMENT = ("model",)
+"""Settings whose default comes from an environment variable such as `MOOT_MODEL`. The template must not
+override the variable."""
+WIDTH = 100
+
+
+def template() -> str:
+    """Return the commented YAML configuration template. Loading it gives the default configuration."""
+    return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(whole_config()()))
+
+
+def _section(values: BaseModel, indent: str = "") -> Iterator[str]:
+    docs = field_docs(type(values))
+    for name, field in type(values).model_fields.items():
+        if not indent:
+            yield ""
+        written = (docs.get(name) or field.description or "").replace("`None`", "`null`")
+        yield from (f"{indent}# {line}" for line in textwrap.wrap(written, WIDTH - len(indent)))
+        yield from _setting(name, getattr(values, name), field, indent)
+
+
+def _setting(name: str, value: Any, field: FieldInfo, indent: str) -> Iterator[str]:
+    example = next((EXAMPLES[kind] for kind in _types_in(field.annotation) if kind in EXAMPLES), None)
+    if isinstance(value, BaseModel):
+        yield f"{indent}{name}:"
+        yield from _section(value, indent + "  ")
+    elif value is None:
+        yield f"{indent}# {name}:"
+    elif name in FROM_ENVIRONMENT and not indent:
+        yield f"{indent}# {name}: {value}"
+    elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
+        # The default depends on the protocol, so a value here would override it.
+        rows = [item.model_dump(mode="json", exclude_unset=True) for item in value]
+        yield from _comment({name: rows}, indent)
+    elif not value and example is not None:
+        yield f"{indent}{name}: {'{}' if isinstance(value, dict) else '[]'}"
+        key = "docs" if name == "mcp_servers" else "gpt-4o-mini"
+        yield from _comment({name: {key: example} if isinstance(value, dict) else [example]}, indent)
+    else:
+        plain = list(value) if isinstance(value, tuple) else value
+        text = yaml.safe_dump(plain, default_flow_style=True, allow_unicode=True, width=1000)
+        scalar = text.removesuffix("...\n").strip()
+        yield f"{indent}{name}: {scalar}"
+
+
+def _comment(setting: JsonObject, indent: str) -> Iterator[str]:
+    text = yaml.safe_dump(setting, sort_keys=False, allow_unicode=True)
+    return (f"{indent}# {line}" for line in text.splitlines())
+
+
+def _types_in(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _types_in(argument)

@@ -1,0 +1,497 @@
+"""`moot doctor` and `moot models`: check the installation and list the models of an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from pydantic import BaseModel
+from typer import Argument, Exit, Option
+
+from moot.calls.effects import Reply, StreamAs, WireMessage
+from moot.cli import options as shared
+from moot.cli.group import command
+from moot.cli.inputs import open_database, open_stored_debate, present_records
+from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, ModelOption, debates_like
+from moot.cli.screen.output import (
+    acknowledge,
+    confirm,
+    one_line,
+    print_json,
+    print_note,
+    print_result,
+    print_text,
+)
+from moot.debates.session import is_over
+from moot.models.endpoints import models_for
+from moot.models.model_call import complete
+from moot.models.registry import OPENAI_URL, Models
+from moot.nodes.summarize import entries_to_fold
+from moot.prompts.request import ModelParams, make_call
+from moot.prompts.truncation import truncate_messages
+from moot.runtime.environment import Environment
+from moot.state import settings
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Permissions, capabilities_of
+from moot.state.config.debate_config import frozen_config
+from moot.state.conversation import ConversationState, StateValues
+from moot.state.entries import tokens_of
+from moot.state.errors import DebateBusy, InputError, MootError, UserError
+from moot.state.langgraph_internals import TESTED_VERSIONS
+from moot.state.reducers import entry_id_of
+from moot.state.settings import check_database, database_exists, redact_url
+from moot.storage.rate_limiter import SLOT_PREFIX
+from moot.storage.sql import DATABASE_VERSION, DebateTable
+from moot.storage.sqlite import SqliteSql
+from moot.text.plain_text import count_noun
+from moot.text.tokens import counter
+
+if TYPE_CHECKING:
+    from moot.api import Debates
+    from moot.debates.stored_debate import Debate
+    from moot.storage.records import Records
+
+
+@command(panel="Set up and inspect", examples=("", "gpt"))
+def models(
+    words: Annotated[
+        str | None,
+        Argument(metavar="WORDS", help="Show only names that contain this text.", show_default=False),
+    ] = None,
+    model: Annotated[
+        str | None,
+        Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="Model in --config that selects the endpoint whose models are listed.",
+        ),
+    ] = None,
+    config: shared.ConfigOption = None,
+    as_json: shared.JsonOption = False,
+) -> None:
+    """List the models that your endpoint offers.
+
+    `moot setup` stores the endpoint and the key. Without it, the endpoint is the address in OPENAI_BASE_URL,
+    or OpenAI if OPENAI_BASE_URL is not set. With --model, the
+    command lists the models of the endpoint that --config sets for this model.
+    """
+    import asyncio
+
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import read_config
+    from moot.models.endpoints import offered_models
+    from moot.models.registry import Models, access_to
+
+    known = Models(read_config(config, {}, print_error).models)
+    access, url = access_to(model or "", known.settings_of(model or "")), known.base_url(model or "")
+    offered = asyncio.run(offered_models(access))
+    names = [name for name in offered if (words or "").casefold() in name.casefold()]
+    if as_json:
+        return print_json({"base_url": url, "models": names})
+    print_text(
+        "\n".join(names)
+        if names
+        else f"{url} offers no model whose name contains {words!r}"
+        if words
+        else f"{url} offers no models"
+    )
+
+
+@command(panel="Set up and inspect", examples=("", "--models --config moot.yaml"))
+def doctor(
+    repair: Annotated[
+        bool, Option("--repair", help="Repair problems that can be repaired without losing data.")
+    ] = False,
+    models: Annotated[
+        bool,
+        Option(
+            "--models", help="Call each model of the configuration once. Providers charge for these calls."
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="Call the models without asking for confirmation.")
+    ] = False,
+    config: ConfigOption = None,
+    model: ModelOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the installation, the key, the database and all debates.
+
+    Without --repair, the command changes nothing. Without --models, the command calls no model. The exit
+    code is 1 if a problem is found.
+    """
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import read_config
+
+    url = check_database(db)
+    found: list[Finding] = [*inspect_installation(), *inspect_access()]
+    if database_exists(url):
+        with open_database(db) as debates:
+            for each in inspect_database(debates):
+                if repair and each.repair:
+                    each.repair()
+                    each = replace(each, message=f"{each.message}: repaired", ok=True, repair=None)
+                found.append(each)
+    if models:
+        settings = read_config(config, {"model": model}, print_error)
+        names = callable_models(settings)
+        if not names:
+            raise InputError("no model to call: add --config or --model")
+        about = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
+        if confirm(about, "no model is called", yes=yes):
+            found += inspect_models(settings)
+    if as_json:
+        print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in found])
+    else:
+        marks = {True: "ok   ", False: "WRONG"}
+        lines = [
+            f"{marks[each.ok]} {one_line(each.what, 40)}: {one_line(each.message, 300)}" for each in found
+        ]
+        if any(each.repair for each in found):
+            lines.append("`moot doctor --repair` repairs some of these problems")
+        missing = "" if database_exists(url) else ", not created yet"
+        print_result(f"Database {redact_url(url)}{missing}", *lines)
+    if not all(each.ok for each in found):
+        raise Exit(1)
+
+
+ROOM = 256
+"""Maximum number of tokens in a model's reply to the check, without its reasoning. The expected reply, one
+word as JSON, is shorter."""
+_SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
+"""Keys for a model's context size in the model lists of OpenRouter, vLLM, Groq, Mistral and others."""
+
+REPORTED_WAIT_S = 60.0
+"""Shortest wait for an endpoint, in seconds, that `moot doctor` reports and `--repair` ends."""
+
+Repair = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Result of one check of `moot doctor`."""
+
+    what: str
+    message: str
+    ok: bool = True
+    replied: bool = True
+    """False if a model was called and gave no usable reply."""
+    repair: Repair | None = None
+    """Function that repairs the problem without losing data, or `None` if no such repair exists."""
+
+
+def inspect_installation() -> Iterator[Finding]:
+    """Yield the installed versions of Moot and of the packages that it needs."""
+    yield Finding("Moot", f"{version('moot')}, Python {platform.python_version()}")
+    yield Finding("SQLite", sqlite3.sqlite_version)
+    for package, tried in TESTED_VERSIONS.items():
+        installed = version(package)
+        note = "" if installed == tried else f"; tested with {tried}"
+        yield Finding(package, installed + note)
+
+
+def inspect_access() -> Iterator[Finding]:
+    """Yield the endpoint, the key and the default model, and where each of them is set. Call no model."""
+    endpoint = settings.variable("OPENAI_BASE_URL")
+    url = f"{redact_url(endpoint)}, from {settings.origin_of('OPENAI_BASE_URL')}" if endpoint else OPENAI_URL
+    yield Finding("endpoint", url)
+    if settings.variable("OPENAI_API_KEY"):
+        yield Finding("key", f"OPENAI_API_KEY, from {settings.origin_of('OPENAI_API_KEY')}")
+    else:
+        missing = "none; the server at the endpoint must need none" if endpoint else "none: run `moot setup`"
+        yield Finding("key", missing)
+    model = settings.variable("MOOT_MODEL")
+    origin = f"{model}, from {settings.origin_of('MOOT_MODEL')}"
+    yield Finding("default model", origin if model else "none: run `moot setup`, or set MOOT_MODEL")
+
+
+def inspect_database(debates: Debates) -> Iterator[Finding]:
+    """Yield the findings of `moot doctor` about a database and the state of each stored debate."""
+    sql = debates.records.sql
+    if isinstance(sql, SqliteSql):
+        faults = [str(fault) for (fault,) in sql.execute("PRAGMA integrity_check(5)")]
+        yield Finding("file", "; ".join(faults), faults == ["ok"])
+        ((pages, size, free),) = sql.execute(
+            "SELECT page_count, page_size, freelist_count FROM pragma_page_count, pragma_page_size, "
+            "pragma_freelist_count"
+        )
+        unused = f", {free / pages:.0%} of it unused" if pages and free else ""
+        yield Finding("size", f"{pages * size / 2**20:.1f} MiB{unused}")
+    yield Finding("tables", f"version {sql.version()}, known up to {DATABASE_VERSION}")
+    rows = debates.rows()
+    held = [row.name for row in rows if debates.records.leases.is_held(row.id)]
+    yield Finding("running", ", ".join(held) or "none")
+    limiter = debates.records.rate_limiter
+    for endpoint, left in limiter.closed_endpoints(REPORTED_WAIT_S).items():
+        message = f"no calls for {left:,.0f} s more: its provider asked for this wait, or a clock was wrong"
+        yield Finding(endpoint, message, False, repair=partial(limiter.reset, endpoint))
+    for row in rows:
+        try:
+            for says, repair in _faults(debates.get(row.id)):
+                yield Finding(row.name, says, False, repair=repair)
+        except MootError as error:
+            yield Finding(row.name, str(error), ok=False)
+    yield from _leftover_records(debates.records)
+    yield Finding("debates", str(len(rows)))
+
+
+def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
+    """Yield each problem found in a stored debate, with the function that repairs the problem."""
+    running, snapshot, row = debate.is_running(), debate.state(), debate.row
+    values, records = snapshot.values, debate.session.records
+    if not values.get("config"):
+        yield "the configuration is missing", None
+        return
+    for says in _wrong_entries(values):
+        yield says, None
+    try:
+        records.journal.replies(debate.id)
+    except ValueError as error:
+        yield f"the journal cannot be read: {error}", None
+    if running:
+        return
+
+    told: dict[str, str | float] = {"turns": values["turn_count"]}
+    if is_over(snapshot):
+        told["status"] = values["status"]
+        count = debate.session.environment.token_counter_for(frozen_config(values))
+        if missed := entries_to_fold(cast(ConversationState, values), count):
+            yield f"{len(missed)} messages are in neither the window nor the summary", None
+    if wrong := {key: value for key, value in told.items() if getattr(row, key) != value}:
+        listed = ", ".join(f"{key} {getattr(row, key)} instead of {value}" for key, value in wrong.items())
+        yield f"the list shows {listed}", partial(records.catalogue.update, debate.id, **wrong)
+
+
+def _wrong_entries(values: StateValues) -> Iterator[str]:
+    """Yield the problems found in the transcript entries and the message window of a debate's state."""
+    entries = values["full_transcript"]
+    ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]
+    if numbers != list(range(len(entries))):
+        last = next((n - 1 for n, number in enumerate(numbers) if n != number), len(numbers) - 1)
+        yield (
+            f"entries after number {last} are missing, repeated or out of order: "
+            f"`moot fork --after {last}` keeps the entries before them"
+        )
+    if len(set(ids)) != len(ids):
+        yield "two entries have the same id"
+    names = frozen_config(values).names()
+    window = {entry_id_of(message) for message in values["messages"] if message.name in names}
+    if strangers := sorted(window - set(ids)):
+        yield f"the window has messages that are not in the transcript: {', '.join(strangers[:3])}"
+
+
+def _leftover_records(records: Records) -> Iterator[Finding]:
+    """Yield a finding for each debate that never started, and for records without a debate."""
+    for row in records.catalogue.rows():
+        if records.never_began(row):
+            yield Finding(row.name, "the debate never started", False, repair=partial(records.forget, row.id))
+    for table in records.tables() if not records.sql.read_only else ():
+        rows = records.sql.execute(
+            f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
+            "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
+        )
+        if lost := [debate for (debate,) in rows if not debate.startswith(SLOT_PREFIX)]:
+            repair = partial(_delete_each, table, lost)
+            yield Finding(
+                table.name, f"it has rows of {len(lost)} debates that do not exist", False, repair=repair
+            )
+
+
+def _delete_each(table: DebateTable, debates: Sequence[str]) -> None:
+    for debate in debates:
+        table.delete(debate)
+
+
+class _Word(BaseModel):
+    word: Literal["ready"]
+
+
+def callable_models(config: DebateConfig) -> list[str]:
+    """Return the names of the models in a configuration that are called over the network."""
+    return [reach.value for reach in capabilities_of(config) if reach.kind == "model"]
+
+
+def inspect_models(config: DebateConfig) -> list[Finding]:
+    """Call each model in the operator's configuration once, and check replies, streaming and schemas."""
+    environment = Environment()
+    models = replace(environment.models_of(Permissions.of_operator(config)), retry_for=0.0)
+
+    async def look() -> list[Finding]:
+        try:
+            return [await _inspect_model(name, models) for name in callable_models(config)]
+        finally:
+            await models.aclose()
+
+    return asyncio.run(look())
+
+
+async def _inspect_model(name: str, models: Models) -> Finding:
+    configured = models.settings_of(name)
+    try:
+        reply, pieces = await _ask_for_reply(name, models)
+    except UserError as error:
+        return Finding(name, str(error), ok=False, replied=False)
+    if reply.error:
+        return Finding(name, reply.error, ok=False, replied=False)
+    offered = await _context_size(name, models)
+    wrong = []
+    if configured.stream and pieces < 2:
+        wrong.append("does not stream: replies appear all at once")
+    method = models.method_of(name)
+    if method != configured.structured_output:
+        wrong.append(
+            f"does not support {configured.structured_output}: set models.{name}.structured_output to "
+            f"{method}"
+        )
+    if offered and (configured.context_size or 0) > offered:
+        wrong.append(f"takes {offered:,} tokens, which is less than models.{name}.context_size")
+    size = offered or configured.context_size
+    cost = reply.usage.get("cost_usd")
+    facts = [
+        f"replies in {reply.latency_s:.1f} s",
+        f"structured output by {method}",
+        f"context {size:,} tokens" if size else "context size unknown",
+        f"{tokens_of(reply.usage)} tokens" + ("" if cost is None else f", US$ {cost:.6f}"),
+    ]
+    return Finding(name, "; ".join([*wrong, *facts]), ok=not wrong)
+
+
+async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
+    """Ask a model for a small structured reply with streaming, and return it with the number of chunks."""
+    asked: WireMessage = {
+        "role": "user",
+        "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
+    }
+    view, params = truncate_messages([asked], ROOM, counter()), ModelParams(name, None, (), None, ROOM)
+    speaker = StreamAs("m000000", "doctor")
+    call = make_call(params, "evaluate", view, schema=_Word, stream_as=speaker)
+    replies: list[Reply] = []
+
+    async def ask(_: object, config: RunnableConfig) -> None:
+        replies.append(await complete(call, models, config=config))
+
+    events = RunnableLambda(ask).astream_events(None, version="v2")
+    pieces = [each async for each in events if each["event"] == "on_chat_model_stream"]
+    return replies[0], sum(bool(each["data"]["chunk"].text) for each in pieces)
+
+
+async def _context_size(name: str, models: Models) -> int:
+    """Return the context size in tokens that the model's endpoint reports, or 0 if it reports none."""
+    rows = await models_for(name, models)
+    told = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
+    return next((size for size in told if isinstance(size, int) and size > 0), 0)
+
+
+@command(panel="Manage debates", examples=("mono monorepo",))
+def rename(
+    debate_id: DebateArgument,
+    name: Annotated[str, Argument(metavar="NAME", help="New name of the debate.")],
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rename a debate."""
+    with open_stored_debate(db, debate_id) as debate:
+        debate.session.records.rename(debate.id, name)
+    data = {"id": debate.id, "name": name, "was": debate.name}
+    acknowledge(data, f"renamed {debate.name} to {name}", as_json=as_json)
+
+
+@command(panel="Manage debates", examples=("mono no-freeze --yes",))
+def delete(
+    debate_ids: Annotated[
+        list[str],
+        Argument(
+            metavar="ID …",
+            help="Debates to delete, by name, id, or first characters of the id.",
+            autocompletion=debates_like,
+        ),
+    ],
+    yes: Annotated[bool, Option("--yes", "-y", help="Delete without asking.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete debates with all their checkpoints."""
+    deleted = []
+    with open_database(db) as debates:
+        chosen = {
+            each.id: each for each in map(debates.get, debate_ids)
+        }.values()  # fails before anything is deleted
+        for debate in chosen:
+            about = f"{debate.name}, {count_noun(debate.row.turns, 'turn')}: {one_line(debate.row.topic, 60)}"
+            agreed = confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
+            if agreed:
+                debate.delete()
+                deleted.append({"deleted": debate.id, "name": debate.name})
+            if not as_json:
+                print_note(f"deleted {debate.name}" if agreed else f"kept {debate.name}")
+    if as_json:
+        print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)
+
+
+@command(panel="Manage debates", examples=("debates-backup.sqlite",))
+def backup(
+    path: Annotated[Path, Argument(metavar="FILE", help="File to create. To use the copy, pass it to --db.")],
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy an SQLite database to a file, even while debates run."""
+    from moot.storage.sqlite import SqliteSql
+
+    with present_records(db) as records:
+        if not isinstance(records.sql, SqliteSql):
+            raise InputError("moot backup copies only SQLite files: use pg_dump for a Postgres database")
+        records.sql.back_up(path)
+    acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
+
+
+@command(panel="Manage debates", examples=("", "--keep-history"))
+def gc(
+    debate_ids: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[ID …]",
+            help="Debates whose checkpoints are deleted. Default: all finished debates.",
+            autocompletion=debates_like,
+        ),
+    ] = None,
+    keep_history: Annotated[
+        bool,
+        Option(
+            "--keep-history",
+            help="Keep all checkpoints, and only free unused disk space.",
+        ),
+    ] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete intermediate checkpoints of finished debates.
+
+    Other debates may run in the meantime. You can still resume, fork and replay the finished debates and show
+    their prompts. In LangGraph's own history of the debate, the states between two nodes of a step are then
+    missing.
+    """
+    from moot.debates.lifecycle import prune, shrink
+    from moot.state.conversation import ENDED_STATUSES
+
+    dropped = stored = 0
+    with open_database(db) as debates:
+        chosen = debate_ids or [row.id for row in debates.rows() if row.status in ENDED_STATUSES]
+        for name in () if keep_history else chosen:
+            with suppress(DebateBusy, InputError):
+                went, of = prune(debates.get(name).session)
+                dropped, stored = dropped + went, stored + of
+        shrunk = shrink(debates.records.sql, pruned=dropped > 0)
+    data = {"debates": len(chosen), "checkpoints": stored, "dropped": dropped, "shrunk": shrunk}
+    rewritten = " and compacted the database" if shrunk else ""
+    acknowledge(data, f"deleted {dropped:,} of {stored:,} checkpoints{rewritten}", as_json=as_json)

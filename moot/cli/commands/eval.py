@@ -1,0 +1,549 @@
+"""`moot eval`: compare configurations, votes, judges and line-ups, and score finished debates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from typer import Argument, Exit, Option
+
+from moot.cli import options as shared
+from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
+from moot.cli.inputs import command_line, open_database, open_queue, present_records
+from moot.cli.options import DbOption, JsonOption, QuietOption
+from moot.cli.screen.live import spent_text
+from moot.cli.screen.output import (
+    STDOUT,
+    check_folder,
+    err_console,
+    one_line,
+    print_answer,
+    print_error,
+    print_json,
+    print_note,
+    print_result,
+    print_text,
+    safe,
+    write_file,
+)
+from moot.cli.screen.result_tables import Grid, deliver, form_of
+from moot.state.entries import JsonObject
+from moot.state.errors import InputError, RunError
+from moot.state.verdict import PLACEHOLDER
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from moot.evals.run import EvaluationRun, RunResult, TaskReport
+    from moot.evals.scorecards import Scorecard
+
+Form = Literal["table", "json", "csv", "md"]
+LISTED = 5
+"""Number of missing answers that `moot eval run` lists with their reasons."""
+
+app = new_app(no_args_is_help=True)
+
+
+@command(
+    panel="Read results",
+    name="eval",
+    app=app,
+    examples=(
+        "run questions.jsonl --arm single --arm vote@tokens --arm debate.yaml",
+        "report questions --html",
+    ),
+)
+@app.callback()
+def evaluate() -> None:
+    """Compare debates, votes, judges and line-ups on a set of items."""
+
+
+@app.command("run")
+def run_evaluation(
+    path: Annotated[
+        Path,
+        Argument(
+            metavar="SET",
+            help="Items, .jsonl or .csv: questions with answers, pairs of answers for judges, or topics for "
+            "line-ups.",
+        ),
+    ],
+    arm: Annotated[
+        list[str],
+        Option(
+            "--arm",
+            "-a",
+            metavar="ARM",
+            help="single or another protocol, vote@K, vote@tokens, vote@cost, first-answers, a configuration "
+            "file, judge:FILE or recorded:FILE. Repeat the option for each arm.",
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        Option("--name", "-n", metavar="NAME", help="Name of the evaluation. Default: the name of the set."),
+    ] = None,
+    seeds: Annotated[
+        int, Option("--seeds", min=1, max=1000, metavar="N", help="Number of answers of each arm per item.")
+    ] = 1,
+    max_cost: Annotated[
+        float | None,
+        Option("--max-cost", min=0, metavar="USD", help="Limit on the cost of the whole evaluation."),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        Option("--max-tokens", min=0, metavar="N", help="Limit on the tokens of the whole evaluation."),
+    ] = None,
+    concurrency: Annotated[
+        int,
+        Option(
+            "--concurrency", "-w", min=1, max=256, metavar="N", help="Number of debates at the same time."
+        ),
+    ] = 4,
+    queue: Annotated[
+        bool, Option("--queue", help="Queue the debates in a Postgres database for `moot worker`.")
+    ] = False,
+    model: shared.ModelOption = None,
+    judge_model: shared.JudgeModelOption = None,
+    config: shared.ConfigOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run every item under every arm, and print the report.
+
+    After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call. A
+    later call may name more arms or fewer. It runs and reports the arms that it names. --config holds the
+    settings of built-in arms and of the judge that grades free answers. The limits apply to all calls of the
+    evaluation together, and are exceeded at most by the calls that are running. Exits with code 3 if an
+    answer is missing.
+    """
+    from moot.cli.running import handle_sigterm_as_interrupt
+    from moot.evals.arms import judge_settings, read_arms
+    from moot.evals.items import read_items
+    from moot.evals.run import EvaluationRun
+    from moot.evals.statistics import check_installed
+    from moot.evals.store import EvaluationRecord, Evaluations
+    from moot.runtime.environment import utc_now
+    from moot.storage.rate_limiter import SharedBudget
+
+    check_installed()
+    items = read_items(path)
+    flags = {"model": model, "judge.model": judge_model}
+    judge = judge_settings(flags, config)
+    budget = SharedBudget(max_tokens, max_cost)
+    jobs = open_queue(db) if queue else None
+    with open_database(db, make=True) as debates:
+        store, title = Evaluations(debates.records.sql), name or path.stem
+        known = store.get(title)
+        arms = read_arms(arm, items, flags, config, print_error, known.arms if known else ())
+        asked = EvaluationRecord(title, items, tuple(arms), seeds, utc_now(), judge)
+        evaluation = known.extended_by(asked) if known else asked
+        left_out = evaluation.left_out(asked)
+        run = EvaluationRun(debates, evaluation.only(asked))
+        run.check(budget)
+        store.save(evaluation)
+        if jobs is not None:
+            result = run.enqueue(budget, jobs, concurrency)
+        else:
+            try:
+                with handle_sigterm_as_interrupt(), _progress(quiet=quiet) as say:
+                    result = run.run(budget, concurrency, say)
+            except KeyboardInterrupt:
+                ignore_interrupts()
+                raise Interrupted(
+                    "interrupted; the answers so far are saved. Run the same command again to continue"
+                ) from None
+        report = _report_of(run)
+    _deliver_run(report, result, left_out, db, as_json=as_json, quiet=quiet)
+    if result.errors and (result.budget.reached or not queue):
+        raise Exit(RunError.exit_code)
+
+
+def _report_of(run: EvaluationRun, baseline: str = "") -> JsonObject:
+    from moot.evals.report import evaluation_report
+
+    return evaluation_report(run.evaluation, run.outcomes, baseline)
+
+
+def _deliver_run(
+    report: JsonObject,
+    result: RunResult,
+    left_out: Sequence[str],
+    db: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the report of a run, what is missing, and what earlier calls measured in addition."""
+    name = report["name"]
+    missing = [
+        {"item": item, "arm": arm, "seed": seed, "why": why}
+        for (item, arm, seed), why in result.errors.items()
+    ]
+    if as_json:
+        spent = {"tokens": result.budget.tokens, "cost_usd": round(result.budget.cost, 6)}
+        reached = result.budget.reached
+        run = {"queued": result.queued, **spent, "reached": reached, "missing": missing}
+        print_json({**report, "run": {**run, "left_out": [*left_out]}})
+    else:
+        print_result(*report_parts(report))
+    if left_out:
+        whole = command_line("eval", "report", name, db=db)
+        print_note(f"left out, because this call did not ask for it: {', '.join(left_out)}. All: {whole}")
+    if result.queued or (missing and all(each["why"] == "queued" for each in missing)):
+        print_note(
+            f"{count_noun(result.queued, 'debate')} queued. When the workers are done, run the same command "
+            "again to collect the answers"
+        )
+        if not result.budget.reached:
+            return
+    if result.budget.reached:
+        print_error(
+            f"{result.budget.reached}; {count_noun(len(missing), 'answer')} missing. Run the same command "
+            "again with a higher limit to go on"
+        )
+    elif missing:
+        print_error(
+            f"{count_noun(len(missing), 'answer')} missing. Run the same command again to try them again:"
+        )
+        for each in missing[:LISTED]:
+            print_note(f"  {each['item']}, {each['arm']}: {one_line(str(each['why']), 300)}")
+    elif not quiet:
+        print_note(f"\nHTML page with the chart: {command_line('eval', 'report', name, '--html', db=db)}")
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
+    """Yield a function that shows progress: a line that changes on a terminal, else one line per answer."""
+    if quiet:
+        yield None
+        return
+    from rich.status import Status
+    from rich.text import Text
+
+    console = err_console()
+
+    def line(at: TaskReport) -> str:
+        about = f"{one_line(at.task.item.id, 30)} · {one_line(at.task.arm, 40)}"
+        spent = spent_text(at.budget.tokens, at.budget.cost)
+        ended = f": {one_line(at.error, 200)}" if at.error else ""
+        return f"[{at.done}/{at.total}] {about}{ended} · {spent}"
+
+    if not console.is_terminal:
+        yield lambda at: console.print(Text(line(at)), soft_wrap=True)
+        return
+    with Status("starting", console=console) as status:
+
+        def show(at: TaskReport) -> None:
+            status.update(Text(line(at)))
+            if at.error:
+                console.print(Text(line(at)))
+
+        yield show
+
+
+def report_parts(report: JsonObject) -> list[RenderableType]:
+    """Return an evaluation's report for the screen."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from moot.evals.report_text import report_tables, summary_line
+
+    parts: list[RenderableType] = [Text(one_line(each, 300), "bold") for each in report["headline"]]
+    parts += [Text(one_line(each, 300)) for each in report["findings"]]
+    parts.append(Text(summary_line(report)))
+    for table in report_tables(report):
+        parts.append(Padding(Text(table.title, "bold"), (1, 0, 0, 0)) if table.title else Text(""))
+        parts.append(Grid(table.heading, table.rows).screen())
+    parts += [Padding(Text(note, "dim"), (1, 0, 0, 0)) for note in report["notes"]]
+    return parts
+
+
+@app.command("report")
+def report_evaluation(
+    name: Annotated[
+        str, Argument(metavar="NAME", help="Name of the evaluation. Not needed with --feedback.")
+    ] = "",
+    baseline: Annotated[
+        str,
+        Option(
+            "--baseline", metavar="ARM", help="Arm to compare with. Default: the vote with an equal budget."
+        ),
+    ] = "",
+    feedback: Annotated[
+        bool, Option("--feedback", help="Brier score of each judge and model, from `moot feedback`.")
+    ] = False,
+    html: Annotated[bool, Option("--html", help="Write an HTML page with a chart.")] = False,
+    md: Annotated[bool, Option("--md", help="Print Markdown.")] = False,
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write, or - for stdout. Default: NAME.html, stdout.",
+        ),
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Print or write the report of an evaluation.
+
+    The first lines say in words what the differences show. Differences and intervals have a level of 95 %.
+    """
+    if feedback:
+        if name or html or md or output:
+            raise InputError("--feedback takes neither NAME nor --html, --md and -o: it covers all debates")
+        return _report_feedback(db, as_json=as_json)
+    if not name:
+        raise InputError("name an evaluation, or add --feedback: `moot eval list` shows the evaluations")
+    from moot.cli.screen.output import json_text
+    from moot.evals.report_text import report_html, report_markdown
+    from moot.evals.run import EvaluationRun
+    from moot.evals.store import Evaluations
+
+    suffix = output.suffix.lower() if output else ""
+    chosen = [form for form, given in (("html", html), ("md", md), ("json", as_json)) if given]
+    chosen = chosen or [
+        form for form, ends in (("html", ".html"), ("md", ".md"), ("json", ".json")) if suffix == ends
+    ]
+    if len(chosen) > 1:
+        raise InputError("choose one of --html, --md and --json")
+    form = chosen[0] if chosen else "table"
+    with open_database(db) as debates:
+        evaluation = Evaluations(debates.records.sql).find(name)
+        run = EvaluationRun(debates, evaluation)
+        run.collect()
+        report = _report_of(run, baseline)
+    target = output or (Path(f"{safe_file_name(name)}.html") if form == "html" else STDOUT)
+    if form == "table":
+        if output is not None:
+            raise InputError(f"output file {str(output)!r}: use a name that ends in .html, .md, .json")
+        return print_result(*report_parts(report))
+    check_folder(target)
+    render = {"html": report_html, "md": report_markdown}.get(form)
+    write_file(target, render(report) if render else json_text(report) + "\n")
+    if target != STDOUT and not quiet:
+        print_note(f"wrote {target}")
+
+
+def _report_feedback(db: str | None, *, as_json: bool) -> None:
+    """Print the Brier score of each judge and model over all debates with feedback."""
+    from dataclasses import asdict
+
+    from moot.debates.feedback import brier_scores
+
+    with present_records(db) as records:
+        given = records.follow_ups.feedback()
+    scores = brier_scores(given)
+    if as_json:
+        return print_json({"scores": scores, "feedback": [asdict(each) for each in given]})
+    if not scores:
+        return print_note("no feedback yet: record it with `moot feedback ID right` (or wrong, mixed)")
+    heading = ["judge", "model", "decisions", "Brier", "stated", "right"]
+    rows = [
+        [
+            each["judge"],
+            each["model"],
+            str(each["decisions"]),
+            f"{each['brier']:.3f}",
+            f"{each['confidence']:.0f} %",
+            f"{each['right']:.0f} %",
+        ]
+        for each in scores
+    ]
+    print_result(Grid(heading, rows).screen())
+
+
+def safe_file_name(name: str) -> str:
+    """Return a name for a file: characters that are special in paths or shells become hyphens."""
+    return (
+        "".join(char if char.isalnum() or char in "._-" else "-" for char in name).strip("-.") or "evaluation"
+    )
+
+
+@app.command("list")
+def list_evaluations(db: DbOption = None, as_json: JsonOption = False) -> None:
+    """List the evaluations in the database, with their arms and their number of answers."""
+    from moot.evals.store import Evaluations
+
+    with open_database(db) as debates:
+        data = Evaluations(debates.records.sql).overview()
+    rows = [
+        (str(row["name"]), str(row["items"]), ", ".join(row["arms"]), str(row["answers"])) for row in data
+    ]
+    print_answer(data, Grid(("evaluation", "items", "arms", "answers"), rows).screen(), as_json=as_json)
+
+
+@app.command("debate")
+def evaluate_debates(
+    subjects: Annotated[
+        list[str],
+        Argument(
+            metavar="ID|FILE…",
+            help="Debates to score, given as names, ids, or files with exported or dialectic debates.",
+        ),
+    ],
+    problem: Annotated[
+        str | None,
+        Option(
+            "--problem",
+            "-p",
+            metavar="FILE|TEXT",
+            help="Problem that the debates try to solve. Default: the debate's topic.",
+        ),
+    ] = None,
+    evaluator: Annotated[
+        list[str] | None,
+        Option(
+            "--evaluator",
+            "-e",
+            metavar="MODEL",
+            help="Model that scores the debates. Repeat the option for several models.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="File that defines the evaluators, as YAML or dialectic's JSON.",
+        ),
+    ] = None,
+    form: Annotated[
+        Form | None,
+        Option(
+            "--format", "-f", help="Output format. Default: the format of the file's suffix, or else a table."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="File to write. Rows are appended to an existing .csv file.",
+        ),
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Score finished debates from 1 to 10 on each criterion.
+
+    The command prints the average of the evaluators' scores, or N/A if no evaluator gave a score. The exit
+    code is 3 if a debate has no evaluation.
+    """
+    from moot.cli.inputs import file_of
+    from moot.debates.preflight import check_judges
+    from moot.evals.scorecards import (
+        evaluate_subjects,
+        evaluators_named,
+        read_evaluators,
+        read_subject,
+        subject_of_document,
+        to_csv,
+        to_json,
+    )
+    from moot.runtime.environment import Environment
+    from moot.state.config import OFFLINE, DebateConfig
+    from moot.state.settings import variable
+
+    chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
+    if config is None:
+        who = evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
+    else:
+        read = read_evaluators(config)
+        who = (*read, *evaluators_named(evaluator or [], [seat.id for seat in read]))
+    wanted, outcomes = _problem(problem), []
+    for each in subjects:
+        if path := file_of(each):
+            outcomes.append(read_subject(path, problem=wanted))
+            continue
+        with open_database(db) as debates:
+            outcomes.append(subject_of_document(debates.get(each).document(), problem=wanted))
+    if not (evaluator or config or variable("MOOT_MODEL")):
+        check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())
+
+    cards = evaluate_subjects(outcomes, who, DebateConfig(), Environment())
+    if chosen != "csv":
+        deliver(chosen, output, to_json(cards), table_of(cards).markdown(), _screen(cards))
+    elif output is not None:
+        add_rows(output, cards)
+    else:
+        print_text(to_csv(cards))
+    _report_warnings(cards, quiet=quiet)
+    if any(card.averages["evaluators"] == 0 for card in cards):
+        raise Exit(RunError.exit_code)
+
+
+def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
+    """Print which evaluations failed and, unless `--quiet` is given, the notes of every evaluation."""
+    evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
+    for name, evaluator, verdict in evaluations:
+        if verdict["status"] == "failed":
+            print_error(f"evaluator {evaluator} failed on {name}: {verdict['error'][:500]}")
+    for name, evaluator, verdict in [] if quiet else evaluations:
+        for note in verdict["notes"]:
+            print_note(f"{name}, {evaluator}: {note}")
+
+
+def _problem(given: str | None) -> str:
+    """Return the problem to solve, which is the given text or the content of the given file."""
+    from moot.configuration.configure import read_text
+
+    if given is None:
+        return ""
+    path = Path(given.removeprefix("@"))
+    try:
+        is_file = given.startswith("@") or path.is_file()
+    except OSError:  # the text is too long for a file name
+        is_file = False
+    return read_text(path, "the problem") if is_file else given
+
+
+def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
+    """Append the scores of the evaluated debates to a CSV file. A new or empty file gets the header first.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from moot.evals.scorecards import to_csv
+
+    try:
+        with path.open("a+", encoding="utf-8", newline="") as file:
+            empty = file.tell() == 0
+            broken = not empty and not path.read_bytes().endswith(b"\n")
+            file.write(("\n" if broken else "") + to_csv(cards, heading=empty))
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error}") from error
+
+
+def table_of(cards: Sequence[Scorecard]) -> Grid:
+    """Return a table of the evaluations with one row per debate, showing the debate's average scores."""
+    from moot.evals.scorecards import figures, header
+
+    return Grid(header(), [[card.name, *figures(card)] for card in cards])
+
+
+def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    # There are few debates and many criteria, so each debate is a column on the screen.
+    table = table_of(cards)
+    (_, *names), *rows = zip(table.heading, *table.rows, strict=True)
+    parts: list[RenderableType] = [Grid(["", *names], rows).screen()]
+    for card in cards:
+        for one in (each for each in card.evaluations if each.verdict["status"] == "ok"):
+            model = one_line(one.verdict["model"], 40)
+            heading = f"{one_line(card.name, 40)} · {one_line(one.name, 40)} ({model})"
+            said = f"+ {safe(one.strengths)}\n– {safe(one.weaknesses)}"
+            said = PLACEHOLDER if one.verdict.get("placeholder") else said
+            parts += [Padding(Text(heading, "bold"), (1, 0, 0, 0)), Text(said)]
+    return parts

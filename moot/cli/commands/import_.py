@@ -1,0 +1,327 @@
+"""`moot import`: store a transcript or an exported debate."""
+
+from __future__ import annotations
+
+import re
+import sys
+import webbrowser
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from typer import Argument, Option, prompt
+
+from moot.cli.group import command
+from moot.cli.inputs import command_line, open_database, open_stored_debate
+from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, NameOption, QuietOption
+from moot.cli.screen.output import (
+    STDOUT,
+    MarkdownText,
+    check_folder,
+    format_of,
+    one_line,
+    print_json,
+    print_note,
+    print_result,
+    print_text,
+    render,
+    write_file,
+)
+from moot.state.errors import InputError
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from moot.importing import ImportedTranscript
+
+Format = Literal["json", "jsonl", "csv", "txt", "md"]
+
+
+@command(
+    name="import",
+    panel="Manage debates",
+    examples=('talk.csv --topic "A carbon tax?" --moderator Jo --id talk',),
+)
+def import_debate(
+    path: Annotated[Path, Argument(metavar="FILE", help="Transcript file, or - for stdin.")],
+    topic: Annotated[
+        str | None, Option("--topic", "-t", metavar="TEXT|@FILE", help="Question that was debated.")
+    ] = None,
+    name: NameOption = None,
+    form: Annotated[
+        Format | None,
+        Option("--format", "-f", help="Format of the file. Default: detected from its suffix and content."),
+    ] = None,
+    debater: Annotated[
+        list[str] | None,
+        Option(
+            "--debater",
+            "-d",
+            metavar="NAME",
+            help="Name of a speaker who is a debater. Repeat the option for each debater.",
+        ),
+    ] = None,
+    moderator: Annotated[
+        list[str] | None,
+        Option(
+            "--moderator",
+            metavar="NAME",
+            help="Name of a speaker who moderates and is not judged. Repeat the option for each moderator.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Import a transcript as a debate to judge, report or continue.
+
+    The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the file
+    is an exported debate (moot.debate/1), the command also restores its summaries, blackboard and verdicts.
+    """
+    from moot.cli.inputs import read_topic, read_transcript
+    from moot.cli.run_config import run_config
+
+    imported = read_transcript(path, form)
+    with open_database(db, make=True) as debates:
+        if imported.document is not None:
+            given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
+            if refused := [option for option, value in given.items() if value]:
+                raise InputError(
+                    f"remove {' and '.join(refused)}: an exported debate has its own topic, debaters and "
+                    "configuration"
+                )
+            debate = debates.import_document(imported.document, name=name)
+        else:
+            settings = run_config(config, {})
+            debate = debates.import_transcript(
+                imported,
+                topic=settings.topic if topic is None else read_topic(topic),
+                name=name,
+                config=settings,
+                debaters=debater or _participants_of(imported, moderator or (), quiet=quiet),
+            )
+        document = debate.document()
+        if as_json:
+            return print_json(document)
+        print_text(debate.name)
+        if quiet:
+            return
+        entries, names = document["transcript"], [each["name"] for each in document["config"]["debaters"][:8]]
+        tokens = sum(entry["tokens"] for entry in entries)
+        said = f"{count_noun(len(entries), 'entry')} · {count_noun(tokens, 'token')}"
+        print_note(f"{said} · debaters: {', '.join(names)}")
+        print_note(f"  judge it   {command_line('judge', debate.name, db=db)}")
+        print_note(f"  report it  {command_line('report', debate.name, db=db)}")
+        if debate.can_go_on():
+            print_note(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")
+
+
+def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
+    """Return the ids of the speakers who are debaters, or `[]` if every speaker is a debater.
+
+    On a terminal, ask the user which speakers moderate.
+    """
+    from moot.state.config import RESERVED_IDS
+
+    names = {speaker.id: speaker.name for speaker in imported.speakers}
+    if not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
+        who = ", ".join(one_line(name, 40) for name in names.values())
+        if not sys.stdin.isatty():
+            if not quiet:
+                print_note(
+                    f"all speakers are debaters: {who}. Use --moderator NAME for a speaker who moderates"
+                )
+            return []
+        question = f"Speakers: {who}. Who moderates? Press Enter for nobody"
+        said = prompt(question, default="", show_default=False, err=True)
+        moderators = [said] if said.strip() else []
+    wanted = {name.strip().casefold() for name in moderators}
+    found = {key for key, name in names.items() if wanted & {key, name.casefold()}}
+    if len(found) < len(wanted):
+        raise InputError(f"--moderator: no such speaker. The speakers are {', '.join(names.values())}")
+    return [key for key in names if key not in found and key not in RESERVED_IDS] if found else []
+
+
+@dataclass(frozen=True)
+class ReportFormat:
+    """File names of one report format."""
+
+    file_end: str
+    """Text that is appended to the debate's name to form the default file name."""
+    suffixes: tuple[str, ...]
+    """File suffixes that a report in this format may have."""
+
+
+FORMATS: Mapping[str, ReportFormat] = {
+    "html": ReportFormat(".html", (".html", ".htm")),
+    "md": ReportFormat(".md", (".md",)),
+    "json": ReportFormat(".json", (".json",)),
+    "brief": ReportFormat("-brief.html", (".html", ".htm", ".md")),
+    "adr": ReportFormat(".adr.md", (".md",)),
+    "argdown": ReportFormat(".argdown", (".argdown", ".ad")),
+}
+"""Report formats by name. The default format of a file is the first format that allows the file's suffix."""
+
+
+def _formats(incomplete: str) -> list[str]:
+    return [form for form in FORMATS if form.startswith(incomplete)]
+
+
+@command(
+    panel="Read results",
+    examples=(
+        "mono --format brief --open",
+        "mono --format adr -o docs/decisions/0007-monorepo.md",
+        "mono --format html,md,json",
+    ),
+)
+def report(
+    debate_id: DebateArgument,
+    formats: Annotated[
+        list[str] | None,
+        Option(
+            "--format",
+            "-f",
+            metavar="FORMAT[,FORMAT…]",
+            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. json: "
+            "document moot.debate/1. brief: one-page summary. adr: decision record in MADR form. "
+            "argdown: claims with support and attack, for argument maps. "
+            "Separate several formats by commas, or repeat the option.",
+            autocompletion=_formats,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE|FOLDER",
+            help="File or folder to write, or - for stdout. Default: a file named after the debate.",
+        ),
+    ] = None,
+    show: Annotated[bool, Option("--open", help="Open the first file in the browser.")] = False,
+    db: DbOption = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON on stdout, like --format json -o -.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
+
+    The HTML report is one file and needs no network. The report shows the verdict, positions, contested
+    claims, summaries, tokens and transcript. A brief is HTML, or Markdown in a .md file and on stdout.
+    """
+    if as_json:
+        if formats or output not in (None, STDOUT):
+            raise InputError("--json prints to stdout: remove --format and -o, or use --format json -o FILE")
+        formats, output = ["json"], STDOUT
+    chosen = _chosen(formats or (), output)
+    with open_stored_debate(db, debate_id) as debate:
+        document, name = debate.document(), debate.name
+    paths = [_path(form, name, output) for form in chosen]
+    for path in paths:
+        check_folder(path)
+    for form, path in zip(chosen, paths, strict=True):
+        write_file(path, _text(document, form, path))
+        if path != STDOUT and not quiet:
+            print_note(f"wrote {path}")
+    first = paths[0]
+    if show and first != STDOUT and not webbrowser.open(first.resolve().as_uri()):
+        print_note(f"found no browser: open {first.resolve()} yourself")
+
+
+def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
+    """Return the report formats to write, without duplicates.
+
+    Without `--format`, the output file's suffix selects the format.
+    """
+    named = [form.strip() for given in formats for form in given.split(",")]
+    for form in named:
+        if form not in FORMATS:
+            raise InputError(f"--format {form!r}: choose from {', '.join(FORMATS)}")
+    if output is None or output == STDOUT or output.is_dir():
+        chosen = list(dict.fromkeys(named)) or ["html"]
+    else:
+        suffix = output.suffix.lower()
+        fitting = [form for form in FORMATS if suffix in FORMATS[form].suffixes]
+        chosen = list(dict.fromkeys(named)) or fitting[:1]
+        if not set(chosen) & set(fitting):
+            suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
+            raise InputError(f"output file {str(output)!r}: use a name that ends in {', '.join(suffixes)}")
+    if len(chosen) > 1 and output is not None and not output.is_dir():
+        raise InputError(
+            f"-o {str(output)!r} is one file, but you gave several formats: give one --format, or an "
+            "existing folder"
+        )
+    return chosen
+
+
+def _path(form: str, name: str, output: Path | None) -> Path:
+    if output is not None and (output == STDOUT or not output.is_dir()):
+        return output
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100]  # safe in paths and shells
+    return (output or Path()) / ((stem or "debate") + FORMATS[form].file_end)
+
+
+def _text(document: Mapping[str, object], form: str, path: Path) -> str:
+    from moot.reports import render_argdown, render_brief, render_brief_html
+
+    if form == "argdown":
+        return render_argdown(document)
+    if form == "adr":
+        return render_brief(document, "adr")
+    if form == "brief":
+        as_markdown = path == STDOUT or path.suffix.lower() == ".md"
+        return render_brief(document) if as_markdown else render_brief_html(document)
+    return render(document, form)
+
+
+@command(panel="Read results", examples=("mono mono-vote -o compared.html",))
+def compare(
+    debate_ids: Annotated[
+        list[str],
+        Argument(metavar="ID …", help="Names or ids of the debates to compare."),
+    ],
+    only: Annotated[
+        bool,
+        Option(
+            "--only",
+            help="Let the first debate's model list the points that occur in only one of the debates.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path, Option("-o", "--output", metavar="FILE", help="File to write, .html or .md, or - for stdout.")
+    ] = STDOUT,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare the results, cost and answers of debates.
+
+    `moot eval run` measures on many questions whether a debate is worth its cost.
+    """
+    from moot.evals.comparison import (
+        compare_debates,
+        comparison_title,
+        points_of_one,
+        render_comparison,
+    )
+    from moot.reports.markdown import as_page
+
+    check_folder(output)
+    form = "md" if output == STDOUT else format_of(output)
+    if len(debate_ids) < 2 or form == "json":
+        raise InputError("give at least two debates. -o takes FILE.html or FILE.md; --json prints JSON")
+    with open_database(db) as debates:
+        compared = [debates.get(each) for each in debate_ids]
+        comparison = compare_debates([each.document() for each in compared])
+        if only:
+            comparison["only"] = points_of_one(compared[0].session, comparison["debates"])
+    if as_json:
+        return print_json(comparison)
+    text = render_comparison(comparison)
+    if output == STDOUT and sys.stdout.isatty():
+        return print_result(MarkdownText(text))
+    page = as_page(text, comparison_title(comparison), "Comparison") if form == "html" else text
+    write_file(output, page)
+    if output != STDOUT and not quiet:
+        print_note(f"wrote {output}")

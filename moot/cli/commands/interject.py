@@ -1,0 +1,192 @@
+"""`moot say`, `pause`, `pin` and `correct`: take part in a debate, even while the debate runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, cast
+
+from typer import Argument, Option, confirm
+
+from moot.cli.group import command
+from moot.cli.inputs import command_line, open_stored_debate
+from moot.cli.options import DbOption, DebateArgument, JsonOption
+from moot.cli.screen.output import acknowledge
+from moot.state.errors import InputError
+
+if TYPE_CHECKING:
+    from moot.api import Debate
+    from moot.state.config import DebateConfig
+    from moot.state.entries import JsonObject
+
+Done = tuple["JsonObject", str]
+"""Result of a change to a debate, as fields for the JSON output and as a sentence for the user."""
+
+
+def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
+    """Open a stored debate, apply `change` to it and print the result."""
+    with open_stored_debate(db, debate_id) as debate:
+        data, words = change(debate)
+    acknowledge({"id": debate.id, **data}, words, as_json=as_json)
+
+
+@command(panel="Take part", examples=('mono "Hiring was frozen yesterday." --as moderator',))
+def say(
+    debate_id: DebateArgument,
+    text: Annotated[
+        str, Argument(metavar="TEXT|@FILE|-", help="Text of the message, @FILE, or - for stdin.")
+    ],
+    speaker: Annotated[
+        str,
+        Option(
+            "--as",
+            metavar="NAME",
+            help="Author of the message: moderator, a debater, or the name of a guest.",
+        ),
+    ] = "moderator",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a message to a debate, even while the debate runs.
+
+    The debate reads the message at the start of its next step. All later prompts include the message.
+    """
+    from moot.cli.inputs import read_words
+
+    words = read_words(text, "message", "write some text")
+
+    def add(debate: Debate) -> Done:
+        chosen = _speaker(debate.config(), speaker)
+        number = debate.say(words, chosen)
+        over = debate.is_over()
+        what_next = "Sent. The debate reads it at the start of its next step."
+        if over and not debate.can_go_on():
+            what_next = "Stored, but no debater reads it: this debate is finished and takes no more turns."
+        elif over:
+            line = command_line("resume", debate_id, "--turns", "2", db=db)
+            what_next = (
+                f"Stored. This debate is finished and reads it when it continues. Extend it with:\n  {line}"
+            )
+        return {"interjection": number, "speaker": chosen, "over": over}, what_next
+
+    _change(debate_id, db, add, as_json=as_json)
+
+
+def _speaker(config: DebateConfig, name: str) -> str:
+    """Return the id of the debater with this id or name, or else an id made from the guest's name."""
+    from moot.state.config import INTERJECTION_SPEAKERS, slug
+
+    for known, shown in config.names().items():
+        if name.casefold() in (known.casefold(), shown.casefold()):
+            return known
+    if name in INTERJECTION_SPEAKERS:
+        return name
+    called = {known.casefold(): known for known in (*config.names().values(), *config.names(), "moderator")}
+    near = get_close_matches(name.casefold(), called, n=1, cutoff=0.75)
+    if near and sys.stdin.isatty():
+        if confirm(
+            f"No speaker is called {name!r}. Did you mean {called[near[0]]!r}?", default=True, err=True
+        ):
+            return _speaker(config, called[near[0]])
+    elif near:
+        raise InputError(f"--as {name!r}: no speaker has this name. Did you mean {called[near[0]]!r}?")
+    if not slug(name):
+        raise InputError(f"--as {name!r}: use a name with letters a-z or digits")
+    return slug(name)
+
+
+@command(panel="Take part", examples=("mono",))
+def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = False) -> None:
+    """Pause a running debate at the end of its current step.
+
+    The debate first finishes and saves the step. `moot resume` continues the debate. If no process runs the
+    debate, nothing changes.
+    """
+
+    def stop(debate: Debate) -> Done:
+        if not debate.is_running():
+            return {"running": False}, "No process runs this debate now."
+        debate.pause()
+        return {"running": True}, "It pauses at the end of its current step."
+
+    _change(debate_id, db, stop, as_json=as_json)
+
+
+@command(panel="Take part", examples=("mono m000012", "mono m000012 --remove"))
+def pin(
+    debate_id: DebateArgument,
+    message: Annotated[str, Argument(help="Id of the message, such as m000012.")],
+    remove: Annotated[bool, Option("--remove", help="Unpin the message.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pin a message so that every prompt includes it, or unpin it."""
+
+    def change(debate: Debate) -> Done:
+        ids = debate.pin(message, pinned=not remove)
+        words = (
+            f"pinned in {debate.name}: {', '.join(ids)}" if ids else f"no message is pinned in {debate.name}"
+        )
+        return {"pinned": ids}, words
+
+    _change(debate_id, db, change, as_json=as_json)
+
+
+@command(panel="Take part", examples=("mono e003 denies", "mono p004 --same-as p001"))
+def correct(
+    debate_id: DebateArgument,
+    note: Annotated[str, Argument(help="Id of a claim event, such as e003. With --same-as: id of a claim.")],
+    kind: Annotated[
+        str,
+        Argument(
+            help="Correct kind: asserts, denies, conditional, concedes, withdraws or unsure. "
+            "If omitted, the claim event is removed."
+        ),
+    ] = "",
+    why: Annotated[str, Option("--why", help="Reason for the correction, which is stored with it.")] = "",
+    same_as: Annotated[
+        str, Option("--same-as", help="Id of a claim with the same meaning, such as p001.")
+    ] = "",
+    opposite: Annotated[
+        bool, Option("--opposite", help="With --same-as: one claim is the negation of the other claim.")
+    ] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Correct or remove a claim event, or merge two claims.
+
+    Later claim extraction keeps the correction. `moot show ID --blackboard` lists the claim events.
+    """
+
+    def change(debate: Debate) -> Done:
+        notes = debate.correct(note, kind, why=why, same_as=same_as, opposite=opposite)
+        return {"notes": notes}, f"corrected {note} in {debate.name}"
+
+    _change(debate_id, db, change, as_json=as_json)
+
+
+@command(panel="Take part", examples=('mono right --note "Two teams left the monolith, as predicted."',))
+def feedback(
+    debate_id: DebateArgument,
+    rating: Annotated[str, Argument(metavar="right|wrong|mixed", help="How the decision turned out.")],
+    note: Annotated[str, Option("--note", metavar="TEXT", help="What happened, in your words.")] = "",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record how a decision turned out.
+
+    Feedback shows how far the confidence of each judge and model can be trusted. Their Brier scores are
+    printed by `moot eval report --feedback`. New feedback on a debate replaces earlier feedback.
+    """
+    from moot.debates.feedback import give_feedback
+    from moot.storage.records import OUTCOMES, Rating
+
+    if rating not in OUTCOMES:
+        raise InputError(f"{rating!r} is no rating: choose from {', '.join(OUTCOMES)}")
+    with open_stored_debate(db, debate_id) as debate:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        given = give_feedback(debate, cast(Rating, rating), note.strip(), now)
+    acknowledge(asdict(given), f"Recorded: {rating}. The decision was: {given.decision}", as_json=as_json)

@@ -1,0 +1,608 @@
+"""`moot run` and `moot demo`: start a new debate and run it to its end."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Exit, Option
+
+from moot.cli import options as shared
+from moot.cli.group import command
+from moot.cli.inputs import command_line, open_database, open_stored_debate
+from moot.cli.screen.output import (
+    columns,
+    confirm,
+    format_of,
+    one_line,
+    print_answer,
+    print_json,
+    print_note,
+    print_result,
+    print_text,
+    render,
+    write_file,
+)
+from moot.cli.screen.result_tables import borderless_table
+from moot.state.config.model_settings import RECORDED
+from moot.state.entries import JsonObject
+from moot.state.errors import ConfigError, InputError
+from moot.state.settings import check_database, variable
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from moot.api import Debate
+    from moot.cli.running import Gate
+    from moot.debates.dry_run import Estimate, ExpectedCost
+    from moot.state.config import DebateConfig
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options that only `moot run` has."""
+
+    temperature: Annotated[
+        float | None,
+        Option("--temperature", min=0, max=2, metavar="T", help="Sampling temperature of the debaters."),
+    ] = None
+    seed: Annotated[
+        int | None, Option("--seed", metavar="N", help="Sampling seed, sent to models that accept a seed.")
+    ] = None
+    summarizer: Annotated[
+        str | None,
+        Option(
+            "--summarizer",
+            metavar="NAME",
+            help="Method for summarizing older messages: {summarizers}.",
+        ),
+    ] = None
+    rubric: Annotated[
+        str | None,
+        Option("--rubric", metavar="NAME|FILE", help="Rubric (the judge's criteria): {rubrics}, or a file."),
+    ] = None
+    no_judge: Annotated[bool, Option("--no-judge", help="Skip the verdict.")] = False
+    context: Annotated[
+        list[Path] | None,
+        Option(
+            "--context",
+            metavar="FILE|DIR",
+            help="File to show to every debater, or a folder that the tools may read. Repeat the option for "
+            "several files. PDF, Word, Excel and HTML files need `pip install 'moot[documents]'`.",
+        ),
+    ] = None
+    tools: Annotated[
+        str | None,
+        Option(
+            "--tools",
+            metavar="NAME,…",
+            help="Tools for debaters whose configuration lists no tools: {tools}.",
+        ),
+    ] = None
+    replay: Annotated[
+        str | None,
+        Option(
+            "--replay",
+            metavar="ID",
+            help="Replay a stored debate from its journal, without calling a model.",
+        ),
+    ] = None
+    propose: Annotated[
+        bool,
+        Option(
+            "--propose",
+            help="Let the model propose two debaters if you name none, and show the price before the start. "
+            "A bare question sets this option.",
+        ),
+    ] = False
+    yes: Annotated[
+        bool, Option("--yes", "-y", help="With --propose: start without asking for confirmation.")
+    ] = False
+    name: shared.NameOption = None
+    options: Annotated[
+        str | None,
+        Option("--options", metavar="A,B,…", help="Options: the decision is one of them, or undecided."),
+    ] = None
+    gate: Annotated[
+        str | None,
+        Option("--gate", metavar="OPTION", help="Exit with code 7 unless the decision is this option."),
+    ] = None
+    min_confidence: Annotated[
+        float | None,
+        Option(
+            "--min-confidence",
+            min=0,
+            max=100,
+            metavar="N",
+            help="With --gate: exit with code 7 if the confidence in the decision is lower.",
+        ),
+    ] = None
+    revisit: Annotated[
+        str | None,
+        Option(
+            "--revisit", metavar="DATE", help="Date, such as 2027-03-01, on which `moot list` reminds you."
+        ),
+    ] = None
+
+
+@command(
+    panel="Run debates",
+    examples=(
+        '"Should we adopt a monorepo?" --model gpt-4o-mini --turns 6 --id mono',
+        '"Merge this change?" --context change.diff --options merge,hold --gate merge --min-confidence 70',
+        '"Design a queue" --protocol council -d Ada:architect -d Ben:operator -o queue.html',
+    ),
+)
+@shared.with_groups
+def run(
+    topic: Annotated[
+        str | None,
+        Argument(
+            metavar="TOPIC|@FILE|-",
+            help="Question to debate: text, a file, or - for stdin. Optional if the configuration has "
+            "`topic`.",
+        ),
+    ] = None,
+    *,
+    setup: shared.SetupOptions,
+    own: RunOptions,
+    delivery: shared.Delivery,
+) -> None:
+    """Run a debate on a question and print the verdict.
+
+    Command-line options override the settings in the configuration file. Moot saves the debate after every
+    step. After Ctrl-C, a crash or a model failure, `moot resume` continues the debate.
+    """
+    from moot.cli.inputs import read_topic
+    from moot.cli.run_config import run_config, warn_of_ignored_length
+    from moot.cli.running import run_to_end
+    from moot.cli.screen.live import check_answers
+    from moot.configuration.configure import read_rubric
+    from moot.debates.lifecycle import unused_name
+    from moot.importing.read_context import read_documents
+
+    if own.replay:
+        with open_database(delivery.db) as debates:
+            name = own.name or unused_name(debates.records, f"{debates.get(own.replay).name}-replay")
+            raise Exit(run_to_end(debates.replay(own.replay, name=name), delivery))
+
+    folders = [path for path in own.context or () if path.is_dir()]
+    if len(folders) > 1:
+        raise InputError(f"--context takes one folder at most: you gave {', '.join(map(str, folders))}")
+    flags = {
+        **setup.flags(),
+        "temperature": own.temperature,
+        "seed": own.seed,
+        "memory.summarizer": own.summarizer,
+        "judge.rubric": read_rubric(own.rubric, Path()) if own.rubric else None,
+        "judge.enabled": False if own.no_judge else None,
+        "context": str(folders[0].absolute()) if folders else None,
+        "options": [each.strip() for each in own.options.split(",")] if own.options else None,
+        "revisit": own.revisit,
+    }
+    asked = read_topic(topic)
+    check_database(delivery.db)
+    documents = read_documents([path for path in own.context or () if path not in folders])
+    given_tools = [each.strip() for each in (own.tools or "").split(",") if each.strip()]
+    settings = run_config(setup.config, flags, given_tools, topic=asked)
+    if asked is None and not (settings.topic or "").strip():
+        raise InputError("no topic: give TOPIC, @FILE or -, or set `topic` in the configuration")
+    gate = _gate(own, settings)
+    warn_of_ignored_length(flags, settings)
+    if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
+        print_note("warning: no debater has tools to read the context folder: add --tools search,read_file")
+    check_answers(delivery.answers, settings)
+
+    if own.propose:
+        settings = _propose(asked or settings.topic or "", settings, yes=own.yes)
+    with open_database(delivery.db, make=True) as debates:
+        name = own.name or unused_name(debates.records, asked or settings.topic or "")
+        debate = debates.start(asked, settings, name=name, documents=documents)
+        raise Exit(run_to_end(debate, delivery, gate=gate))
+
+
+def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
+    """Return the gate that the options describe, `None` without `--gate`.
+
+    Raises:
+        InputError: the gate is none of the options, or nothing reaches a decision.
+    """
+    from moot.cli.running import Gate
+
+    if own.gate is None:
+        if own.min_confidence is not None:
+            raise InputError("--min-confidence needs --gate: add --gate OPTION")
+        return None
+    if not config.judge.enabled:
+        raise InputError("--gate needs a decision: remove --no-judge")
+    option = next((each for each in config.options if each.casefold() == own.gate.strip().casefold()), None)
+    if option is None:
+        listed = ", ".join(config.options) or "none: add --options"
+        raise InputError(f"--gate {own.gate!r} is none of the options ({listed})")
+    return Gate(option, own.min_confidence or 0.0)
+
+
+def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfig:
+    """Fill in two proposed debaters if none were named, and print the price of the debate.
+
+    A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
+
+    Raises:
+        Exit: the user does not want to start the debate.
+    """
+    from moot.configuration.configure import validate
+    from moot.debates.dry_run import estimate, expected_cost
+    from moot.debates.preflight import propose_debaters
+    from moot.runtime.environment import Environment
+    from moot.state.config.model_settings import is_built_in
+
+    if is_built_in(settings.model):
+        return settings
+    spent = 0.0
+    defaults = validate({"protocol": settings.protocol}).debaters
+    if settings.debaters == defaults and len(defaults) == 2:
+        debaters, spent = propose_debaters(question, settings, Environment())
+        settings = settings.model_copy(update={"debaters": debaters})
+    for debater in settings.debaters:
+        role = f" ({one_line(debater.role, 60)})" if debater.role else ""
+        print_note(f"{one_line(debater.name, 40)}{role}: {one_line(debater.stance or 'no stance', 300)}")
+    planned = estimate(settings)
+    cost = expected_cost(planned, settings) if planned else []
+    calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"
+    price = (
+        f"price unknown for {', '.join(cost) or settings.model}"
+        if isinstance(cost, list)
+        else f"about US$ {cost['usd']:.4f}, at most US$ {cost['usd_at_most']:.4f}"
+    )
+    proposal = f" The proposal cost US$ {spent:.4f}." if spent else ""
+    print_note(f"{settings.model}: {calls}, {price}.{proposal}")
+    if sys.stdin.isatty() and not confirm("Start the debate?", "no debate was started", yes=yes):
+        raise Exit(0)
+    return settings
+
+
+DEMO_DELAY_S = 0.1
+"""Delay in seconds after each word that `moot demo` prints, for a speed of 600 words per minute. People read
+silently at 238 words a minute (Brysbaert 2019), but only skim scrolling text."""
+
+
+def _samples(incomplete: str) -> list[str]:
+    """Return the names of recorded sample debates that start with the text, for shell completion."""
+    from moot.models.offline import recordings
+
+    return [name for name in recordings() if name.startswith(incomplete)]
+
+
+@command(panel="Run debates", examples=("", "rate-limiter --full"))
+def demo(
+    sample: Annotated[
+        str,
+        Argument(
+            metavar="[NAME]",
+            help="Sample debate: monolith, rate-limiter or free-transport.",
+            autocompletion=_samples,
+        ),
+    ] = "monolith",
+    full: Annotated[
+        bool, Option("--full", help="Print every message and the whole verdict, at reading speed.")
+    ] = False,
+    fast: Annotated[bool, Option("--fast", help="Like --full, but print everything at once.")] = False,
+    db: shared.DbOption = None,
+    output: shared.OutputOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Play a recorded sample debate. Needs no key and no network.
+
+    The command prints the question, the debaters, three turning points and the decision, and writes a report.
+    The replies were recorded with a capable model. Everything else runs as in any other debate. The commands
+    `resume`, `report` and `fork` work on the sample. If you configure a model, the commands `ask` and `judge`
+    work too. Nobody has checked the facts in the sample debates.
+    """
+    from moot.cli.running import run_to_end
+    from moot.cli.screen.live import header_lines
+    from moot.cli.screen.show_parts import digest_parts
+    from moot.models.offline import RecordedModel, recording_config
+    from moot.runtime.environment import Environment
+    from moot.state.config import DebateConfig
+    from moot.state.config.participants import unique_slug
+
+    settings = recording_config(sample)
+    topic = settings.pop("topic")
+    paced = full and not (fast or quiet or as_json)
+    model = RecordedModel(recording=sample, pace_s=DEMO_DELAY_S if paced else 0.0)
+    environment = Environment(factory=lambda name, settings: model)
+    with open_database(db, make=True, environment=environment) as debates:
+        name = unique_slug(sample, {row.name for row in debates.rows()})
+        debate = debates.start(topic, DebateConfig(**settings), name=name)
+        path = output or Path(f"{name}.html")
+        if full or fast or as_json:
+            code = run_to_end(debate, shared.Delivery(None, path, db, as_json, quiet))
+        else:
+            if not quiet:
+                print_note(header_lines(topic, debate.config())[1])
+            debate.run()
+            code = 0
+            document = debate.document()
+            write_file(path, render(document, format_of(path)))
+            print_result(*digest_parts(document))
+        if not quiet and code == 0:
+            _invite(name, path, debate.document(), db)
+    raise Exit(code)
+
+
+def _invite(name: str, path: Path, document: JsonObject, db: str | None) -> None:
+    """Print four commands that the user can try after the demo."""
+    own_model = variable("MOOT_MODEL")
+    asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]
+    said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
+    model = ("--model", own_model or "NAME")
+    other = ("fork", name, "--without", said[0], *model, "--run") if said else ("judge", name, *model)
+    start = command_line("Should we …?")
+    for label, line in (
+        ("read the report", command_line("report", name, "--open", db=db)),
+        ("ask about it", command_line("ask", name, asked[0], db=db)),
+        ("without the news" if said else "judge it again", command_line(*other, db=db)),
+        ("your question", start if own_model else f"{command_line('setup')} && {start}"),
+    ):
+        print_note(f"  {label:18} {line}")
+    print_note(f"The report is in {path}.")
+
+
+LINE_CHARS = 100
+"""Maximum number of characters shown of a dropped interjection."""
+
+
+@command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
+@shared.with_groups
+def resume(
+    debate_id: shared.DebateArgument,
+    turns: shared.MoreTurnsOption = None,
+    model: shared.OtherModelOption = None,
+    judge_model: shared.JudgeModelOption = None,
+    config: shared.ConfigOption = None,
+    reconfigure: Annotated[
+        bool,
+        Option(
+            "--reconfigure",
+            help="Apply the settings in --config that differ from the debate's configuration.",
+        ),
+    ] = False,
+    answer: Annotated[
+        str | None,
+        Option("--answer", metavar="TEXT", help="Answer to the question that the debate is waiting for."),
+    ] = None,
+    *,
+    delivery: shared.Delivery,
+) -> None:
+    """Continue a saved debate, or extend a finished debate.
+
+    A debate keeps the configuration with which it started. The options --model and --judge-model change the
+    models for the rest of the debate. If --config differs from the debate's configuration, the command stops
+    and names the settings that differ. To apply the new settings, add --reconfigure.
+    """
+    from moot.cli.running import deliver, resume_line, run_to_end
+    from moot.cli.screen.live import check_answers
+    from moot.debates.continuation import verdict_failed
+
+    with open_stored_debate(delivery.db, debate_id) as debate:
+        if delivery.answers is not None:
+            check_answers(delivery.answers, debate.config(), debate.questions())
+        _continue_with(debate, config, model, judge_model, reconfigure=reconfigure)
+        if answer is not None and not debate.state().interrupts:
+            raise InputError(f"debate {debate.name!r} does not wait for an answer: remove --answer")
+        if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
+            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
+        document = debate.document()
+        print_note(f"This debate is finished ({document['status']}).")
+        if debate.can_go_on():
+            print_note(f"Extend it with:\n  {resume_line(debate, delivery.db, '--turns', '6')}")
+        deliver(debate, document, delivery, finished=False)
+
+
+@command(
+    panel="Run debates",
+    examples=("mono --after m000003 --id other --run", "mono --without m000005 --id no-freeze --run"),
+)
+def fork(
+    debate_id: shared.DebateArgument,
+    after: Annotated[
+        str | None,
+        Option(
+            "--after",
+            metavar="SEQ",
+            help="Number or id of the last message to keep. Default: keep all messages.",
+        ),
+    ] = None,
+    without: Annotated[
+        str | None,
+        Option(
+            "--without",
+            metavar="ID",
+            help="Interjection to leave out. The fork starts before it and repeats all later interjections.",
+        ),
+    ] = None,
+    name: shared.NameOption = None,
+    model: shared.OtherModelOption = None,
+    judge_model: shared.JudgeModelOption = None,
+    config: shared.ConfigOption = None,
+    run: Annotated[bool, Option("--run", help="Run the fork to its end.")] = False,
+    turns: shared.MoreTurnsOption = None,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Copy a debate up to a given message as a new debate.
+
+    The original debate does not change. The copy does not repeat interjections that came after the given
+    message. The options --model, --judge-model and --config apply to the new turns of the copy.
+    """
+    if after is not None and without is not None:
+        raise InputError("--without determines where the fork starts: remove --after")
+    if turns is not None and not run:
+        raise InputError("--turns needs --run: without --run, the fork takes no turns")
+    from moot.cli.running import resume_line, run_to_end
+    from moot.debates.lifecycle import dropped_interjections, unused_name
+
+    seq = shared.entry_number(after, "--after") if after is not None else None
+    with open_database(db) as debates:
+        debate = debates.get(debate_id)
+        made = debate.fork(
+            after=seq, name=name or unused_name(debates.records, f"{debate.name}-fork"), without=without
+        )
+        if not quiet:
+            for entry in dropped_interjections(debate.state().values, made.state().values):
+                print_note(
+                    f"dropped the interjection {entry['id']}: {one_line(entry['content'], LINE_CHARS)}"
+                )
+        _continue_with(made, config, model, judge_model, reconfigure=True)
+        if run:
+            raise Exit(run_to_end(made, shared.Delivery(db=db, as_json=as_json, quiet=quiet), turns=turns))
+        if as_json:
+            return print_json(made.document())
+        print_text(made.name)
+        if not quiet:
+            recorded = made.config().model.startswith(RECORDED)
+            own_model = ("--model", variable("MOOT_MODEL") or "NAME") if recorded else ()
+            print_note(f"continue with: {resume_line(made, db, *own_model)}")
+
+
+def _continue_with(
+    debate: Debate, path: Path | None, model: str | None, judge_model: str | None, *, reconfigure: bool
+) -> None:
+    """Change a debate's models and, if `reconfigure` is true, apply the settings in a configuration file.
+
+    The configuration file and the options also permit the models, tools and files that they name.
+
+    Raises:
+        ConfigError: the file differs from the debate's configuration, and `reconfigure` is false.
+    """
+    given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
+    if not given and path is None:
+        return
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import file_data, freeze, merge, validate
+    from moot.state.config.config_files import nested_settings
+
+    data = file_data(path, print_error) if path is not None else {}
+    said, frozen = freeze(validate(data)), freeze(debate.config())
+    new = validate({**frozen, **{key: said[key] for key in data if key != "topic"}})
+    debate.allow(validate(merge(data, nested_settings(given))))
+    if (keys := debate.differing_keys(new)) and not reconfigure:
+        raise ConfigError(
+            f"{str(path)!r} differs from the debate's configuration in {', '.join(keys)}: "
+            "remove --config, or add --reconfigure to continue with the new values"
+        )
+    new = validate(merge(freeze(new), nested_settings(given)))
+    if debate.differing_keys(new):
+        debate.reconfigure(new)
+
+
+TABLE_CHARS = 72
+"""Minimum terminal width in columns for showing the complete table of estimates. A narrower terminal shows
+only the column of calls."""
+
+
+@command(
+    panel="Set up and inspect",
+    examples=('"Should we adopt a monorepo?" --protocol council --model gpt-4o-mini',),
+)
+@shared.with_groups
+def plan(
+    topic: Annotated[
+        str | None,
+        Argument(
+            metavar="TOPIC|@FILE|-",
+            help="Question to debate. If omitted, the estimate assumes a short question.",
+        ),
+    ] = None,
+    *,
+    setup: shared.SetupOptions,
+    latency: Annotated[
+        float, Option("--latency", min=0, metavar="S", help="Assumed duration of one model call in seconds.")
+    ] = 5.0,
+    as_json: shared.JsonOption = False,
+) -> None:
+    """Estimate the calls, tokens, time and cost of a debate.
+
+    Moot runs the debate twice in memory without calling a model. In the first run, the debaters agree, which
+    needs the fewest model calls. In the second run, the debaters dispute every claim, which needs the most
+    model calls.
+    The estimate is the average of the two runs. The estimate does not include tool calls, retries and repairs
+    of structured replies, and ignores limits. The maximum number of tokens is calculated from the token
+    budgets. Prices are those of the configuration, or else the list prices of well-known models.
+    """
+    from moot.cli.inputs import read_topic
+    from moot.cli.run_config import warn_of_ignored_length
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import read_config
+    from moot.debates.dry_run import estimate, expected_cost
+    from moot.protocols.registry import protocol_named
+
+    flags = {"topic": read_topic(topic), **setup.flags()}
+    settings = read_config(setup.config, flags, print_error)
+    warn_of_ignored_length(flags, settings)
+    protocol_named(settings.protocol).check(settings)
+    planned = estimate(settings)
+    if planned is None:
+        raise ConfigError(
+            f"protocol {settings.protocol!r} cannot be estimated: run it with a low `limits.total_tokens` "
+            "instead"
+        )
+    cost = expected_cost(planned, settings)
+    data: JsonObject = {
+        "protocol": settings.protocol,
+        **planned.to_json(),
+        "latency_s": latency,
+        "seconds": round(planned.seconds(latency), 3),
+        "seconds_at_most": round(planned.critical_path_at_most * latency, 3),
+        **({} if isinstance(cost, list) else cost),
+    }
+    print_answer(data, *plan_parts(planned, latency, cost), as_json=as_json)
+
+
+def plan_parts(planned: Estimate, latency: float, cost: ExpectedCost | list[str]) -> list[RenderableType]:
+    """Return the estimate for printing, as a table with one row per kind of batch, and the totals."""
+    from moot.models.usage import price_list_text
+
+    headings = ("calls", "at once", "times", "prompt a call", "reply a call")
+    shown = len(headings) if columns() >= TABLE_CHARS else 1
+    table = borderless_table("phase", "purpose", figures=headings[:shown])
+    for batch in planned.batches:
+        least, most = batch.times_at_least, batch.times_at_most
+        figures = (
+            f"{round(batch.all_calls):,}",
+            f"{batch.calls:,}",
+            f"{batch.times:,}" if least == most else f"{least:,}–{most:,}",
+            f"{round(batch.prompt.expected):,}",
+            f"{round(batch.reply.expected):,}",
+        )
+        table.add_row(batch.phase, batch.purpose, *figures[:shown])
+
+    # The number of calls is a range, because it depends on the course of the debate.
+    least, most = planned.calls_at_least, planned.calls_at_most
+    calls = f"{least:,}" if least == most else f"{least:,}–{most:,}, about {planned.calls:,}"
+    path, longest = planned.critical_path, planned.critical_path_at_most
+    longer = "" if path == longest else f" (at most {longest:,}: {longest * latency:,.1f} s)"
+    if isinstance(cost, list):
+        dollars = f"unknown: no price is known for {', '.join(cost)}; set prices under `models`"
+    elif not cost["usd_at_most"]:
+        dollars = "0"
+    else:
+        at_least, at_most = cost["usd_at_least"], cost["usd_at_most"]
+        dollars = f"{cost['usd']:.4f} (at least {at_least:.4f}, at most {at_most:.4f})"
+        dollars += f"\nprices          for models without a configured price: {price_list_text()}"
+    sums = planned.to_json()
+    return [
+        table,
+        "",
+        f"calls           {calls}",
+        f"prompt tokens   {sums['prompt_tokens']:,} (at most {sums['prompt_tokens_at_most']:,})",
+        f"reply tokens    {sums['completion_tokens']:,} (at most {sums['completion_tokens_at_most']:,})",
+        f"critical path   {count_noun(path, 'call')} in a row at concurrency {planned.concurrency}: "
+        f"{planned.seconds(latency):,.1f} s at {latency:g} s a call{longer}",
+        f"US$             {dollars}",
+    ]

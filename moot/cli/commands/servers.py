@@ -1,0 +1,167 @@
+"""`moot serve`, `moot mcp` and `moot studio`: servers for browsers, agents and LangGraph Studio."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+import webbrowser
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+from typer import Exit, Option
+
+from moot.cli.group import INTERRUPTED, command
+from moot.cli.options import ConfigOption, DbOption
+from moot.cli.screen.output import print_note
+from moot.state.errors import ConfigError
+from moot.state.settings import (
+    check_database,
+    environment_with,
+    is_postgres,
+    redact_url,
+    sqlite_path,
+    variable,
+)
+
+OPEN_AFTER_S = 1.5
+"""Time in seconds after which `--open` opens the browser, so that the server has started."""
+HostOption = Annotated[str, Option("--host", help="Address to listen on.")]
+PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port to listen on.")]
+DefaultModelOption = Annotated[
+    str | None,
+    Option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="Model of all debaters and judges that have no model of their own.",
+    ),
+]
+
+
+@command(panel="Run debates", examples=("--open", "--model gpt-4o-mini"))
+def serve(
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 2025,
+    config: ConfigOption = None,
+    model: DefaultModelOption = None,
+    show: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
+    db: DbOption = None,
+) -> None:
+    """Serve a web page to start, watch and control debates.
+
+    The command prints the page's address with a launch token. Whoever opens this address may use every model
+    of your endpoint, and name other endpoints and the variables of their keys: keep the address to yourself.
+
+    Visitors without the launch token use the defaults that --config and --model set. They may not use other
+    models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, visitors need that token,
+    even from this machine. Without MOOT_TOKEN, only this machine has access. If --host is another address and
+    MOOT_TOKEN is not set, Moot creates a token for visitors.
+    """
+    if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
+        raise ConfigError("the live page needs more packages: run pip install 'moot[serve]'")
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import read_config
+    from moot.web.auth_middleware import is_loopback
+    from moot.web.page_routes import serve_page
+
+    database, default_config = check_database(db), read_config(config, {"model": model}, print_error)
+    token = variable("MOOT_TOKEN") or (None if is_loopback(host) else secrets.token_urlsafe(24))
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/moot"
+    launch_token = secrets.token_urlsafe(24)
+    print_note(f"Debates of {redact_url(database)}")
+    print_note(f"  for you      {address}?token={launch_token}")
+    print_note(f"  for visitors {address}{f'?token={token}' if token else ' (on this machine only)'}")
+    if show:
+        opening = threading.Timer(OPEN_AFTER_S, webbrowser.open, [f"{address}?token={launch_token}"])
+        opening.daemon = True  # a server that cannot start ends at once
+        opening.start()
+    serve_page(database, default_config, host, port, token, launch_token)
+
+
+@command(panel="Set up and inspect", examples=("--model gpt-4o-mini",))
+def mcp(
+    config: ConfigOption = None,
+    model: DefaultModelOption = None,
+    http: Annotated[
+        int | None,
+        Option(
+            "--http",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve over HTTP at http://127.0.0.1:PORT/mcp instead of on stdio.",
+        ),
+    ] = None,
+    db: DbOption = None,
+) -> None:
+    """Start an MCP server for agents (Model Context Protocol).
+
+    The server communicates over stdio, or over HTTP if --http is given.
+
+    The options --config and --model set the defaults of debates that agents start. Agents may not use other
+    models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, every request over HTTP
+    needs that token.
+    """
+    if find_spec("mcp") is None:
+        raise ConfigError("the MCP server needs more packages: run pip install 'moot[mcp]'")
+    from moot.cli.running import handle_sigterm_as_interrupt
+    from moot.cli.screen.output import print_error
+    from moot.configuration.configure import read_config
+    from moot.web.mcp_server import serve as serve_agents
+
+    default_config = read_config(config, {"model": model}, print_error)
+    with handle_sigterm_as_interrupt():
+        asyncio.run(serve_agents(check_database(db), default_config, http))
+
+
+@command(panel="Set up and inspect", examples=("--no-browser",))
+def studio(
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 2024,
+    no_browser: Annotated[bool, Option("--no-browser", help="Do not open a browser.")] = False,
+    db: DbOption = None,
+) -> None:
+    """Open the stored debates in LangGraph Studio.
+
+    The command runs `langgraph dev` with Moot's graph and database.
+    """
+    from moot.cli.running import handle_sigterm_as_interrupt
+
+    url = check_database(db)
+    if not is_postgres(url):
+        url = str(sqlite_path(url).resolve())  # the server runs in another directory
+    beside = str(Path(sys.executable).parent)
+    langgraph = shutil.which("langgraph", path=beside) or shutil.which("langgraph")
+    if langgraph is None or find_spec("langgraph_api") is None:
+        raise ConfigError("LangGraph Studio needs more packages: run pip install 'moot[studio]'")
+    command = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
+    command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
+    token = variable("MOOT_TOKEN")
+    print_note(f"The live page is at http://{host}:{port}/moot{f'?token={token}' if token else ''}")
+    try:
+        with handle_sigterm_as_interrupt():
+            # No part of the command comes from a request.
+            done = subprocess.run(command, env=environment_with(MOOT_DB=url), check=False)  # noqa: S603
+    except KeyboardInterrupt:
+        raise Exit(INTERRUPTED) from None
+    raise Exit(done.returncode)
+
+
+def _server_config() -> Path:
+    """Return the path of the checkout's `langgraph.json`, or of a copy in the user's data folder."""
+    package = Path(str(files("moot"))).resolve()
+    shipped = package / "langgraph.json"
+    if not shipped.is_file():
+        return package.parent / "langgraph.json"
+    from platformdirs import user_data_path
+
+    written = user_data_path("moot", appauthor=False) / "studio" / "langgraph.json"
+    written.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(shipped, written)
+    return written

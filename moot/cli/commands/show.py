@@ -1,0 +1,358 @@
+"""`moot show` and `moot audit`: print a stored debate, and what its memory costs."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from moot.cli.group import command
+from moot.cli.inputs import command_line, open_catalogue, open_database, open_stored_debate
+from moot.cli.options import DbOption, DebateArgument, JsonOption, entry_number
+from moot.cli.screen.output import columns, one_line, print_answer, print_json, print_note, print_result
+from moot.cli.screen.result_tables import borderless_table
+from moot.state.errors import InputError
+from moot.storage.catalogue import ListedResult, handle
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from moot.api import Debate
+    from moot.storage.catalogue import DebateRow
+
+
+@command(panel="Read results", examples=("mono", "mono --replay-without summary --turns 3-5"))
+def audit(
+    debate_id: DebateArgument,
+    without: Annotated[
+        str | None,
+        Option("--replay-without", metavar="KIND", help="Repeat turns without this kind of memory."),
+    ] = None,
+    turns: Annotated[
+        str | None,
+        Option("--turns", metavar="A-B", help="Turns to repeat, such as 3 or 3-5, counted from 1."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        Option("--model", help="Model for the repeated turns. Default: the model of each speaker."),
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the cost and the use of each kind of memory.
+
+    With --replay-without, repeat some turns without one kind of memory and print both versions.
+    """
+    from moot.cli.screen import show_parts
+    from moot.debates.prompt_reconstruction import audit as memory_costs
+    from moot.debates.prompt_reconstruction import replay_without
+
+    if (without is None) != (turns is None):
+        raise InputError("--replay-without and --turns must be used together: give both")
+    with open_stored_debate(db, debate_id) as debate:
+        if without is None or turns is None:
+            rows = memory_costs(debate.document())  # type: ignore[arg-type]  # a document
+            data: object = {"id": debate.id, "memory": [asdict(row) for row in rows]}
+            parts = show_parts.memory_costs(rows)
+        else:
+            found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", turns)
+            if not found:
+                raise InputError(f"--turns {turns!r}: give a turn or a range of turns, such as 3-5")
+            first, last = int(found[1]), int(found[2] or found[1])
+            again = replay_without(debate.session, without, first, last, model=model)
+            data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in again]}
+            parts = show_parts.replays(again, without)
+    print_answer(data, *parts, as_json=as_json)
+
+
+POLL_INTERVAL_S = 0.5
+"""Interval in seconds at which `--follow` reads a running debate from the database."""
+
+
+@command(panel="Read results", examples=("mono --transcript", "mono --follow"))
+def show(
+    debate_id: DebateArgument,
+    transcript: Annotated[bool, Option("--transcript", help="All messages.")] = False,
+    summary: Annotated[bool, Option("--summary", help="Show the latest rolling summary.")] = False,
+    summaries: Annotated[
+        bool, Option("--summaries", help="Show every version of every summary in the debate.")
+    ] = False,
+    blackboard: Annotated[
+        bool,
+        Option(
+            "--blackboard", help="Show the blackboard: claims, positions, rounds, reflections and crux cards."
+        ),
+    ] = False,
+    receipts: Annotated[
+        bool, Option("--receipts", help="Show the number of tokens in each section of each debater's prompt.")
+    ] = False,
+    calls: Annotated[
+        bool,
+        Option(
+            "--calls",
+            help="Show the number of tokens in each section of all prompts other than turns.",
+        ),
+    ] = False,
+    verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
+    prompt: Annotated[
+        str | None,
+        Option(
+            "--prompt",
+            metavar="SEQ",
+            help="Show the exact prompt of an entry (12 or m000012) or of another call (c000012).",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, Option("--follow", help="Print new messages of a running debate until the run ends.")
+    ] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the overview and verdict of a debate, or one of its parts."""
+    wanted = {
+        "transcript": transcript,
+        "summary": summary,
+        "summaries": summaries,
+        "blackboard": blackboard,
+        "receipts": receipts,
+        "calls": calls,
+        "verdict": verdict,
+        "view": prompt is not None,
+    }
+    chosen = [name for name, asked in wanted.items() if asked]
+    if len(chosen) > 1:
+        raise InputError(
+            "these options cannot be used together: choose one of "
+            f"{', '.join(f'--{name}' for name in chosen)}"
+        )
+    from moot.cli.running import resume_line
+    from moot.cli.screen import show_parts
+
+    with open_stored_debate(db, debate_id) as debate:
+        if follow:
+            return _follow(debate)
+        if prompt is not None:
+            from moot.debates.prompt_reconstruction import reconstruct_prompt
+
+            seen = reconstruct_prompt(
+                debate.session, prompt if prompt.startswith("c") else entry_number(prompt, "--prompt")
+            )
+            return print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
+        document = debate.document()
+    data, parts = show_parts.part(chosen[0] if chosen else "", document)
+    print_answer(data, *parts, as_json=as_json)
+    if not as_json and not chosen and document["status"] in ("failed", "paused"):
+        print_note(f"\nContinue with: {resume_line(debate, db)}")
+
+
+def _follow(debate: Debate) -> None:
+    """Print each new entry as soon as it is stored, until no process runs the debate."""
+    from moot.cli.screen import show_parts
+
+    shown = 0
+    while True:
+        runs = debate.is_running()
+        document = debate.document()
+        if new := document["transcript"][shown:]:
+            print_result(*show_parts.transcript({**document, "transcript": new}))
+            shown += len(new)
+        if not runs:
+            return print_result(*show_parts.part("verdict", document)[1])
+        time.sleep(POLL_INTERVAL_S)
+
+
+WIDE = 100
+"""Minimum terminal width in columns for listing the debates in a table."""
+EVALUATED = re.compile(r"eval-.{1,200}-[0-9a-f]{10}")
+"""Pattern of the names of an evaluation's debates, which the list hides by default."""
+AROUND = 60
+"""Number of characters shown before and after the first search hit in a message."""
+
+
+@command(name="list", panel="Read results", examples=("--status paused --grep monorepo",))
+def list_debates(
+    limit: Annotated[
+        int | None, Option("--limit", "-n", min=1, metavar="N", help="Show only the first N debates.")
+    ] = None,
+    status: Annotated[
+        str | None,
+        Option(
+            "--status",
+            metavar="STATUS",
+            help="Show only debates with this status: done, limit, paused, waiting, running or failed.",
+        ),
+    ] = None,
+    grep: Annotated[
+        str | None,
+        Option(
+            "--grep",
+            metavar="WORDS",
+            help="Show only debates with WORDS in their name, topic, model or result.",
+        ),
+    ] = None,
+    evaluations: Annotated[bool, Option("--evaluations", help="Include the debates of evaluations.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List debates, most recently active first."""
+    with open_catalogue(db) as records:
+        rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
+        revisit = records.follow_ups.revisit_dates() if records else {}
+    known = []
+    for row in rows:
+        outcome = outcomes.get(row.id)
+        text = "\n".join(
+            [
+                row.name,
+                row.topic,
+                *((outcome.question, outcome.model, outcome.winner, outcome.decision) if outcome else ()),
+            ]
+        )
+        if status in (None, row.status) and (grep or "").casefold() in text.casefold():
+            known.append((row, outcome))
+    if as_json:
+        return print_json(
+            [
+                {**asdict(row), **(asdict(found) if found else {}), "revisit": revisit.get(row.id)}
+                for row, found in known[:limit]
+            ]
+        )
+
+    kept = known if evaluations else [each for each in known if not EVALUATED.fullmatch(each[0].name)]
+    shown = kept[:limit]
+    if shown:
+        print_result(*([_table(shown)] if columns() >= WIDE else _lines(shown)))
+    elif not rows:
+        print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
+    if len(kept) > len(shown):
+        print_note(f"{len(kept) - len(shown)} more")
+    if folded := len(known) - len(kept):
+        print_note(f"not shown: {count_noun(folded, 'debate')} of evaluations; add --evaluations to see them")
+    today = date.today().isoformat()
+    for row, _ in shown:
+        if (due := revisit.get(row.id)) and due <= today:
+            called = handle(row.id, row.name)
+            words = command_line("feedback", called, "right", db=db)
+            print_note(f"revisit {one_line(called, 60)} since {due}: {words} (or wrong, mixed)")
+
+
+def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
+    """Return the list of debates as text blocks, for terminals that are too narrow for a table."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for row, outcome in known:
+        result = outcome or ListedResult()
+        facts = [
+            row.status,
+            _confidence(result, "confidence "),
+            result.model,
+            count_noun(row.turns, "turn"),
+            _cost(row),
+            f"{age(row.updated_at)} ago",
+        ]
+        lines = [one_line(result.question or row.topic, 120), one_line(result.text, 200)]
+        lines.append(one_line(" · ".join(filter(None, facts)), 200))
+        about = Text("\n".join(filter(None, lines)))
+        parts += [Text(one_line(row.name, 60), "bold"), Padding(about, (0, 0, 0, 2))]
+    return parts
+
+
+def _confidence(result: ListedResult, label: str = "") -> str:
+    """Return the confidence in the decision as text, or `""` if there is none."""
+    return "" if result.confidence is None else f"{label}{result.confidence:.0f}"
+
+
+def _cost(row: DebateRow) -> str:
+    """Return the known cost of a debate in US$ as text, or `""` if no call has a known price."""
+    return f"${row.cost_usd:.4f}" if row.cost_usd else ""
+
+
+def age(at: str, now: datetime | None = None) -> str:
+    """Return the time since an ISO 8601 time in its largest unit, such as `3 h` or `12 d`."""
+    try:
+        seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(at)).total_seconds()
+    except ValueError:
+        return ""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"
+
+
+def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
+    from rich.text import Text
+
+    table = borderless_table(expand=True)
+    table.add_column("debate", max_width=30, overflow="ellipsis", no_wrap=True)
+    for heading in ("question", "decision"):
+        table.add_column(heading, ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
+    table.add_column("sure", justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for heading in ("cost", "age"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row, outcome in known:
+        result = outcome or ListedResult()
+        cells = (
+            one_line(handle(row.id, row.name), 60),
+            one_line(result.question or row.topic, 200),
+            one_line(result.text, 200),
+            _confidence(result),
+            row.status,
+            _cost(row),
+            age(row.updated_at),
+        )
+        table.add_row(*map(Text, cells))
+    return table
+
+
+@command(panel="Read results", examples=("hiring freeze",))
+def search(
+    words: Annotated[
+        list[str], Argument(metavar="WORDS", help="Words to find: a message must contain all of them.")
+    ],
+    limit: Annotated[
+        int, Option("--limit", "-n", min=1, metavar="N", help="Maximum number of messages shown.")
+    ] = 20,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find messages in all debates."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    wanted = [word.casefold() for given in words for word in given.split()]
+    found = []
+    with open_database(db) as debates:
+        for row in debates.rows():
+            debate = debates.get(row.id)
+            try:
+                values = debate.state().values
+            except InputError as error:
+                print_note(f"skipped {debate.name}: {error}")
+                continue
+            names = debate.config().names() if values.get("config") else {}
+            for entry in values.get("full_transcript", []):
+                text = " ".join(entry["content"].split())
+                if all(word in text.casefold() for word in wanted):
+                    at = text.casefold().find(wanted[0])
+                    start, end = max(0, at - AROUND), at + len(wanted[0]) + AROUND
+                    cut = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+                    who = names.get(entry["speaker"], entry["speaker"])
+                    found.append({"debate": debate.name, "id": entry["id"], "speaker": who, "text": cut})
+    if as_json:
+        return print_json(found[:limit])
+    for each in found[:limit]:
+        place = " · ".join(one_line(each[key], 60) for key in ("debate", "id", "speaker"))
+        print_result(Text(place, "bold"), Padding(Text(one_line(each["text"], 400)), (0, 0, 0, 2)))
+    if len(found) > limit:
+        print_note(f"{len(found) - limit} more messages: add --limit {len(found)} to see them")
+    elif not found:
+        print_note("no message contains these words")

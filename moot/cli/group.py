@@ -1,0 +1,506 @@
+"""The `moot` command group. The group imports a command's module only when that command is invoked.
+
+Help is click's plain text, because rich takes a quarter of a second to import.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache, partialmethod
+from importlib import import_module
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from moot.cli.screen.output import print_error
+from moot.state.errors import ConfigError, InputError, MootError
+from moot.state.plugins import plugin_entry_points
+from moot.state.settings import is_on, read_settings_files, redact_url
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from typer import Typer
+
+Panel = Literal[
+    "Run debates", "Take part", "Read results", "Manage debates", "Set up and inspect", "Other packages"
+]
+"""Heading under which `moot --help` lists a command. The headings appear in this order."""
+ENTRY_POINT_GROUP = "moot.commands"
+"""Entry-point group in which other packages register additional `moot` commands. The entry point's name is
+the command's name."""
+COMMANDS = Path(__file__).parent / "commands"
+"""Folder that contains the source files of Moot's built-in commands."""
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Arguments passed to the `command` decorator of one function."""
+
+    name: str
+    panel: Panel
+    examples: tuple[str, ...] = ()
+    """Example arguments for the command, one string per example. The command's help lists them."""
+    app: Typer | None = None
+    """Typer app with the subcommands, or `None` if the command has no subcommands."""
+
+
+def command(
+    *,
+    panel: Panel = "Other packages",
+    name: str | None = None,
+    examples: tuple[str, ...] = (),
+    app: Typer | None = None,
+) -> Callable[[Function], Function]:
+    """Decorator that declares a function as a `moot` command.
+
+    The first line of the function's docstring is the command's short help.
+
+    The index reads the arguments from the source text, so `panel`, `name` and `examples` must be literals.
+
+    Args:
+        panel: heading under which `moot --help` lists the command.
+        name: name on the command line. The default is the function's name.
+        examples: arguments that may follow the name, one string for each example.
+        app: Typer app with subcommands, if the decorated function is the callback of that app.
+    """
+
+    def declare(function: Function) -> Function:
+        declaration = Declaration(name or function.__name__, panel, examples, app)
+        function.__moot_command__ = declaration  # type: ignore[attr-defined]  # read by `IndexedCommand.load`
+        return function
+
+    return declare
+
+
+@dataclass(frozen=True)
+class IndexedCommand:
+    """A `moot` command that was found in the source text without an import.
+
+    The module of the command is imported only when the command runs.
+    """
+
+    name: str
+    help: str
+    panel: Panel
+    examples: tuple[str, ...]
+    source: str | EntryPoint = field(compare=False)
+    """Location of the command's function, as `module:function` or as another package's entry point."""
+
+    def load(self) -> tuple[Any, Declaration]:
+        """Import the command's function, and return the function and its declaration.
+
+        Raises:
+            ConfigError: the command belongs to another package and cannot be imported.
+        """
+        if isinstance(self.source, str):
+            module, _, function = self.source.partition(":")
+            found = getattr(import_module(module), function)
+        else:
+            try:
+                found = self.source.load()
+            except Exception as error:  # an import of another package may raise anything
+                raise ConfigError(
+                    f"command {self.name!r}: cannot import {self.source.value!r}: "
+                    f"{type(error).__name__}: {error}. Update or uninstall the package that provides it"
+                ) from error
+        default = Declaration(self.name, self.panel, self.examples)
+        return found, getattr(found, "__moot_command__", default)
+
+
+_DECLARATION = re.compile(
+    r"^@command\((?P<options>.*?)\)\n(?:@[^\n]*\n)*def (?P<function>\w+)\("
+    r'.*?^    """(?P<help>[^\n]*?)(?:"""|\n)',
+    re.M | re.S,
+)
+"""Pattern that finds a `@command` decorator, the decorated function and the first line of its docstring."""
+
+
+def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the function name, short help and decorator arguments of every command in a source text."""
+    for found in _DECLARATION.finditer(text):
+        call = ast.parse(f"command({found['options']})", mode="eval").body
+        keywords = call.keywords if isinstance(call, ast.Call) else []
+        options = {
+            each.arg: ast.literal_eval(each.value) for each in keywords if each.arg and each.arg != "app"
+        }
+        yield found["function"], found["help"], options
+
+
+@cache
+def built_in_commands() -> dict[str, IndexedCommand]:
+    """Return Moot's own commands, keyed by name."""
+    found = {}
+    for path in sorted(COMMANDS.glob("*.py")):
+        for function, text, options in declarations_in(path.read_text(encoding="utf-8")):
+            options = {"name": function, "examples": (), **options}
+            source = f"moot.cli.commands.{path.stem}:{function}"
+            found[options["name"]] = IndexedCommand(help=text, source=source, **options)
+    return found
+
+
+@cache
+def plugin_commands() -> dict[str, IndexedCommand]:
+    """Return the commands that other packages provide, keyed by name.
+
+    If a built-in command has the same name, the built-in command is used.
+    """
+    return {
+        name: _plugin_command(name, point)
+        for name, point in plugin_entry_points(ENTRY_POINT_GROUP).items()
+        if name not in built_in_commands()
+    }
+
+
+def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
+    """Find another package's command in its source text without importing the module."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(point.module)
+        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    except (ImportError, OSError, ValueError):
+        text = ""  # a broken package must not break the help; running the command reports it
+    found = {function: (summary, options) for function, summary, options in declarations_in(text)}
+    package = point.dist.name if point.dist else point.module
+    summary, options = found.get(point.attr, (f"Command of the package {package}.", {}))
+    panel: Panel = options.get("panel", "Other packages")
+    return IndexedCommand(name, summary, panel, options.get("examples", ()), point)
+
+
+def find_command(name: str) -> IndexedCommand | None:
+    """Return the command with this name, or `None` if neither Moot nor another package provides it."""
+    return built_in_commands().get(name) or plugin_commands().get(name)
+
+
+def all_commands() -> dict[str, IndexedCommand]:
+    """Return all commands by name, grouped by panel and sorted alphabetically within each panel."""
+    panels: tuple[str, ...] = Panel.__args__  # type: ignore[attr-defined]  # a Literal has them
+    found = {**plugin_commands(), **built_in_commands()}
+    return dict(sorted(found.items(), key=lambda each: (panels.index(each[1].panel), each[0])))
+
+
+BUILT_IN_NAMES = Path(__file__).parent / "built_in_names.json"
+"""Generated file that lists the names of built-in protocols, summarizers, rubrics and tools. If one of the
+names is the default, it comes first."""
+
+
+def built_in_names() -> str:
+    """Return the content to write to `built_in_names.json`, collected from the registries."""
+    from moot.judging.rubrics import shipped_rubrics
+    from moot.memory.summarizers.registry import SUMMARIZERS
+    from moot.protocols.registry import PROTOCOLS
+    from moot.state.config import DebateConfig
+    from moot.state.config.memory_config import NO_SUMMARY, MemoryConfig
+    from moot.tools.registry import TOOLS
+
+    protocol = DebateConfig.model_fields["protocol"].default
+    summarizer = MemoryConfig.model_fields["summarizer"].default
+    names = {
+        "protocols": [protocol, *sorted(PROTOCOLS.keys() - {protocol})],
+        "summarizers": [summarizer, *sorted(SUMMARIZERS.keys() - {summarizer}), NO_SUMMARY],
+        "tools": sorted(TOOLS),
+        "rubrics": sorted(shipped_rubrics()),
+    }
+    return json.dumps(names, indent=2) + "\n"
+
+
+def fill_names(command: Any) -> None:
+    """Replace placeholders such as `{protocols}` in the help of options with the registered names."""
+    for param in getattr(command, "params", ()):
+        for kind in _built_in() if "{" in (getattr(param, "help", None) or "") else ():
+            param.help = param.help.replace(f"{{{kind}}}", ", ".join(_names(kind)))
+    for child in getattr(command, "commands", {}).values():
+        fill_names(child)
+
+
+@cache
+def _built_in() -> Mapping[str, list[str]]:
+    names: dict[str, list[str]] = json.loads(BUILT_IN_NAMES.read_text(encoding="utf-8"))
+    return names
+
+
+def _names(kind: str) -> list[str]:
+    first, *others = _built_in()[kind]
+    default = f"{first} (default)" if kind in ("protocols", "summarizers") else first
+    return [default, *others, *sorted(plugin_entry_points(f"moot.{kind}").keys() - {first, *others})]
+
+
+def run_command_line() -> None:
+    """Run `moot` with the process's command-line arguments and exit.
+
+    A `MootError` is printed without a traceback and exits with its own code. Any other exception is a bug.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character must not stop the command.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        for ignored in read_settings_files():
+            print_error(f"warning: {ignored}")
+        with _export_spans():
+            make_group().main(prog_name="moot")
+    except MootError as error:
+        print_error(str(error))
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        _exit_after_closed_pipe()
+    except SystemExit as stopped:
+        if isinstance(stopped.__context__, BrokenPipeError):  # click turns a closed pipe into exit code 1
+            _exit_after_closed_pipe()
+        raise
+    except Exception as error:  # the last place that can report a bug without a traceback
+        if is_on("MOOT_DEBUG"):
+            print_error(redact_url("".join(traceback.format_exception(error))))
+        else:
+            print_error(
+                f"internal error: {type(error).__name__}: {error}. Set MOOT_DEBUG=1 to see the traceback"
+            )
+        sys.exit(1)
+
+
+def _exit_after_closed_pipe() -> None:
+    """Exit with code 0 after a program such as `head` has closed the pipe from Moot's stdout."""
+    # Without this the interpreter flushes into the closed pipe at its exit and reports an error.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    sys.exit(0)
+
+
+@contextmanager
+def _export_spans() -> Iterator[None]:
+    """If `MOOT_OTEL` is set, export OpenTelemetry spans and metrics over OTLP/HTTP during a `with` block."""
+    if not is_on("MOOT_OTEL"):
+        yield
+        return
+    try:
+        from opentelemetry import metrics, trace
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise ConfigError("MOOT_OTEL needs OpenTelemetry: run pip install 'moot[otel]'") from error
+    resource = Resource.create({"service.name": "moot"})
+    meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource)
+    metrics.set_meter_provider(meters)
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        provider.shutdown()
+        meters.shutdown()
+
+
+Click = Any
+"""Type of click's objects, whose real types typer does not export."""
+HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
+
+Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
+model proposes two debaters, and Moot shows the price before the debate starts.
+
+Exit codes: 0 done, 1 internal error, 2 invalid input, 3 a model failed (the debate is saved), 4 no such
+debate, 5 in use by another process, 6 waiting for a person (saved), 7 the decision is not that of --gate,
+130 interrupted (saved).
+"""
+
+
+NARROW, NARROW_OPTION = 52, 10
+"""Terminal width below which click's help does not fit, and the option column's width on such terminals."""
+
+
+def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
+    """Return a new Typer app whose help is plain text."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=no_args_is_help)
+
+
+def app_of(name: str) -> typer.Typer:
+    """Import a command's module and return the command's Typer app.
+
+    Raises:
+        ConfigError: the command belongs to another package and cannot be imported.
+        InputError: no command has this name.
+    """
+    indexed = find_command(name)
+    if indexed is None:
+        raise InputError(f"no command {name!r}: `moot --help` lists the commands")
+    found, declaration = indexed.load()
+    if isinstance(found, typer.Typer):
+        return found
+    if declaration.app is not None:
+        return declaration.app
+    app = new_app()
+    app.command()(found)
+    return app
+
+
+def load_command(name: str) -> Click:
+    """Import the module of the command with this name and return its click command."""
+    command = typer.main.get_command(app_of(name))
+    command.name = name
+    indexed = find_command(name)
+    if indexed and indexed.examples:
+        command.epilog = "\n\n".join(f"Example: moot {name} {each}" for each in indexed.examples)
+    fill_names(command)
+    _shorten_help(command)
+    return command
+
+
+def _shorten_help(command: Click) -> None:
+    """Narrow a command's help on a narrow terminal, where click's minimum width would break words."""
+    if (columns := get_terminal_size().columns) >= NARROW:
+        return
+    context = command.context_class
+    formatter = context.formatter_class
+    fitted = partialmethod(formatter.write_dl, col_max=NARROW_OPTION)
+    narrow = type("NarrowFormatter", (formatter,), {"write_dl": fitted})
+    command.context_class = type("NarrowContext", (context,), {"formatter_class": narrow})
+    command.context_settings["terminal_width"] = columns
+    for child in getattr(command, "commands", {}).values():
+        _shorten_help(child)
+
+
+INTERRUPTED = 130
+"""Exit code of `moot` after Ctrl-C."""
+
+
+class Interrupted(MootError):
+    """Error that is raised after Ctrl-C if no command handles the interrupt."""
+
+    exit_code = INTERRUPTED
+
+
+def ignore_interrupts() -> None:
+    """Ignore further Ctrl-C signals while the process closes its files and connections."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+OTHER_NAMES = {
+    "rm": "delete",
+    "remove": "delete",
+    "ls": "list",
+    "mv": "rename",
+    "start": "run",
+    "new": "run",
+    "continue": "resume",
+    "export": "report",
+    "enqueue": "batch",
+    "unpin": "pin",
+    "init": "config",
+}
+"""Mapping from command names of other programs to the `moot` commands to suggest for them."""
+
+
+CONTINUE = ("-c", "--continue")
+"""Options before a command that continue the latest debate, or ask a question about it."""
+
+
+class LazyGroup(TyperGroup):
+    """Command group that lists commands from an index and imports a command only when it is needed."""
+
+    def invoke(self, ctx: Click) -> Click:
+        """Run the command. Invoke the command, and print a message if Ctrl-C ends it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ignore_interrupts()
+            raise Interrupted("interrupted; `moot list` shows the saved debates") from None
+
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
+        """Parse the options before the command. `-c` stands for a command on the latest debate."""
+        if args and args[0] in CONTINUE:
+            rest = args[1:]
+            args = ["ask" if rest and is_question(rest[0]) else "resume", "latest", *rest]
+        return list(super().parse_args(ctx, args))
+
+    def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
+        """Return a command without its parameters, for a list of commands."""
+        indexed = find_command(cmd_name)
+        return TyperCommand(cmd_name, help=indexed.help) if indexed else None
+
+    def list_commands(self, ctx: Click) -> list[str]:
+        """Return the names of all `moot` commands."""
+        return list(all_commands())
+
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
+        """Return the command's name, the command and the remaining arguments.
+
+        If the first argument is a question instead of a command, the command is `run`.
+        """
+        name = args[0]
+        if name not in built_in_commands() and is_question(name):
+            name, args = "run", ["run", "--propose", *args]
+        if find_command(name) or name.startswith("-"):
+            _, stub, rest = super().resolve_command(ctx, args)
+            return name, load_command(name) if stub is not None else stub, rest
+        near = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
+        advice = f"Did you mean {near!r}?" if near else "`moot --help` lists the commands."
+        return ctx.fail(f"No such command {name!r}. {advice}")
+
+    def format_commands(self, ctx: Click, formatter: Click) -> None:
+        """Write the commands to the help text, grouped by panel."""
+        commands = all_commands()
+        for panel in dict.fromkeys(each.panel for each in commands.values()):
+            with formatter.section(panel):
+                formatter.write_dl(
+                    [(each.name, each.help) for each in commands.values() if each.panel == panel]
+                )
+
+
+def is_question(text: str) -> bool:
+    """Return True if the first argument is a question rather than the name of a command."""
+    return not text.startswith("-") and (" " in text.strip() or text.endswith("?"))
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        print(f"moot {version('moot')}")
+        raise typer.Exit
+
+
+_root = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@_root.callback()
+def _moot(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_show_version, is_eager=True
+    ),
+    go_on: bool = typer.Option(
+        False, *CONTINUE, help='Continue the latest debate, or ask it a question: moot -c "Why?"'
+    ),
+) -> None: ...
+
+
+def make_group() -> Click:
+    """Build the click command group of `moot`."""
+    group: Click = typer.main.get_command(_root)
+    _shorten_help(group)
+    return group

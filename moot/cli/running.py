@@ -1,0 +1,250 @@
+"""Run a debate with progress on the screen, print the result, and return the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any, cast
+
+from moot.calls.event_loop import GRACE_S, stop
+from moot.cli.group import INTERRUPTED, ignore_interrupts
+from moot.cli.inputs import command_line
+from moot.cli.screen.live import (
+    Answerer,
+    JsonLines,
+    Progress,
+    ProgressLines,
+    RunTally,
+    header_lines,
+    question_lines,
+    spent_text,
+)
+from moot.cli.screen.output import (
+    format_of,
+    one_line,
+    print_error,
+    print_json,
+    print_note,
+    print_result,
+    render,
+    ring,
+    write_file,
+)
+from moot.people.person_questions import questions_in
+from moot.state import settings
+from moot.state.config.model_settings import RECORDED, is_built_in
+from moot.state.entries import JsonObject, ends_turn, tokens_of
+from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
+from moot.state.settings import check_database, redact_url
+from moot.storage.catalogue import handle
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from moot.api import Debate, Event
+
+from moot.cli.options import Delivery
+
+GATE_REFUSED = 7
+"""Exit code of a run whose decision is not the option that `--gate` asks for."""
+STOPPING = f"\nStopping: running calls get {GRACE_S:g} s to finish. Ctrl-C again cancels them.\n".encode()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The decision that a run must reach for its exit code to be 0."""
+
+    option: str
+    """Option that must be the decision."""
+    min_confidence: float = 0.0
+    """Minimum confidence in the decision, from 0 to 100."""
+
+    def refusal(self, verdict: JsonObject) -> str:
+        """Return why a verdict does not pass the gate, or `""` if it does.
+
+        A verdict of the offline model never passes.
+        """
+        if verdict.get("status") != "ok" or verdict.get("placeholder"):
+            return f"gate {self.option!r}: no model reached a decision"
+        if verdict["decision"] != self.option:
+            return f"gate {self.option!r}: the decision is {verdict['decision']!r}"
+        confidence = verdict["confidence"] or 0.0
+        if confidence < self.min_confidence:
+            return (
+                f"gate {self.option!r}: the confidence is {confidence:g}, less than {self.min_confidence:g}"
+            )
+        return ""
+
+
+def run_to_end(
+    debate: Debate,
+    delivery: Delivery,
+    *,
+    turns: int | None = None,
+    answer: object = None,
+    gate: Gate | None = None,
+) -> int:
+    """Run a debate to its end, write or print the result, and return the exit code.
+
+    Args:
+        debate: the debate.
+        delivery: how progress and result are shown.
+        turns: number of turns to add.
+        answer: a person's reply to the questions that the debate waits for.
+        gate: decision that the debate must reach. `None`: any.
+
+    Raises:
+        UserError: the run could not start, for example because another process runs the debate.
+    """
+    code, resume = 0, resume_line(debate, delivery.db)
+    try:
+        if delivery.remarks:
+            for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
+                print_note(line)
+        _run_answering(debate, delivery, turns, answer)
+    except KeyboardInterrupt:
+        ignore_interrupts()
+        print_error(f"interrupted; the debate is saved. Continue with: {resume}")
+        return INTERRUPTED
+    except WaitingForPerson as waiting:
+        code = waiting.exit_code
+        print_error(f"{waiting}:")
+        for line in question_lines(waiting.questions):
+            print_note(f"  {line}")
+        several = len(questions_in(waiting.questions)) > 1
+        way = ("--answers", "FILE") if several else ("--answer", "TEXT")
+        print_note(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
+    except DebatePaused as paused:
+        code = paused.exit_code
+        print_note(f"Paused; the debate is saved. Continue with: {resume}")
+    except RunError as error:
+        code = error.exit_code
+        print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
+    document = debate.document()
+    if delivery.bell or settings.is_on("MOOT_BELL"):
+        ring(f"{handle(debate.id, debate.name)}: {document['status']}")
+    deliver(debate, document, delivery, finished=code == 0)
+    return code or _verdict_code(document["verdict"] or {}, gate, resume)
+
+
+def _verdict_code(verdict: JsonObject, gate: Gate | None, resume: str) -> int:
+    """Return the exit code that a verdict leads to, and print why it is not 0."""
+    if verdict.get("status") == "failed":
+        reason = one_line(verdict.get("error", ""), 500)
+        print_error(f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}")
+        return JudgeFailed.exit_code
+    if gate and (refusal := gate.refusal(verdict)):
+        print_error(refusal)
+        return GATE_REFUSED
+    return 0
+
+
+def resume_line(debate: Debate, db: str | None, *more: str) -> str:
+    """Return the `moot resume` command with which the user can continue a debate."""
+    return command_line("resume", handle(debate.id, debate.name), *more, db=db)
+
+
+def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
+    """Run a debate, and answer its questions from the answers file or at the terminal if possible."""
+    answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
+    from_the_start = not debate.row.turns
+    while True:
+        try:
+            _run(debate, delivery, turns, answer)
+            break
+        except WaitingForPerson as waiting:
+            turns, answer = None, answerer.answer(waiting.questions)
+            if answer is None:
+                raise
+    if from_the_start and (unused := answerer.answers_left()):
+        print_error(f"warning: --answers: no debater asked for {'; '.join(unused)}")
+
+
+def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
+    config, tally = debate.config(), RunTally(debate.row.turns)
+    tally.follow(config)
+    tally.refresh(debate.row)
+    progress = make_progress(config.names(), delivery)
+    stream = debate.stream(turns=turns, answer=answer, tokens=progress.tokens)
+    grace = not all(map(is_built_in, config.model_names()))
+    with (
+        handle_sigterm_as_interrupt(grace=grace),
+        closing(cast("Generator[Event]", stream)) as events,
+        progress,
+    ):
+        for number, event in enumerate(events):
+            if number == 0 and turns and not (delivery.quiet and not delivery.log_json):
+                tally.follow(
+                    debate.config()
+                )  # the run extended the debate; loading a long debate takes a second
+            if event["event"] == "step":
+                tally.refresh(debate.row)
+            elif event["event"] == "entry" and ends_turn(event["entry"], config.names()):
+                tally.turns += 1
+            progress.show(event, tally)
+
+
+def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
+    """Return the progress display for the options, such as a live screen if stderr is a terminal."""
+    if delivery.log_json:
+        return JsonLines()
+    if delivery.quiet:
+        return Progress()
+    if not sys.stderr.isatty():
+        return ProgressLines(names)
+    from moot.cli.screen.live import LiveScreen
+
+    return LiveScreen(names)
+
+
+@contextmanager
+def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C during a `with` block, so that the debate is saved before the process stops.
+
+    After the first signal the running model calls are finished, and the second signal cancels them. Without
+    `grace` the first signal cancels the calls.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        first = not stop.times
+        stop.times += 1 if grace else 2
+        if stop.times == 1:
+            os.write(2, STOPPING)  # the signal may have interrupted a print
+        if first or stop.times > 2:
+            raise KeyboardInterrupt
+
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    stop.times = 0
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, finished: bool) -> None:
+    """Write the output file, then print the JSON document or, if the debate is finished, its verdict."""
+    if delivery.output is not None:
+        write_file(delivery.output, render(document, format_of(delivery.output)))
+    if delivery.as_json:
+        return print_json(document)
+    if not finished:
+        return
+    from moot.cli.screen.show_parts import verdict_parts
+
+    print_result(*verdict_parts(document))
+    if delivery.remarks:
+        usage, called = document["usage"], handle(debate.id, debate.name)
+        print_note(
+            f"\n{count_noun(usage['calls'], 'call')} · {spent_text(tokens_of(usage), usage['cost_usd'])}"
+        )
+        print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
+        print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
+        if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
+            print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
+        if delivery.output is not None:
+            print_note(f"  written to {delivery.output}")

@@ -1,0 +1,1 @@
+"""Output on the terminal: results, progress, tables and questions."""

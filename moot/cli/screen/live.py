@@ -1,0 +1,390 @@
+"""Live screen of a run: finished messages scroll, and a status line shows speakers, progress and cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Column, Table
+from rich.text import Text
+
+from moot.cli.screen.output import entry_label, err_console, one_line, print_note, safe
+from moot.people.person_questions import (
+    PersonQuestion,
+    match_replies,
+    matches_any,
+    questions_in,
+    remaining_replies,
+    unused_replies,
+)
+from moot.state.config import DebateConfig
+from moot.state.errors import InputError
+from moot.state.settings import redact
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from moot.api import Event
+    from moot.storage.catalogue import DebateRow
+
+LINE_CHARS = 10_000
+"""Maximum number of characters in the line that shows one message."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Progress of a debate towards one of its limits, such as turns, tokens or cost."""
+
+    name: str
+    reached: float
+    limit: float | None
+
+    @property
+    def share(self) -> float:
+        """Share of the limit that the debate has reached, from 0 to 1."""
+        return min(1.0, self.reached / self.limit) if self.limit else 0.0
+
+    def __str__(self) -> str:
+        if not self.limit:
+            return f"{self.name} {self.reached:g}"
+        return f"{self.name} {min(self.reached, self.limit):g}/{self.limit:g}"
+
+
+@dataclass
+class RunTally:
+    """Turns, tokens and cost of a run so far, for the progress display."""
+
+    turns: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    config: DebateConfig | None = None
+    planned: int | None = None
+    """Planned number of turns, or `None` if the number is not known in advance."""
+
+    def follow(self, config: DebateConfig) -> None:
+        """Use the limits in this configuration for the progress display."""
+        from moot.protocols.registry import turns_planned
+
+        self.config, self.planned = config, turns_planned(config)
+
+    def refresh(self, row: DebateRow) -> None:
+        """Update the tokens and the cost from the debate's row in the catalogue.
+
+        The number of turns is counted separately.
+        """
+        self.tokens, self.cost_usd = row.tokens, row.cost_usd
+
+    def goal(self) -> Goal:
+        """Return the progress towards the limit that the debate will reach first."""
+        passed = (
+            self.planned is not None and self.turns > self.planned
+        )  # happens if a message was sent after the last turn
+        turns = Goal("turn", self.turns, None if passed else self.planned)
+        limits = self.config.limits if self.config else None
+        goals = [
+            turns,
+            Goal("tokens", self.tokens, limits.total_tokens if limits else None),
+            Goal("US$", self.cost_usd, limits.cost_usd if limits else None),
+        ]
+        return max((goal for goal in goals if goal.limit), key=lambda goal: goal.share, default=turns)
+
+
+def spent_text(tokens: int, cost_usd: float) -> str:
+    """Return a text such as `12 tokens · US$ 0.0300`, without the cost if it is zero."""
+    return count_noun(tokens, "token") + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
+
+
+def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
+    """Return one line that describes an event of the run, or `""` if the event is not shown."""
+    match event["event"]:
+        case "entry":
+            entry = event["entry"]
+            who = names.get(entry["speaker"], entry["speaker"])
+            words = one_line(f"{who} ({entry_label(entry, names)}): {entry['content']}", LINE_CHARS)
+            return f"[{tally.goal()}] {words}"
+        case "step" if event["kind"] != "turn":
+            return {"judge": "judging …", "reflect": "reflecting …"}.get(event["kind"], "")
+        case "summary":
+            failure = one_line(event.get("failure", ""), 160)
+            if "version" not in event:
+                return f"summary failed: {failure}"
+            made = f"summary {event['version']} ({one_line(event['method'], 60)})"
+            return f"{made}; failed: {failure}" if failure else made
+        case "retry":
+            return one_line(f"{event['model']}: {event['words']}", 200)
+        case "end":
+            which = "limit: " if event["status"] == "limit" else ""
+            return one_line(f"{which}{event['reason']}", 200)
+    return ""
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Base class of progress displays. It shows nothing and serves as the display for `--quiet`."""
+
+    tokens = False
+    """True if the display needs the tokens of streamed messages."""
+
+    def __exit__(self, *_: object) -> None:
+        """Keep the output."""
+
+    def show(self, event: Event, tally: RunTally) -> None:
+        """Show one event."""
+
+
+class ProgressLines(Progress):
+    """Progress display that prints one line per event, for pipes and files."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def show(self, event: Event, tally: RunTally) -> None:
+        """Print the line that describes an event, unless the event is not shown."""
+        if line := event_line(event, self._names, tally):
+            print(line, file=sys.stderr, flush=True)
+
+
+class JsonLines(Progress):
+    """Progress display that prints each event as one line of JSON, for programs."""
+
+    def show(self, event: Event, tally: RunTally) -> None:
+        """Print an event as a line of JSON, with the run's tokens and cost so far."""
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"at": at, **event, "tokens": tally.tokens, "cost_usd": tally.cost_usd}
+        print(redact(json.dumps(line, default=str)), file=sys.stderr, flush=True)
+
+
+def header_lines(topic: str, config: DebateConfig) -> list[str]:
+    """Return the lines printed at the start of a run, with the topic, protocol, debaters and models."""
+    from moot.state.config import OFFLINE
+    from moot.state.config.model_settings import RECORDED
+    from moot.state.settings import api_key, variable
+
+    names = ", ".join(debater.name for debater in config.debaters)
+    models = config.model_names()
+    argues = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)
+    if all(name.startswith(RECORDED) for name in models):
+        argues = "recorded with a capable model; facts unchecked"
+    lines = [one_line(topic, 300), f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"]
+    if models != [OFFLINE]:
+        return lines
+
+    advice = "To use a real model: run `moot setup` once, or add --model NAME."
+    if variable("OPENAI_BASE_URL"):
+        advice = "OPENAI_BASE_URL is set: choose a model with --model. `moot models` lists them."
+    elif api_key("OPENAI_API_KEY"):
+        advice = "OPENAI_API_KEY is set: choose a model with --model."
+    return [*lines, advice]
+
+
+COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+"""Colours assigned to the speakers in the order in which they first speak."""
+DOING = {"judge": "judging", "close": "closing"}
+"""Status texts for steps of the debate that are not turns. For a step that is not listed here,
+the kind of the step is shown."""
+TAIL_LINES = 6
+"""Maximum number of lines shown of a message that is still being streamed."""
+MESSAGE_FRAME = 2
+"""Number of additional lines of a streamed message, for the speaker's name and a blank line."""
+MESSAGE_LINES = MESSAGE_FRAME + 1
+CTRL_C = 4
+"""Number of columns kept free at the end of the status line. If the terminal's `^C` wrapped, erasing the line
+would fail."""
+BAR, MIN_BAR, SPINNER = 40, 4, 3
+"""Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
+MAX_MESSAGES_SHOWN = 4
+"""Maximum number of streamed messages that are shown at the same time. A terminal with few lines shows fewer
+messages."""
+
+
+class LiveScreen(Progress):
+    """Progress display that shows a run on a terminal, refreshed several times per second."""
+
+    tokens = True
+
+    def __init__(self, names: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._names, self._clock = names, clock
+        self._console = err_console()
+        self._tally = RunTally()
+        self._spinner = Spinner("dots", style="dim")
+        self._do("starting")
+        self._speeches: dict[str, tuple[str, list[str]]] = {}
+        self._colours: dict[str, str] = {}
+        self._live = Live(
+            console=self._console, get_renderable=self._render, transient=True, refresh_per_second=8
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, event: Event, tally: RunTally) -> None:
+        """Show one event. Store the event for the next automatic refresh of the screen."""
+        self._tally = tally
+        match event["event"]:
+            case "token":
+                self._speeches.setdefault(event["id"], (event["speaker"] or "", []))[1].append(event["text"])
+            case "entry":
+                self._speeches.pop(event["entry"]["id"], None)
+                self._live.refresh()  # removes the message from the live area before it is printed
+                entry = event["entry"]
+                about = [entry_label(entry, self._names), entry["id"], count_noun(entry["tokens"], "token")]
+                heading = Text.assemble(self._name(entry["speaker"]), (f"  {' · '.join(about)}", "dim"))
+                self._console.print(heading, Padding(Text(safe(entry["content"])), (0, 0, 1, 2)))
+            case "step" if event["kind"] == "turn":
+                who = ", ".join(self._name(speaker).plain for speaker in event["speakers"])
+                self._do(f"{who} · {one_line(event['phase'], 40)}")
+            case "step":
+                self._do(DOING.get(event["kind"], str(event["kind"])))
+            case "retry":
+                self._do(event_line(event, self._names, tally))
+            case _:
+                if line := event_line(event, self._names, tally):
+                    self._console.print(Text(line, "dim"))
+
+    def _do(self, what: str) -> None:
+        self._doing, self._since = what, self._clock()
+
+    def _name(self, speaker: str) -> Text:
+        colour = self._colours.setdefault(speaker, COLOURS[len(self._colours) % len(COLOURS)])
+        return Text(one_line(self._names.get(speaker, speaker), 40), f"bold {colour}")
+
+    def _render(self) -> RenderableType:
+        under_way = list(self._speeches.values())
+        speeches = under_way[: min(MAX_MESSAGES_SHOWN, max(1, (self._console.height - 1) // MESSAGE_LINES))]
+        space = (self._console.height - 2) // max(1, len(speeches)) - MESSAGE_FRAME
+        most, width = max(1, min(TAIL_LINES, space)), max(20, self._console.width - 2)
+        parts: list[RenderableType] = []
+        for speaker, pieces in speeches:
+            text = Text(safe("".join(pieces)[-width * most * 2 :]))
+            body = Text("\n").join(text.wrap(self._console, width)[-most:])
+            parts += [self._name(speaker), Padding(body, (0, 0, 1, 2))]
+        return Group(*parts, self._status())
+
+    def _status(self) -> RenderableType:
+        goal = self._tally.goal()
+        reached, spent = Text(str(goal)), Text(spent_text(self._tally.tokens, self._tally.cost_usd))
+        doing = Text(f"{self._clock() - self._since:.0f} s · {self._doing}", "dim", overflow="ellipsis")
+        width = self._console.width - CTRL_C
+        # On a narrow terminal the status text is more useful than the bar and the cost.
+        space = width - sum(each.cell_len + 1 for each in (reached, spent, doing)) - SPINNER
+        cells: list[RenderableType] = [reached]
+        if space >= MIN_BAR:
+            cells.append(ProgressBar(total=1.0, completed=goal.share, width=min(space, BAR)))
+        if space >= 0:
+            cells.append(spent)
+        cells += [self._spinner, doing]
+        row = Table.grid(*(Column(no_wrap=True) for _ in cells), padding=(0, 1))
+        row.width = width
+        row.add_row(*cells)
+        return row
+
+
+def check_answers(answers: object, config: DebateConfig, questions: Sequence[PersonQuestion] = ()) -> None:
+    """Check that every prepared answer belongs to a debater or to a question that a debater can ask.
+
+    The id of a future question is the debater's id and a number, such as `ada.1`.
+
+    Raises:
+        InputError: a key is neither a debater nor a question.
+    """
+    if not isinstance(answers, Mapping):
+        return
+    names = config.names()
+    known = {*names, *names.values(), *(each["question"] for each in questions)}
+    parts = {key: key.rpartition(".") for key in map(str, answers) if key not in known}
+    unknown = [key for key, (who, _, number) in parts.items() if who not in names or not number.isdecimal()]
+    if unknown:
+        asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
+        raise InputError(
+            f"--answers: no debater or question is called {', '.join(map(repr, unknown))}. Use a debater "
+            f"({', '.join(names)}) or the id of a question ({', '.join(asked)})"
+        )
+
+
+class Answerer:
+    """Source of answers to a debate's questions, which is a file of prepared answers or the user.
+
+    Args:
+        prepared: content of the answers file, or `None` if no file was given.
+        at_terminal: ask at the terminal if the file has no answer.
+    """
+
+    def __init__(self, prepared: object, *, at_terminal: bool) -> None:
+        self._prepared = self._given = prepared
+        self._asked: dict[str, PersonQuestion] = {}
+        self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def answer(self, payloads: object) -> dict[str, str] | None:
+        """Return the answers to an interrupt's questions, or `None` if there are no answers."""
+        questions = questions_in(payloads)
+        self._asked |= {each["id"]: each for each in questions}
+        if self._prepared is not None and matches_any(questions, self._prepared):
+            answers = match_replies(questions, self._prepared)
+            self._prepared = remaining_replies(questions, self._prepared)
+            return answers
+        return _ask(questions) if self._at_terminal and questions else None
+
+    def answers_left(self) -> list[str]:
+        """Return a description of every unused prepared answer."""
+        return [] if self._given is None else unused_replies(list(self._asked.values()), self._given)
+
+
+def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
+    """Ask the user the questions at the terminal and return the answers by question id.
+
+    Return `None` at the end of the input.
+    """
+    answers: dict[str, str] = {}
+    print_note("")
+    for name, group in groupby(questions, key=lambda question: question["name"]):
+        print_note(f"{name}:")
+        for question in group:
+            print_note(f"  {question['question']}")
+            try:
+                answers[question["id"]] = _read_answer()
+            except EOFError:
+                return None
+    return answers
+
+
+def _read_answer() -> str:
+    """Read an answer from stdin, line by line, until an empty line.
+
+    If the first line is empty, the answer is empty.
+    """
+    print_note("  (an empty line ends the answer)")
+    lines: list[str] = []
+    while True:
+        print("  > ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        if not line.strip():
+            return "\n".join(lines)
+        lines.append(line.rstrip("\n"))
+
+
+def question_lines(payloads: object) -> list[str]:
+    """Return the questions in an interrupt as lines to print, grouped by debater.
+
+    An interrupt without questions is one line.
+    """
+    lines = []
+    for name, group in groupby(questions_in(payloads), key=lambda question: question["name"]):
+        lines.append(f"{name}:")
+        lines += [f"  {question['id']}: {question['question']}" for question in group]
+    return [safe(line) for line in lines or [str(payloads)]]

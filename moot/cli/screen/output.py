@@ -1,0 +1,285 @@
+"""Output of results on stdout, messages on stderr, and files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from moot.state.errors import InputError
+from moot.state.settings import redact
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from moot.state.entries import Entry
+
+
+_REORDERING = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_UNSAFE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff{_REORDERING}\ud800-\udfff]")
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def safe(text: str) -> str:
+    """Replace control characters and bidirectional overrides in a text by visible symbols.
+
+    Line breaks and tabs are kept. The result contains no terminal escape sequence. Parts of a text can be
+    processed separately.
+    """
+    return _UNSAFE.sub(_visible, redact(text).replace("\r\n", "\n"))
+
+
+def one_line(text: str, width: int) -> str:
+    """Return a text on one line, without control characters, truncated to `width` characters."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def local_time(at: str) -> str:
+    """Format an ISO 8601 time in the local time zone, such as `2026-01-31 18:05 CET`."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    except ValueError:
+        return one_line(at, 20)
+
+
+def json_text(value: object) -> str:
+    """Return a value as indented JSON in which only control characters are escaped."""
+    text = redact(json.dumps(value, ensure_ascii=False, indent=2))
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))
+
+
+def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
+    """Return one line with the entry's kind or phase, the debaters that it addresses, and its crux room."""
+    kind, room = entry["kind"].replace("_", " "), entry["room"]
+    what = entry["phase"] or kind if kind == "speech" else kind
+    targets = ", ".join(names.get(target, target) for target in entry["targets"])
+    answering = f" → {targets}" if targets else ""
+    return one_line(f"{what}{answering}{f' · in {room}' if room else ''}", 160)
+
+
+def debater_names(config: Mapping[str, Any], width: int = 40) -> dict[str, str]:
+    """Return the debaters' names by id, without control characters and truncated to `width` characters."""
+    return {each["id"]: one_line(each["name"], width) for each in config.get("debaters", [])}
+
+
+FORMATS = {".json": "json", ".md": "md", ".html": "html"}
+"""Output formats, by the suffix of the output file."""
+PLAIN_WIDTH = 100
+"""Width of printed output, in columns, if no terminal is attached."""
+STDOUT = Path("-")
+"""Path `-`, which means that the output is written to stdout."""
+
+
+@dataclass(frozen=True)
+class MarkdownText:
+    """Markdown text that a model wrote. A terminal shows formatted text, a file or pipe gets plain text."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the text as formatted Markdown for a terminal, or as plain text otherwise."""
+        from rich.text import Text
+
+        words = safe(self.text)
+        if not console.is_terminal:
+            yield Text(words)
+            return
+        from rich.markdown import Markdown
+
+        from moot.reports.markdown_html import parser
+
+        shown = Markdown(words, hyperlinks=False)
+        shown.parsed = parser().parse(words)  # rich's own parser drops HTML tags
+        yield shown
+
+
+def _console(stream: TextIO) -> Console:
+    """Return a rich console that prints text to a stream without interpreting markup."""
+    from rich.console import Console
+
+    width = None if stream.isatty() else _piped_width()
+    return Console(stderr=stream is sys.stderr, markup=False, highlight=False, emoji=False, width=width)
+
+
+def _piped_width() -> int:
+    """Return the width of the terminal in columns if the output goes through `less` or `head`."""
+    for descriptor in (sys.__stderr__, sys.__stdin__):
+        with suppress(OSError, ValueError, AttributeError):
+            if columns := os.get_terminal_size(descriptor.fileno()).columns:  # type: ignore[union-attr]  # suppressed
+                return columns
+    return PLAIN_WIDTH
+
+
+def err_console() -> Console:
+    """Return a rich console that prints to stderr."""
+    return _console(sys.stderr)
+
+
+def print_result(*parts: RenderableType) -> None:
+    """Print the formatted parts of a result on stdout."""
+    console = _console(sys.stdout)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    sys.stdout.flush()
+
+
+def print_json(value: object) -> None:
+    """Print a value as one JSON document on stdout."""
+    readable = "utf" in (sys.stdout.encoding or "").lower()
+    sys.stdout.write((json_text(value) if readable else redact(json.dumps(value, indent=2))) + "\n")
+    sys.stdout.flush()
+
+
+def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
+    """Print a result to stdout, either `data` as JSON or the formatted `parts`."""
+    if as_json:
+        print_json(data)
+    else:
+        print_result(*parts)
+
+
+def acknowledge(data: object, words: str, *, as_json: bool) -> None:
+    """Confirm a change to the user, with JSON on stdout or a sentence on stderr."""
+    if as_json:
+        print_json(data)
+    else:
+        print_note(words)
+
+
+def print_text(text: str) -> None:
+    """Print a document on stdout, with control characters made visible if stdout is a terminal."""
+    text = (safe(text) if sys.stdout.isatty() else redact(text)).removesuffix("\n") + "\n"
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.flush()
+
+
+def print_note(text: str) -> None:
+    """Print a message on stderr, with control characters made visible."""
+    print(wrap_for_terminal(safe(text), sys.stderr), file=sys.stderr, flush=True)
+
+
+def print_error(message: str) -> None:
+    """Print an error message on stderr, with the prefix `moot:`."""
+    print_note(f"moot: {message}")
+
+
+def confirm(question: str, without: str, *, yes: bool) -> bool:
+    """Ask the user to confirm, and return True if the user agrees. With `yes`, return true without asking.
+
+    Args:
+        question: question to the user.
+        without: what is not done without the user's confirmation, as the start of the error message.
+        yes: value of `--yes`.
+
+    Raises:
+        InputError: stdin is not a terminal, so the user cannot be asked.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(f"{without}: add --yes, because stdin is not a terminal")
+    import typer
+
+    return typer.confirm(question, err=True)
+
+
+def ring(words: str) -> None:
+    """Ring the terminal's bell and set the terminal's title to `words`. Without a terminal, do nothing."""
+    if sys.stderr.isatty():
+        print(f"\x1b]0;moot: {one_line(words, 80)}\x07\x07", end="", file=sys.stderr, flush=True)
+
+
+def wrap_for_terminal(text: str, stream: TextIO) -> str:
+    """Wrap text between words to fit the terminal's width. A line with a `moot` command is not wrapped."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = [
+        [line] if re.search(r"(^|[ /`])moot ", line) else textwrap.wrap(line, width, break_long_words=False)
+        for line in text.split("\n")
+    ]
+    return "\n".join("\n".join(each) for each in lines)
+
+
+def columns() -> int:
+    """Return the width of printed results in columns."""
+    return _console(sys.stdout).width
+
+
+def format_of(path: Path) -> str:
+    """Return the format for an output file's suffix, after a check that the file can be written.
+
+    Raises:
+        InputError: the suffix is unknown, or the folder does not exist.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"output file {str(path)!r}: use a name that ends in {', '.join(FORMATS)}")
+    check_folder(path)
+    return FORMATS[path.suffix.lower()]
+
+
+def check_folder(path: Path) -> None:
+    """Check that an output file can be written, before any model is called. The path `-` stands for stdout.
+
+    Raises:
+        InputError: the path is a folder, or is in a folder that does not exist.
+    """
+    if path != STDOUT and (path.is_dir() or not path.resolve().parent.is_dir()):
+        raise InputError(f"output file {str(path)!r} is a folder, or is in a folder that does not exist")
+
+
+def render(document: Mapping[str, object], form: str) -> str:
+    """Return a debate's document rendered as `json`, `md` or `html`.
+
+    The `md` and `html` formats include the estimated cost.
+    """
+    if form == "json":
+        return json_text(document) + "\n"
+    from moot.debates.dry_run import with_plan
+    from moot.reports import render_html, render_markdown
+
+    return (render_markdown if form == "md" else render_html)(with_plan(document))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file atomically, or print the text on stdout if the path is `-`.
+
+    A new file gets its permissions from the umask, an existing file keeps its permissions.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if path == STDOUT:
+        return print_text(text)
+    draft: Path | None = None
+    try:
+        # A random name prevents another user from creating the file first.
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        with draft.open("xb") as file:
+            file.write(redact(text).encode("utf-8", "replace"))
+        if path.exists():
+            shutil.copymode(path, draft)
+        draft.replace(path)
+    except OSError as error:
+        if draft is not None:
+            draft.unlink(missing_ok=True)
+        raise InputError(f"cannot write {str(path)!r}: {error}") from error

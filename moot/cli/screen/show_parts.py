@@ -1,0 +1,467 @@
+"""Parts of a debate as `moot show` prints them, with text that is safe for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
+from moot.cli.screen.output import (
+    MarkdownText,
+    columns,
+    debater_names,
+    entry_label,
+    local_time,
+    one_line,
+    safe,
+)
+from moot.documents.read_document import extracts_claims
+from moot.judging.judge_response import ShownField, shown
+from moot.judging.panel import RULES
+from moot.judging.response_check import changed_text, confidence_of
+from moot.models.registry import Models
+from moot.protocols.base import Protocol
+from moot.protocols.registry import rules_of
+from moot.reports.positions import cited_quotation
+from moot.state.config import OFFLINE
+from moot.state.config.debate_config import frozen_config
+from moot.state.entries import JsonObject, tokens_of, turns_taken
+from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict
+from moot.text.plain_text import count_noun
+
+if TYPE_CHECKING:
+    from moot.debates.continuation import Judgement
+    from moot.debates.prompt_reconstruction import MemoryCost, ReconstructedPrompt, ReplayedTurn
+
+from moot.cli.screen.result_tables import borderless_table, number, rate
+
+MAX_COLUMNS = 5
+"""Maximum number of debaters for a table of scores with one column per debater. With more debaters,
+the table has one line per debater with the total score."""
+LABEL_CHARS, NAME_CHARS = 30, 16
+"""Width of the column of criteria and width of a debater's column, in characters."""
+BELOW = (1, 0, 0, 0)
+"""Padding of one blank line above a part of the verdict."""
+
+
+def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+    """Return the parts of a debate's verdict that are printed on the screen."""
+    verdict: PanelVerdict | None = document["verdict"]
+    protocol = rules_of(document)
+    label = protocol.answer_heading or "Solution"
+    solution = protocol.at_a_glance(document.get("solution", ""))
+    answer = _prose(label, [solution])
+    if solution.count("\n") > 1:  # a long text starts below its label
+        answer = [Padding(Text(f"{label}:\n"), BELOW), MarkdownText(solution)]
+    if not verdict:
+        return answer or [Text("No verdict.")]
+    if verdict["status"] == "failed":
+        return [Text(f"The verdict failed: {safe(verdict['error'])}", "bold red")]
+
+    names = debater_names(document["config"], 30)
+    won, is_placeholder = winner_text(verdict, names, protocol), verdict.get("placeholder")
+    whose = " · ".join(filter(None, [one_line(verdict["judge"], 40), one_line(verdict["model"], 60)]))
+    if is_placeholder:  # the scores and reasons of a placeholder have no meaning
+        return [Text.assemble((f"{protocol.result}: {won}", "bold"), (f"  {whose}", "dim")), *answer]
+    fields = shown(verdict, names, headline=won, winner_label=protocol.result)
+    if solution and one_line(solution, len(solution)) in won:
+        answer = []  # the headline of a vote is the answer already
+
+    speaker = verdict.get("speaker")
+    parts = [
+        *_answer(fields),
+        Text(f"Judged by {whose}", "dim") if whose else Text(),
+        *_ruling(verdict, names),
+        *_prose("Note", [*verdict["notes"], changed_text(verdict)]),
+        *_scores(verdict, names),
+        *_prose(f"In the words of {one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]),
+    ]
+    leads = protocol.answer_heading and answer and not verdict.get("decision")
+    return [*answer, Text(), *parts] if leads else [*parts, *answer]
+
+
+def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
+    """Return the verdict's answer for printing, under the question and with labels for the other fields."""
+    parts: list[RenderableType] = []
+    for field in fields:
+        lines = [safe(line.text + "".join(f" [{key}]" for key in line.citations)) for line in field.lines]
+        if field.name == "question":
+            parts.append(Text(lines[0], "bold"))
+        elif field.single:
+            style = "bold" if field.name in ("decision", "winner") else ""
+            parts.append(Text(f"{field.label}: {lines[0]}", style))
+        else:
+            parts.append(Text("\n".join([f"{field.label}:", *(f"- {line}" for line in lines)])))
+    return parts
+
+
+DIGEST = ("decision", "conditions", "confidence", "would_reverse", "first_step", "winner")
+"""Verdict fields in the digest of a debate, in display order."""
+TURNING_POINTS = 3
+"""Maximum number of changes of position in the digest of a debate."""
+
+
+def digest_parts(document: JsonObject) -> list[RenderableType]:
+    """Return a debate's digest for two screens: question, debaters, turning points and decision."""
+    verdict: PanelVerdict = document["verdict"]
+    names, protocol = debater_names(document["config"], 30), rules_of(document)
+    won = winner_text(verdict, names, protocol)
+    fields = {each.name: each for each in shown(verdict, names, headline=won, winner_label=protocol.result)}
+    moved = fields.get("moved")
+    turning = [replace(moved, label="Turning points", lines=moved.lines[:TURNING_POINTS])] if moved else []
+    debaters = [
+        Text(f"{names[each['id']]} · {one_line(each.get('role') or '', 60)}".removesuffix(" · "), "dim")
+        for each in document["config"]["debaters"]
+    ]
+    title = [fields["question"]] if "question" in fields else []
+    return [
+        *_answer(title),
+        *debaters,
+        *(part for field in turning for part in (Text(), *_answer([field]))),
+        Text(),
+        *_answer([fields[name] for name in DIGEST if name in fields]),
+    ]
+
+
+def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) -> str:
+    """Return a verdict's result, such as the winner, as one line of text.
+
+    For a placeholder verdict, return a text that says so.
+    """
+    if verdict.get("placeholder"):
+        return PLACEHOLDER
+    return one_line(protocol.headline(cast(PanelVerdict, verdict), names), 160)
+
+
+def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
+    """Return the votes of the panel according to its rule, and the names of the dissenting judges."""
+
+    def choice(said: str) -> str:
+        return NO_WINNER.get(said) or names.get(said, one_line(said, 30))
+
+    outcome = verdict.get("outcome")
+    if verdict["judge"] != PANEL or not outcome:
+        return []
+    ranked = sorted(outcome["tally"].items(), key=lambda row: -row[1])
+    tally = " · ".join(f"{choice(who)} {value:.4g}" for who, value in ranked)
+    parts: list[RenderableType] = [Text(f"Rule {outcome['rule']}, {RULES[outcome['rule']].counts}: {tally}")]
+    if dissent := [
+        f"{one_line(each['judge'], 40)} ({choice(each['winner'])})" for each in outcome["dissent"]
+    ]:
+        parts.append(Text(f"Dissenting judges: {', '.join(dissent)}"))
+    return parts
+
+
+def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
+    """Return a table of scores with one column per debater or, for many debaters, one line per debater."""
+    scores, totals, lengths = verdict["scores"], verdict["totals"], verdict["lengths"]
+    debaters = [name for name in names if name in scores]
+    if not debaters:
+        return []
+    total = {each: f"{totals[each]:.1f}" if each in totals else "–" for each in debaters}
+    length = {each: f"{lengths[each]:,}" if each in lengths else "–" for each in debaters}
+    if len(debaters) > MAX_COLUMNS:
+        table = borderless_table("", figures=("total of 100", "tokens said"))
+        for debater in sorted(debaters, key=lambda each: -totals.get(each, 0)):
+            table.add_row(Text(names[debater]), total[debater], length[debater])
+        return [Padding(table, BELOW)]
+
+    called = {each["id"]: each["name"] for each in verdict.get("criteria", [])}
+    labels = {
+        key: one_line(called.get(key) or key.replace("_", " "), 40)
+        for key in dict.fromkeys(key for debater in debaters for key in scores[debater])
+    }
+    table = borderless_table("", figures=[names[each] for each in debaters])
+    for column in table.columns[1:]:
+        column.max_width = NAME_CHARS
+    if LABEL_CHARS + (NAME_CHARS + 2) * len(debaters) > columns():  # otherwise the table would break words
+        table.columns[0].width = max(len(word) for label in labels.values() for word in label.split())
+    for criterion, label in labels.items():
+        records = [scores[debater].get(criterion) for debater in debaters]
+        table.add_row(Text(label), *(f"{record['score']:.1f}" if record else "–" for record in records))
+    table.add_row(Text("total of 100", "bold"), *total.values())
+    if lengths:
+        table.add_row(Text("tokens said", "dim"), *length.values())
+    return [Padding(table, BELOW)]
+
+
+def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
+    """Return paragraphs of text, each of which starts with a label. A long text starts below the label."""
+    parts: list[RenderableType] = []
+    for text in filter(str.strip, texts):
+        prefix = f"{label}:" + ("\n\n" if text.count("\n") > 1 else " ") if label else ""
+        parts.append(Padding(Text(prefix + safe(text)), (0, 0, 0, 0) if parts else BELOW))
+    return parts
+
+
+def agreement_parts(judgement: Judgement) -> list[RenderableType]:
+    """Return a table of each judge's result, followed by the agreement among the judges of a panel."""
+    report = judgement.verdict.get("agreement")
+    if not report:
+        return []
+    names, protocol = debater_names(judgement.config, 30), rules_of({"config": judgement.config})
+    dissenting = {each["judge"] for each in report["dissent"]}
+    table = borderless_table("judge", "model", "says", "confidence", "orders")
+    for verdict in judgement.verdicts:
+        said = winner_text(verdict, names, protocol) if verdict["status"] == "ok" else "failed"
+        dissents = " (dissents)" if verdict["judge"] in dissenting else ""
+        sure = confidence_of(verdict)
+        cells = (
+            one_line(verdict["judge"], 40),
+            one_line(verdict["model"], 40),
+            said + dissents,
+            "–" if sure is None else str(sure),
+            {True: "differ", False: "agree", None: "one order"}[verdict["flip"]["flipped"]],
+        )
+        table.add_row(*map(Text, cells))
+    parts: list[RenderableType] = [Padding(table, BELOW)]
+    if len(judgement.verdicts) > 1:
+        figures = f"α of scores {number(report['alpha'])} · mean κ {number(report['kappa'])}"
+        parts.append(Text(f"Panel: {figures} · flip rate {rate(report['flips'])}"))
+    return parts
+
+
+Parts = list[RenderableType]
+Document = Mapping[str, Any]
+
+
+def overview(document: Document) -> Parts:
+    """Return the overview for `moot show`, with the debate's protocol, status, usage and verdict."""
+    names, usage = debater_names(document["config"]), document["usage"]
+    named, failed = document["name"] != document["id"], document["status"] == "failed"
+    used = [
+        count_noun(turns_taken(document["transcript"], names), "turn"),
+        count_noun(usage["calls"], "call"),
+        count_noun(tokens_of(usage), "token"),
+        cost_text(document),
+    ]
+    facts = {
+        "debate": f"{document['name']} ({document['id']})" if named else document["id"],
+        "protocol": f"{document['protocol']} · {', '.join(names.values())}",
+        "status": document["status"],
+        "ended": document.get("ended_because", ""),
+        "agreement": _agreement(document),
+        "used": " · ".join(used),
+        "started": f"{local_time(document['created_at'])} · last active {local_time(document['updated_at'])}",
+        "pinned": ", ".join(document.get("state", {}).get("pinned", [])),
+        "why": document["errors"][-1]["error"] if failed and document["errors"] else "",
+        "forked from": document["parent"],
+    }
+    table = Table.grid(padding=(0, 2))
+    for key, value in facts.items():
+        if value:
+            table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
+    return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
+
+
+def _agreement(document: Document) -> str:
+    """Return the agreement of a council's proposals after each round, or `""` if it was not measured."""
+    checks = document.get("convergence") or []
+    threshold = document["config"].get("termination", {}).get("threshold")
+    shares = [each["agreement"] for each in checks] + [threshold]
+    *found, end = ("unknown" if share is None else f"{share:.2f}" for share in shares)
+    rounds = [f"{share} in round {each['round']}" for share, each in zip(found, checks, strict=True)]
+    return f"{', '.join(rounds)} (ends at {end})" if rounds else ""
+
+
+def cost_text(document: Document) -> str:
+    """Return the cost of a debate as text, with the names of models whose price is unknown."""
+    config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
+    unpriced = Models(config.models).names_without_price(config.model_names())
+    if not unpriced:
+        return spent
+    if not set(config.model_names()) - {OFFLINE, *unpriced}:
+        return "cost unknown: no prices are configured"
+    return f"{spent}, without {', '.join(unpriced)}: no prices are configured"
+
+
+def block(heading: Text, text: str, indent: int = 2) -> Parts:
+    """Return a heading with a text from the debate below it."""
+    return [heading, Padding(Text(safe(text)), (0, 0, 1, indent))]
+
+
+def transcript(document: Document) -> Parts:
+    """Return all transcript entries of a debate for printing."""
+    names, parts = debater_names(document["config"]), []
+    for entry in document["transcript"]:
+        who = one_line(names.get(entry["speaker"], entry["speaker"]), 60)
+        about = [entry["id"], entry_label(entry, names), count_noun(entry["tokens"], "token"), entry["model"]]
+        heading = Text.assemble((who, "bold"), (f"  {one_line(' · '.join(filter(None, about)), 300)}", "dim"))
+        parts += block(heading, entry["content"])
+    return parts
+
+
+def summary(version: Mapping[str, Any] | None) -> Parts:
+    """Return one version of a summary for printing, or a notice if no summary exists."""
+    if version is None:
+        return [Text("No summary yet: every message is still in the window.")]
+    model, provider, spent = version["model"], version.get("provider"), version.get("tokens_used", 0)
+    made_by = [
+        version["method"],
+        f"{model} ({provider})" if model and provider else model,
+        f"temperature {version['temperature']:g}" if version["temperature"] is not None else "",
+        f"{version['latency_s']:.1f} s" if model else "",
+        f"{spent:,} tokens of model calls so far" if spent else "",
+        f"failed: {version['failure']}" if version.get("failure") else "",
+    ]
+    about = (
+        f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
+        f"{count_noun(version['messages'], 'message')} · "
+        f"{version['before_tokens']} → {version['after_tokens']} tokens · "
+        f"{one_line(' · '.join(filter(None, made_by)), 300)}"
+    )
+    whose = f" of {one_line(version['owner'], 60)}" if version["owner"] else ""
+    title = f"{version['kind']} summary{whose}, version {version['version']}"
+    return block(Text.assemble((title, "bold"), (about, "dim")), version["text"])
+
+
+def summaries(document: Document) -> Parts:
+    """Return every version of a debate's summaries for printing, oldest first."""
+    versions = document["summaries"]
+    return [part for version in versions for part in summary(version)] if versions else summary(None)
+
+
+def blackboard(document: Document) -> Parts:
+    """Return the blackboard as text, with its claims, challenges, crux cards, rounds and reflections."""
+    board = document["blackboard"]
+    missing = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
+    if missing and not (board["cards"] or board["reflections"]):
+        return [Text(missing)]
+    names, standing, events = debater_names(document["config"]), board["standing"], board["claim_events"]
+    texts = {each["id"]: each["text"] for each in standing["claims"]}
+    challenges = [each for each in events if each.get("id") in standing["open_challenges"]]
+    passes = [each for each in events if each["type"] == "reflection_pass"]
+    dropped = {key for each in passes for key in each.get("dropped", ())}
+    parts: Parts = [Text(missing)] if missing else []
+    for title, items in {
+        "Claims": [_claim_text(each, names) for each in standing["claims"]],
+        "Open challenges": [
+            f"to {names.get(each['to'], each['to'])}: {cited_quotation(each)}" for each in challenges
+        ],
+        "Crux cards": [card_text(each, names) for each in board["cards"]],
+        "Rounds": [_round_text(each, names, texts) for each in standing.get("rounds", [])],
+        "Reflections": [each["content"] for each in board["reflections"] if each["id"] not in dropped],
+    }.items():
+        if items:
+            parts += block(Text(title, "bold"), "\n".join(f"- {each}" for each in items))
+    return parts
+
+
+def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
+    """Return a claim with its status and the stance of each debater, one line for each debater."""
+    stances = (
+        f"{names.get(who, who)}: {stance_text(stance)}: {cited_quotation(stance)}"
+        for who, stance in claim["stances"].items()
+    )
+    return "\n    ".join([f"{claim['id']} ({claim['label']}): {claim['text']}", *stances])
+
+
+def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
+    """Return the positions and the new disputes of a round, one line for each of them."""
+    positions = (f"{names.get(who, who)}: {text}" for who, text in record["positions"].items())
+    disputes = (f"new dispute: {texts.get(key, key)}" for key in record["new_disputes"])
+    return "\n    ".join([f"Round {record['round']}", *positions, *disputes])
+
+
+def receipts(document: Document) -> Parts:
+    """Return a table of the tokens in each section of the debaters' prompts."""
+    names = debater_names(document["config"])
+    rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
+    return _receipts(rows, ("seq", "speaker", "phase"))
+
+
+def calls(document: Document) -> Parts:
+    """Return a table of the tokens in each section of prompts other than turns, such as for summaries."""
+    return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
+
+
+def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
+    """Return a table of receipts with the given keys and the tokens of each prompt section."""
+    if not rows:
+        return [Text("No prompt has been sent yet.")]
+    sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
+    table = borderless_table(*words, figures=(*sections, "total", "budget", "left out"))
+    for row in rows:
+        counts = [row["sections"].get(section, 0) for section in sections]
+        omitted = sum(note["tokens"] for note in row["omitted"])
+        figures = map(str, (*counts, row["total_tokens"], row["budget"], omitted))
+        table.add_row(*(Text(one_line(str(row[key]), 24)) for key in words), *figures)
+    return [table]
+
+
+def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
+    """Return a table with the cost of each kind of memory and the number of prompts that used it."""
+    headings = ("created", "calls", "tokens", "US$", "prompts", "tokens shown")
+    table = borderless_table("memory", figures=headings)
+    for row in rows:
+        numbers = (row.made, row.calls, row.tokens, f"{row.cost_usd:.4f}", row.prompts, row.shown_tokens)
+        table.add_row(row.kind, *map(str, numbers))
+    return [table]
+
+
+def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
+    """Return a table for each repeated turn, with the original message and the new message side by side."""
+    parts: Parts = []
+    for each in again:
+        table = Table(pad_edge=False, expand=True, title=f"{each.entry_id}, {one_line(each.speaker, 60)}")
+        for heading in (f"original, with {each.shown_tokens} tokens of {without}", f"without {without}"):
+            table.add_column(heading, ratio=1)
+        table.add_row(Text(safe(each.said)), Text(safe(each.without or each.error)))
+        parts.append(table)
+    return parts
+
+
+def prompt(looked: ReconstructedPrompt) -> Parts:
+    """Return the exact prompt of one model call for printing, section by section."""
+    receipt = looked.receipt
+    whose: Document = receipt
+    if "purpose" in whose:
+        what = f"{whose['id']}, {whose['purpose']}"
+    else:
+        what = f"{whose['entry_id']}, {one_line(whose['speaker'], 60)}"
+    heading = f"Prompt of {what}: {receipt['total_tokens']} of {receipt['budget']} tokens"
+    proof = (
+        "exact: its digest is the recorded one"
+        if looked.exact
+        else "NOT the prompt that was sent: its digest differs, perhaps because a prompt file has changed"
+    )
+    parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {looked.digest[:16]}…", "dim"), Text()]
+    for part in looked.parts:
+        who = " ".join(filter(None, [part.message["role"], one_line(part.message.get("name") or "", 60)]))
+        title = f"── {part.section} · {who} · {part.tokens} tokens"
+        parts += block(Text(title, "bold cyan"), part.message["content"], indent=0)
+    omitted = receipt["omitted"]
+    parts.append(Text("Left out:", "bold") if omitted else Text("Nothing was left out."))
+    for note in omitted:
+        what, why = one_line(note["what"], 80), one_line(note["why"], 80)
+        parts.append(Text(f"  {note.get('count', 1)} × {what}: {why}, {note['tokens']} tokens"))
+    return parts
+
+
+PARTS: Mapping[str, Callable[[Document], Parts]] = {
+    "transcript": transcript,
+    "summaries": summaries,
+    "blackboard": blackboard,
+    "receipts": receipts,
+    "calls": calls,
+    "verdict": verdict_parts,
+}
+
+
+def part(name: str, document: Document) -> tuple[object, Parts]:
+    """Return one part of a debate as JSON data and as text for the screen.
+
+    The name `""` stands for the whole document.
+    """
+    if not name:
+        return document, overview(document)
+    if name == "summary":
+        latest = next((each for each in reversed(document["summaries"]) if each["kind"] == "rolling"), None)
+        return latest or {}, summary(latest)
+    return document[name], PARTS[name](document)

@@ -1,0 +1,1 @@
+"""Processing of a configuration, and readers for the sources of its settings."""

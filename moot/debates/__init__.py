@@ -1,0 +1,1 @@
+"""Operations on stored debates, such as start, resume, fork, judge, replay and estimate."""

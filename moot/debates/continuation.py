@@ -1,0 +1,390 @@
+"""Functions that resume and judge stored debates, and the exceptions for a run that stops early."""
+
+from asyncio import CancelledError
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain_core.messages import AIMessageChunk
+from langgraph.types import Command, StateSnapshot
+
+from moot.calls.effects import is_pause
+from moot.configuration.configure import authorize
+from moot.debates.preflight import check_config, check_judges
+from moot.debates.session import DebateSession, Values, is_over
+from moot.nodes.close import final_answer, result_message, with_final_answer
+from moot.nodes.judge import assess_debate
+from moot.people.person_questions import PersonQuestion, questions_in, reply_error
+from moot.protocols.base import make_step
+from moot.protocols.registry import find_protocol, limit_reached, protocol_named
+from moot.runtime.background_loop import (
+    call_from_sync,
+    enter_in_thread,
+    iterate_from_async,
+    iterate_from_sync,
+)
+from moot.runtime.environment import Environment
+from moot.runtime.run_node import JournalPosition, run_to_end
+from moot.runtime.telemetry import within_langsmith_root
+from moot.state.config import DebateConfig, slug
+from moot.state.config.boundary import Capability, capabilities_of
+from moot.state.config.config_files import make_config
+from moot.state.config.debate_config import frozen_config, read_stored, runnable_config
+from moot.state.config.model_settings import RECORDED
+from moot.state.config.participants import unique_slug
+from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
+from moot.state.entries import JsonObject
+from moot.state.errors import DebatePaused, InputError, WaitingForPerson
+from moot.state.reducers import ENTRY, add_totals
+from moot.state.verdict import PanelVerdict, Verdict
+from moot.storage.catalogue import row_usage
+from moot.storage.journal import with_failures
+
+Event = dict[str, Any]
+"""An event of a running debate. The key `event` holds its kind, such as `token`, `step`, `entry` or `end`."""
+
+
+def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
+    """Resume a debate and yield its events, as described in `Debate.stream`."""
+    with _run(session, turns, answer) as held:
+        yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)
+    if session.extensions:  # a replay is extended at the same points as the original
+        more, *rest = session.extensions
+        yield from run_on(replace(session, extensions=(*rest,)), turns=more, answer=None, tokens=tokens)
+
+
+async def arun_on(
+    session: DebateSession, *, turns: int | None, answer: object, tokens: bool
+) -> AsyncGenerator[Event, None]:
+    """Resume a debate and yield its events like `run_on`, without blocking the event loop."""
+    async with (
+        enter_in_thread(_run(session, turns, answer)) as held,
+        aclosing(iterate_from_async(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)) as events,
+    ):
+        async for event in events:
+            yield event
+    if session.extensions:
+        more, *rest = session.extensions
+        extended = replace(session, extensions=(*rest,))
+        async for event in arun_on(extended, turns=more, answer=None, tokens=tokens):
+            yield event
+
+
+def _is_entry(event: Event) -> bool:
+    """Return True if the debate pauses after this event until the caller asks for the next event."""
+    return bool(event["event"] == "entry")
+
+
+@contextmanager
+def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[DebateSession]:
+    """Hold the debate's lease while the debate runs, and record how the run ended."""
+    with session.writing() as held:
+        _prepare_run(held, turns, answer)
+        try:
+            yield held
+        except (KeyboardInterrupt, GeneratorExit, CancelledError):
+            if not is_over(held.state()):  # the run may have ended before its caller stopped
+                held.note_status("paused")
+            raise
+        # The exception tells the caller why the run stopped.
+        snapshot = held.state()
+        if is_over(snapshot):  # a killed run may have stored the last writes without the status
+            if held.records.find(held.thread).status != snapshot.values["status"]:
+                held.note_status(snapshot.values["status"])
+        elif payloads := [each.value for each in snapshot.interrupts]:
+            if all(map(is_pause, payloads)):
+                held.note_status("paused")
+                raise DebatePaused("the debate is paused")
+            held.note_status("waiting")
+            raise WaitingForPerson("the debate waits for a person's reply", questions=payloads)
+
+
+async def _events(session: DebateSession, answer: object, *, tokens: bool) -> AsyncIterator[Event]:
+    root = session.roots.pop(session.thread, None)
+    with within_langsmith_root(root):
+        async for event in _stream(session, answer, tokens=tokens):
+            yield event
+
+
+async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> AsyncIterator[Event]:
+    stream = session.graph.astream(
+        None if answer is None else Command(resume=answer),
+        session.run_config,
+        stream_mode=["custom", "messages"] if tokens else ["custom"],
+        durability="sync",
+    )
+    payload: Any  # depends on the mode
+    async for mode, payload in stream:
+        if mode == "custom":
+            yield payload
+        elif isinstance(chunk := payload[0], AIMessageChunk):
+            entry = payload[1].get(ENTRY)
+            yield {"event": "token", "id": entry, "speaker": chunk.name, "text": chunk.text}
+
+
+def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
+    """Extend the debate before a run, or clear a failed verdict so that the debate is judged again."""
+    snapshot = session.caught_up()
+    runnable_config(
+        snapshot.values
+    )  # raises if there is no configuration, for which `open` would use the defaults
+    session.permissions(snapshot.values).authorize()
+    if answer is not None and (problem := reply_error(questions_at(snapshot), answer)):
+        raise InputError(problem)
+    if turns:
+        _check_extension(snapshot)
+    session.records.inbox.consume_pause(session.thread)  # resuming overrides an earlier pause request
+    values, waiting = snapshot.values, snapshot.next
+    following: Sequence[str] = () if waiting else ("plan",)
+    update: dict[str, object] = {}
+    if turns or (is_over(snapshot) and verdict_failed(values)):
+        update = {"verdict": {}, "solution": "", "status": "running"}
+    if turns:
+        taken, configured = values["turn_count"], frozen_config(values).total_turns()
+        start = taken if is_over(snapshot) else max(configured, taken)
+        # The caller wants these turns, whether or not the debaters agree.
+        update["config"] = {**values["config"], "turns": start + turns, "stop": []}
+        if set(waiting) & {"judge", "close"}:
+            following = ("plan",)  # the debate no longer ends here
+    if waiting == ("turn",) and _failures_reach_a_limit(session, values):
+        update, following = {**update, "status": "running"}, ("plan",)  # `plan` ends it
+    if update and turns and is_over(snapshot):
+        session.update_after("open", update)  # summarizes first what nobody was going to read before
+    elif update:
+        session.update(update, following)
+    if waiting or update:
+        session.note_status("running")
+
+
+def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
+    """Return True if the debate reaches a usage limit only because failed runs count towards the usage."""
+    config = frozen_config(values)
+    spent = with_failures(values, session.records.failed.of(session.thread))
+    return bool(limit_reached(spent, config)) and not limit_reached(values, config)
+
+
+def _check_extension(snapshot: StateSnapshot) -> None:
+    """Raise an error if the debate cannot take more turns."""
+    config = frozen_config(snapshot.values)
+    if recorded := [name for name in config.model_names() if name.startswith(RECORDED)]:
+        raise InputError(
+            f"{recorded[0]} has no more recorded turns: continue with your own model by adding --model NAME"
+        )
+    if reached := limit_reached(snapshot.values, config):
+        raise InputError(
+            f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "
+            "and continue with --config FILE --reconfigure"
+        )
+    if is_over(snapshot) and not protocol_named(config.protocol).can_continue:
+        raise InputError(
+            f"this debate is over, and protocol {config.protocol!r} takes no more turns: ask about it with "
+            "`moot ask`, or start a new debate"
+        )
+
+
+def can_go_on(values: Values) -> bool:
+    """Return True if the protocol and the limits allow more turns after the end of the debate."""
+    config = frozen_config(values)
+    protocol = find_protocol(config.protocol)  # `None` if the plug-in is not installed here
+    return bool(protocol and protocol.can_continue) and not limit_reached(values, config)
+
+
+def verdict_failed(values: Values) -> bool:
+    """Return True if judging failed. A resumed debate is then judged again."""
+    return bool((values.get("verdict") or {}).get("status") == "failed")
+
+
+def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
+    """Return the questions in a LangGraph state snapshot that a person must still answer."""
+    return questions_in([each.value for each in snapshot.interrupts])
+
+
+PANEL_TEMPERATURE = 0.7
+"""Minimum temperature if several judges use the same model. At 0, they would return equal verdicts."""
+
+
+@dataclass(frozen=True)
+class JudgingOptions:
+    """Options for judging a debate again. `None` keeps the value from the debate's configuration."""
+
+    model: str | None = None
+    """Model for all judges that have no model of their own."""
+    rubric: str | JsonObject | None = None
+    """Name of a built-in rubric, or a complete rubric as a JSON object."""
+    panel: int | Sequence[str] | None = None
+    """Number of judges, or a list with the model name of each judge."""
+    rule: str | None = None
+    """Name of the rule that combines the verdicts of the panel, which is `mean`, `majority`, `ranked`,
+    `approval` or `unanimous`."""
+    swap: bool | None = None
+    """If True, each judge gives two verdicts, with the debaters presented in two different orders."""
+    blind: bool | None = None
+    """If True, the judges do not see the debaters' names."""
+    configured: Mapping[str, Any] | None = None
+    """Configuration with `judge` and `models` sections that replace the debate's. The other options take
+    precedence over it."""
+
+    def to_json(self) -> JsonObject:
+        """Return the options that are not `None` as a JSON object."""
+        given = {key: value for key, value in vars(self).items() if value is not None}
+        if self.configured:
+            given["configured"] = {key: self.configured.get(key) or {} for key in ("judge", "models")}
+        return given
+
+    def applied_to(self, config: DebateConfig) -> DebateConfig:
+        """Return a copy of the configuration with these options applied.
+
+        Raises:
+            ConfigError: The options are invalid.
+        """
+        old = config.to_json()
+        for key in ("judge", "models"):
+            old[key] = {**old[key], **((self.configured or {}).get(key) or {})}
+        given = {key: getattr(self, key) for key in ("model", "rubric", "rule", "swap", "blind")}
+        given = {key: value for key, value in given.items() if value is not None}
+        judge = {**make_config(old).judge.model_dump(mode="json"), **given, "enabled": True}
+        if isinstance(self.panel, int):
+            if self.panel < 1:
+                raise InputError(f"--panel {self.panel}: use at least 1 judge")
+            warmth = max(judge["temperature"] or 0.0, PANEL_TEMPERATURE) if self.panel > 1 else None
+            numbers = range(1, self.panel + 1)
+            judge["panel"] = [{"id": f"judge-{number}", "temperature": warmth} for number in numbers]
+        elif self.panel is not None:
+            judges: dict[str, str] = {}
+            for model in self.panel:
+                judges[unique_slug(slug(model) or "judge", judges)] = model
+            judge["panel"] = [{"id": id_, "model": model} for id_, model in judges.items()]
+        else:
+            # The given model and rubric replace those of each configured judge.
+            cleared = dict.fromkeys(given.keys() & {"model", "rubric"})
+            judge["panel"] = [{**spec, **cleared} for spec in judge["panel"]]
+        return make_config({**old, "judge": judge})
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Result of judging a debate, with the panel's decision, the judges' verdicts and their usage."""
+
+    topic: str
+    config: JsonObject
+    """Configuration of the debate with the judging options applied, as JSON."""
+    verdict: PanelVerdict
+    """Decision of the whole panel. Its `status` is `failed` if no judge returned a verdict."""
+    verdicts: list[Verdict]
+    """One verdict per judge, including the verdicts that failed."""
+    usage: Mapping[str, float]
+    calls: Sequence[CallReceipt] = ()
+    """Receipts of the judges' model calls, numbered after the debate's own calls."""
+    stored: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """True if judging failed and there is no decision."""
+        return self.verdict["status"] == "failed"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the judging result as a JSON object."""
+        return {
+            "topic": self.topic,
+            "verdict": self.verdict,
+            "verdicts": self.verdicts,
+            "agreement": self.verdict.get("agreement") or {},
+            "usage": self.usage,
+            "stored": self.stored,
+        }
+
+
+def judge_values(
+    values: StateValues,
+    options: JudgingOptions,
+    environment: Environment,
+    place: JournalPosition | None = None,
+    granted: Collection[Capability] = (),
+) -> Judgement:
+    """Judge a debate from its state values. Only journal entries are stored.
+
+    Capabilities that the stored configuration requests are denied unless `granted` contains them. Options
+    come from the operator and are trusted.
+
+    Raises:
+        ConfigError: The options are invalid.
+        InputError: The debate has no messages of debaters.
+    """
+    own = capabilities_of(options.applied_to(DebateConfig()))
+    changed = options.applied_to(read_stored(values["config"]))
+    permissions = authorize(changed, granted={*granted, *own}, safe=environment.safe_capabilities)
+    config = permissions.config
+    check_config(permissions, environment)
+    argued = [entry for entry in values["full_transcript"] if entry["speaker"] in config.names()]
+    check_judges(config, [entry["model"] for entry in argued], environment)
+    if not argued:
+        raise InputError("the debate has no messages of debaters yet, so there is nothing to judge")
+    flow = assess_debate(cast(ConversationState, values), config, environment.token_counter_for(config))
+    made, asked = call_from_sync(run_to_end, flow, environment, permissions, place)
+    calls, usage = asked.numbered_receipts(values.get("calls") or []), asked.spent
+    for call in calls:
+        call["options"] = options.to_json()
+    return Judgement(values["topic"], config.to_json(), made.decision, made.verdicts, usage, calls)
+
+
+def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bool = False) -> Judgement:
+    """Judge a stored debate, and store the result unless `dry_run` is True.
+
+    The verdict of each judge is added to `verdicts`. The decision replaces `verdict`, unless it failed and
+    the debate has a verdict. A debate that is paused or waits for a person ends with this verdict.
+
+    Raises:
+        InputError: The debate has no messages of debaters.
+        ConfigError: The options are invalid.
+        DebateBusy: Another process writes the debate.
+    """
+    environment, granted = session.environment, session.records.grants.of(session.thread)
+    if dry_run:
+        return judge_values(session.state().values, options, environment, granted=granted)
+    with session.writing() as held:
+        snapshot = held.caught_up()
+        ends = not is_over(snapshot)
+        values = cast(ConversationState, snapshot.values)
+        step = step_number(values)
+        # After a crash, no model call is repeated. A second `moot judge` command makes new calls.
+        number = len(values.get("verdicts") or []) + len(values.get("errors") or [])
+        base_checkpoint = snapshot.config["configurable"]["checkpoint_id"]
+        place = JournalPosition(held.records, session.thread, step, f"rejudge-{number}", base_checkpoint)
+        judgement = judge_values(snapshot.values, options, environment, place, granted)
+        decision = judgement.verdict
+        update: dict[str, object] = {
+            "verdicts": judgement.verdicts,
+            "usage": judgement.usage,
+            "calls": judgement.calls,
+        }
+        if not judgement.failed or not values.get("verdict"):
+            update["verdict"] = decision
+        if decision["solution_markdown"]:
+            update["solution"] = with_final_answer(values, decision["solution_markdown"])
+        if judgement.failed:
+            update["errors"] = [{"step": step, "node": "judge", "error": decision["error"]}]
+        ends = ends and not judgement.failed
+        if ends:
+            update |= {"step": _last_step(values), "status": "done", "current_speaker": ""}
+        judged = {**values, **update}
+        update["messages"] = [result_message(judged, session.thread, base_checkpoint)]
+        update["answer"] = final_answer(judged)
+        if ends:
+            held.update_after("close", update)
+            held.note_status("done")
+        else:
+            held.update(update)
+        spent = row_usage(add_totals(values.get("usage") or {}, [judgement.usage]))
+        held.records.results.note(session.thread, values, update)
+        held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
+    return replace(judgement, stored=True)
+
+
+def _last_step(values: ConversationState) -> Step:
+    """Return the closing step of a debate that ends because a person asked for the verdict."""
+    step = make_step("closing", values.get("round", 0), [], kind="close")
+    reason = "a person asked for the verdict before the end"
+    ended: EndReason = {"cause": "person", "setting": "", "reason": reason}
+    count = len(values["full_transcript"])
+    return {**step, "number": step_number(values) + 1, "entry_count": count, "end_reason": ended}

@@ -1,0 +1,406 @@
+"""Estimate of a debate's calls, tokens and cost, from dry runs of two scenarios."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from langsmith import tracing_context
+from typing_extensions import TypedDict
+
+from moot.calls.effects import Purpose
+from moot.debates.dry_run.stub_replies import DryRun, EndlessDebate, PlannedCall, Scenario, StubReplies
+from moot.graph.debate import build_graph
+from moot.models.registry import Models
+from moot.people.person_questions import questions_in
+from moot.protocols.registry import protocol_named
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import Environment
+from moot.runtime.telemetry import muted_spans
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config, with_settings
+from moot.state.config.mcp_servers import server_of
+from moot.state.entries import EntryUsage, JsonObject
+from moot.state.errors import MootError
+
+DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
+"""Topic for the dry run of a configuration that has no topic."""
+FIRST_LENGTH = 60
+"""Number of turns in the first shortened run. The number doubles with each further run until the rounds
+repeat."""
+ENOUGH_CALLS = 130
+"""Number of calls after which a shortened run is long enough, even if its rounds do not repeat yet."""
+MAX_GROWTH = 0.05
+"""Maximum growth of calls and prompt tokens between two parts of a run. With more growth, the rounds do
+not count as repeating."""
+MIN_ROUNDS = 6
+"""Minimum number of rounds in a shortened run."""
+MIN_MISSING_ROUNDS = 3
+"""Minimum number of rounds that a shortened run must save compared with the whole debate."""
+MIN_PERIODS = 3
+"""Minimum number of middle rounds with a kind of call. With fewer rounds, the frequency of this kind is
+unknown."""
+GROWTH = 0.25
+"""Minimum growth of a kind of call between two parts of a run. The extrapolation ignores smaller growth."""
+MIN_CALLS_TO_GROW = 12
+"""Minimum number of calls of a kind in the first part. With fewer calls, growth is ignored because it can
+be chance."""
+MAX_CONCURRENCY = 256
+"""Largest allowed `limits.concurrency`."""
+
+
+def dry_run(config: DebateConfig, scenario: Scenario) -> DryRun:
+    """Simulate a debate in one scenario, and return the model calls that the debate would make.
+
+    For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
+    The missing rounds are
+    extrapolated.
+    """
+    config = _without_side_effects(config)
+    length = FIRST_LENGTH
+    while shorter := _shortened(config, length):
+        shortened, missing = shorter
+        run = _run(shortened, scenario)
+        if run.calls >= ENOUGH_CALLS or _is_settled(run.planned):
+            return _extended(run, missing, _turns_a_round(config))
+        length *= 2
+    return _run(config, scenario)
+
+
+def _without_side_effects(config: DebateConfig) -> DebateConfig:
+    """Return the configuration without embeddings, MCP servers, and limits on tokens, cost and time.
+
+    The tools of MCP servers stay if their definitions are known.
+    """
+    retrieval = config.memory.retrieval.model_copy(update={"embeddings": None})
+    limits = {"total_tokens": None, "cost_usd": None, "wall_clock_s": None}
+    unknown = {
+        tool
+        for debater in config.debaters
+        for tool in debater.tools
+        if (server := server_of(tool, config.mcp_servers)) and tool not in config.mcp_servers[server].tools
+    }
+    debaters = [
+        debater.model_copy(update={"tools": tuple(tool for tool in debater.tools if tool not in unknown)})
+        for debater in config.debaters
+    ]
+    changed = {
+        "debaters": tuple(debaters),
+        "topic": config.topic or DEFAULT_TOPIC,
+        "memory": config.memory.model_copy(update={"retrieval": retrieval}),
+        "limits": config.limits.model_copy(update=limits),
+    }
+    return config.model_copy(update=changed)
+
+
+def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
+    """Return a shortened configuration and the number of rounds saved, or `None` if it saves too few.
+
+    The shortened debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the
+    protocol's length depends on that setting. At
+    least `MIN_ROUNDS` rounds remain.
+    """
+    length_settings = protocol_named(config.protocol).length_settings or ()
+    data: JsonObject = {**config.to_json(), "topic": config.topic}
+    a_round = _turns_a_round(config)
+    if config.turns and {"turns", "rounds"} & {*length_settings}:
+        missing = (config.turns - max(turns, MIN_ROUNDS * a_round)) // a_round
+        changes = {"turns": config.turns - missing * a_round}
+    elif config.rounds and "rounds" in length_settings:
+        missing = config.rounds - max(MIN_ROUNDS, turns // a_round)
+        changes = {"rounds": config.rounds - missing}
+    else:
+        return None
+    if missing < MIN_MISSING_ROUNDS:
+        return None
+    return make_config(with_settings(data, changes)), missing
+
+
+def _turns_a_round(config: DebateConfig) -> int:
+    """Return the number of turns in one round of the configured debate."""
+    protocol = protocol_named(config.protocol)
+    more, less = (
+        protocol.turns(config.model_copy(update={"turns": None, "rounds": rounds})) for rounds in (3, 2)
+    )
+    return more.planned - less.planned if more and less else len(config.turn_order())
+
+
+def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
+    """Return two equal parts of a run's rounds, without the first third and the last round."""
+    last = max((each.round for each in calls), default=0)
+    start, end = last // 3, last - 1
+    half = (end - start) // 2
+    return range(end - 2 * half, end - half), range(end - half, end)
+
+
+def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
+    """Return the middle rounds in which each kind of call occurs."""
+    found: dict[tuple[Purpose, str], set[int]] = {}
+    for each in calls:
+        if early.start <= each.round < late.stop:
+            found.setdefault(each.kind, set()).add(each.round)
+    return [sorted(rounds) for rounds in found.values()]
+
+
+def _is_settled(calls: Sequence[PlannedCall]) -> bool:
+    """Return True if late rounds of a run need about as many calls and tokens as earlier rounds."""
+    parts = _parts(calls)
+    if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
+        return False
+    early, late = ([each for each in calls if each.round in part] for part in parts)
+    if not early or not late:
+        return False
+    tokens, grown = (fmean(each.call.prompt_tokens for each in part) for part in (early, late))
+    return (
+        abs(len(late) - len(early)) <= max(2, MAX_GROWTH * len(early))
+        and grown - tokens <= MAX_GROWTH * tokens
+    )
+
+
+def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
+    """Extrapolate a shortened run by repeating its middle rounds in place of the missing rounds.
+
+    The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
+    keeps growing.
+    """
+    early, late = _parts(run.planned)
+    kinds: dict[tuple[Purpose, str], Counter[int]] = {}
+    for each in run.planned:
+        kinds.setdefault(each.kind, Counter())[each.round] += 1
+    regular = _middle_rounds(run.planned, early, late)
+    rarest = min((rounds for rounds in regular if len(rounds) > 1), key=len, default=[early.start, late.stop])
+    times: dict[tuple[Purpose, str], tuple[range, float]] = {}
+    for kind, rounds in kinds.items():
+        before, after = (sum(rounds[n] for n in part) for part in (early, late))
+        grown = (after - before) / len(late) ** 2  # growth of the calls from round to round
+        if before >= MIN_CALLS_TO_GROW and after > (1 + GROWTH) * before:
+            more = missing * (after / len(late) + grown * (missing + len(late)) / 2)
+            times[kind] = late, 1 + more / after
+        else:
+            times[kind] = range(rarest[0], rarest[-1]), 1 + missing / (rarest[-1] - rarest[0])
+
+    def extended(each: PlannedCall) -> PlannedCall:
+        middle, stands_for = times[each.kind]
+        return replace(each, times=stands_for) if each.round in middle else each
+
+    return replace(run, planned=[extended(each) for each in run.planned], turns=run.turns + missing * a_round)
+
+
+def _run(config: DebateConfig, scenario: Scenario) -> DryRun:
+    replies = StubReplies(scenario, config)
+    # Without a concurrency limit, all calls of a batch run at the same time.
+    unbounded = config.model_copy(
+        update={"limits": config.limits.model_copy(update={"concurrency": MAX_CONCURRENCY})}
+    )
+    with tracing_context(enabled=False), muted_spans():
+        turns = call_from_sync(_run_debate, unbounded, replies)
+    return DryRun(replies.planned, turns, config.limits.concurrency)
+
+
+async def _run_debate(config: DebateConfig, replies: StubReplies) -> int:
+    """Run a debate with stub answers from people, and return the number of turns."""
+    environment = Environment(complete=replies, on_progress=lambda *_: None)
+    graph = build_graph(InMemorySaver(), environment=environment)
+    run_config: RunnableConfig = {"configurable": {"thread_id": "00000000-0000-4000-8000-000000000000"}}
+    graph_input: Any = {"topic": config.topic}
+    while True:
+        await graph.ainvoke(graph_input, run_config, context=config, durability="exit")
+        snapshot = await graph.aget_state(run_config)
+        questions = questions_in([interrupt.value for interrupt in snapshot.interrupts])
+        if not questions:
+            return int(snapshot.values.get("turn_count", 0))
+        graph_input = Command(resume={each["id"]: replies.text(each["question"], None) for each in questions})
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Expected and maximum number of tokens in the prompt or reply of one call."""
+
+    expected: float
+    most: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Group of calls that run at the same time, and the number of times that the group runs."""
+
+    purpose: Purpose
+    phase: str
+    calls: int
+    """Number of calls that run at the same time in this batch."""
+    prompt: Tokens
+    """Expected (mean) and maximum number of tokens in one call's prompt."""
+    reply: Tokens
+    times: int
+    """Expected number of times that the batch runs, calculated as the mean of minimum and maximum."""
+    times_at_least: int
+    """Minimum number of times that the batch runs, taken from the two simulated runs."""
+    times_at_most: int
+    """Maximum number of times that the batch runs, taken from the two simulated runs."""
+
+    @property
+    def all_calls(self) -> int:
+        """Expected number of calls of this kind in the whole debate."""
+        return self.calls * self.times
+
+
+class Estimate:
+    """Estimated calls, tokens and duration of a debate, each with minimum, maximum and mean."""
+
+    def __init__(self, runs: Sequence[DryRun]) -> None:
+        self.least, self.most = sorted(runs, key=lambda run: run.calls)
+        self.concurrency = self.most.concurrency
+        self.calls_at_least, self.calls_at_most = self.least.calls, self.most.calls
+        self.calls = _middle(self.calls_at_least, self.calls_at_most)
+        """Expected number of model calls in the whole debate."""
+        paths = sorted(run.critical_path for run in runs)
+        self.critical_path, self.critical_path_at_most = _middle(*paths), paths[-1]
+        """Expected and maximum number of calls that run one after another."""
+        self.turns_at_most = max(run.turns for run in runs)
+        """Maximum number of turns in the debate, people's turns included."""
+        self.batches = self._batches()
+
+    def _batches(self) -> list[Batch]:
+        least, most = self.least.batches(), self.most.batches()
+        rows = []
+        for key in _merged(list(least), list(most)):
+            calls = [*least.get(key, ()), *most.get(key, ())]
+            purpose, phase, size = key
+            counts = (sum(a.times for a in run.get(key, ())) for run in (least, most))
+            few, many = sorted(round(count / size) for count in counts)
+            prompt = Tokens(fmean(a.call.prompt_tokens for a in calls), max(a.prompt_limit for a in calls))
+            reply = Tokens(fmean(a.reply_tokens for a in calls), max(a.reply_limit for a in calls))
+            rows.append(Batch(purpose, phase, size, prompt, reply, _middle(few, many), few, many))
+        return rows
+
+    def calls_by_purpose(self) -> dict[str, int]:
+        """Return the expected number of model calls for each purpose."""
+        least, most = self.least.by_purpose(), self.most.by_purpose()
+        found = {purpose: _middle(least[purpose], most[purpose]) for purpose in least | most}
+        return {purpose: calls for purpose, calls in found.items() if calls}
+
+    def seconds(self, latency_s: float) -> float:
+        """Return the expected duration of the debate in seconds if each call takes `latency_s` seconds."""
+        return self.critical_path * latency_s
+
+    def to_json(self) -> JsonObject:
+        """Return the estimate as a JSON object, with the same key names as `usage` where possible.
+
+        Token maximums assume the `disputing` run, with each prompt and each reply at its limit.
+        """
+        runs = (self.least, self.most)
+        prompt = round(fmean(run.prompt_tokens() for run in runs))
+        reply = round(fmean(run.reply_tokens() for run in runs))
+        return {
+            "calls": self.calls,
+            "calls_at_least": self.calls_at_least,
+            "calls_at_most": self.calls_at_most,
+            "prompt_tokens": prompt,
+            "prompt_tokens_at_most": round(sum(a.prompt_limit * a.times for a in self.most.planned)),
+            "completion_tokens": reply,
+            "completion_tokens_at_most": round(sum(a.reply_limit * a.times for a in self.most.planned)),
+            "critical_path_calls": self.critical_path,
+            "critical_path_calls_at_most": self.critical_path_at_most,
+            "concurrency": self.concurrency,
+            "calls_by_purpose": self.calls_by_purpose(),
+            "batches": [
+                {
+                    "purpose": batch.purpose,
+                    "phase": batch.phase,
+                    "calls": batch.calls,
+                    "times": batch.times,
+                    "times_at_least": batch.times_at_least,
+                    "times_at_most": batch.times_at_most,
+                    "prompt_tokens": round(batch.prompt.expected),
+                    "completion_tokens": round(batch.reply.expected),
+                }
+                for batch in self.batches
+            ],
+        }
+
+
+def _middle(least: float, most: float) -> int:
+    return int((least + most) / 2 + 0.5)
+
+
+def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
+    """Merge the batch keys of two runs into one list in the order of both runs."""
+    merged = list(least)
+    place = 0
+    for key in most:
+        if key in merged:
+            place = merged.index(key) + 1
+        else:
+            merged.insert(place, key)
+            place += 1
+    return merged
+
+
+def estimate(config: DebateConfig) -> Estimate | None:
+    """Estimate a debate's calls and tokens. Return `None` if it does not end within `MAX_BATCHES` batches.
+
+    The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.
+
+    Raises:
+        ConfigError: The configuration cannot run.
+    """
+    try:
+        return Estimate([dry_run(config, scenario) for scenario in ("agreeing", "disputing")])
+    except EndlessDebate:
+        return None
+
+
+class ExpectedCost(TypedDict):
+    """Estimated cost of a debate in US$, computed before the debate runs."""
+
+    usd_at_least: float
+    """Minimum cost in US$, calculated from the run with fewer calls and the cheapest model or fallback for
+    each call."""
+    usd: float
+    """Expected cost in US$, which is the mean of both simulated runs without fallback models."""
+    usd_at_most: float
+    """Maximum cost in US$, calculated from the run with more calls, the most expensive models or
+    fallbacks, and all tokens."""
+
+
+def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
+    """Return the estimated cost of a debate, or the names of its models if their price is unknown."""
+    models = Models(config.models)
+    if unpriced := models.names_without_price(config.model_names()):
+        return unpriced
+    runs = (planned.least, planned.most)
+    expected = [sum(_prices(models, each)[0] * each.times for each in run.planned) for run in runs]
+    return {
+        "usd_at_least": sum(min(_prices(models, each)) * each.times for each in planned.least.planned),
+        "usd": sum(expected) / len(runs),
+        "usd_at_most": sum(
+            max(_prices(models, each, at_limits=True)) * each.times for each in planned.most.planned
+        ),
+    }
+
+
+def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
+    """Return the cost of a call in US$ for its own model and for each fallback model."""
+    usage: EntryUsage = {
+        "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
+        "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,
+    }
+    return [models.cost_usd(name, usage) or 0.0 for name in (planned.call.model, *planned.call.fallbacks)]
+
+
+def with_plan(document: Mapping[str, Any]) -> JsonObject:
+    """Return a debate's document with the estimate for its configuration as `planned`."""
+    config, topic = document.get("config"), str(document.get("topic") or "").strip()
+    if not config or document.get("planned"):
+        return {**document}
+    try:
+        planned = estimate(DebateConfig.model_validate({**config, "topic": topic or None}))
+    except MootError:  # a protocol, folder or tool of the debate is missing here
+        planned = None
+    return {**document, **({"planned": planned.to_json()} if planned else {})}

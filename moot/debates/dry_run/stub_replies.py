@@ -1,0 +1,297 @@
+"""Stub replies for a dry run, with the length that each prompt requests."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations, cycle, islice
+from random import Random
+from typing import Any, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from pydantic import ValidationError
+
+from moot.calls.effects import ModelCall, Purpose, Reply
+from moot.claims.reflections import DISAGREEMENT
+from moot.models.offline import smallest_instance
+from moot.models.registry import Models
+from moot.runtime.environment import Environment
+from moot.state.config import DebateConfig
+from moot.state.entries import EntryUsage, JsonObject
+from moot.state.errors import MootError
+from moot.text.tokens import TokenCounter
+
+Scenario = Literal["agreeing", "disputing"]
+"""Behaviour of the stub debaters in a dry run. `agreeing` needs the fewest model calls, and `disputing`
+needs the most."""
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """A model call that a debate would make, recorded in a dry run."""
+
+    call: ModelCall
+    batch: int
+    """Number of the batch that this call belongs to. Calls in the same batch run at the same time."""
+    round: int
+    reply_tokens: int
+    times: float = 1.0
+    """Number of calls in the real debate that this recorded call represents."""
+
+    @property
+    def phase(self) -> str:
+        """Name of the call's phase, memory kind or purpose."""
+        phase = self.call.hints.get("phase", "")
+        return phase if phase != self.call.purpose else self.call.memory_kind or phase
+
+    @property
+    def kind(self) -> tuple[Purpose, str]:
+        """The call's purpose and phase, which determine its group."""
+        return self.call.purpose, self.phase
+
+    @property
+    def prompt_limit(self) -> int:
+        """Maximum number of tokens in the prompt of this call."""
+        return max(self.call.prompt_tokens, self.call.prompt.budget if self.call.prompt else 0)
+
+    @property
+    def reply_limit(self) -> int:
+        """Maximum number of tokens in the reply to this call."""
+        return max(self.call.max_tokens, self.reply_tokens)
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """All model calls that a debate would make in one scenario."""
+
+    planned: Sequence[PlannedCall]
+    turns: int
+    """Total number of turns that the debaters take, including turns of people."""
+    concurrency: int
+
+    @property
+    def calls(self) -> int:
+        """Total number of model calls in the dry run."""
+        return round(sum(each.times for each in self.planned))
+
+    def by_purpose(self) -> Counter[str]:
+        """Return the number of model calls for each purpose, such as `turn` or `judge`."""
+        counts: dict[str, float] = {}
+        for each in self.planned:
+            counts[each.call.purpose] = counts.get(each.call.purpose, 0) + each.times
+        return Counter({purpose: round(times) for purpose, times in counts.items()})
+
+    def batches(self) -> dict[tuple[Purpose, str, int], list[PlannedCall]]:
+        """Group the calls by purpose, phase and batch size, in order of first appearance."""
+        sizes = Counter((each.batch, each.kind) for each in self.planned)
+        batches: dict[tuple[Purpose, str, int], list[PlannedCall]] = {}
+        for each in self.planned:
+            batches.setdefault((*each.kind, sizes[each.batch, each.kind]), []).append(each)
+        return batches
+
+    @property
+    def critical_path(self) -> int:
+        """Number of calls that must run one after another, which determines the debate's duration."""
+        first = {each.batch: each for each in self.planned}
+        sizes = Counter(each.batch for each in self.planned)
+        return round(sum(-(-sizes[batch] // self.concurrency) * each.times for batch, each in first.items()))
+
+    def prompt_tokens(self) -> float:
+        """Return the total number of tokens in all prompts of the debate."""
+        return sum(each.call.prompt_tokens * each.times for each in self.planned)
+
+    def reply_tokens(self) -> float:
+        """Return the total number of tokens in all replies of the debate."""
+        return sum(each.reply_tokens * each.times for each in self.planned)
+
+
+TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
+"""Number of tokens in a stub reply for each word that the prompt requests. Recorded debates have 1.06 to
+1.33."""
+DEFAULT_WORDS = 150
+"""Number of words in a stub reply if the prompt does not ask for a number of words."""
+REPLY_TOKENS: Mapping[str, int] = {
+    "judge": 1_800,
+    "extract": 1_200,
+    "reflect": 220,
+    "evaluate": 270,
+    "clarify": 80,
+    "moderate": 60,
+    "decide": 150,
+}
+"""Number of tokens in a structured stub reply for each purpose. The first three values are means of
+recorded debates."""
+DEFAULT_REPLY_TOKENS = 100
+"""Number of tokens in a structured stub reply for purposes that `REPLY_TOKENS` does not list."""
+MAX_BATCHES = 20_000
+"""Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
+MAX_CLAIMS = 12
+"""Maximum number of claims in one stub extraction, enough to trigger a reflection each time."""
+CLAIM_QUOTE = "this measure stands or falls with the figures"
+"""Phrase that occurs in stub texts, so that a claim can quote it."""
+_CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
+_WORDS = re.compile(r"(?<!\d)(\d+) words\b")
+_VOCABULARY = """
+anchor answer autumn balance barrel basket bottle branch bridge bucket budget button cabin camera
+candle canvas carpet castle cattle cement chapel circle coffee colour copper corner cotton county
+cradle credit custom dealer debate desert detail dinner doctor donkey effort engine evening fabric
+factor farmer fellow figure finger forest friend garden gather ginger glass guitar habit hammer
+harbour harvest helmet insect island jacket journal jungle kettle kitchen ladder lawyer leader
+leather lemon letter linen lumber machine market master matter meadow member message metal minute
+mirror moment motion mountain museum needle notice number object office orange orchard oxygen palace
+paper parcel parent parish pencil pepper petrol picture pillow planet pocket potato powder prison
+profit quarter rabbit record region result ribbon river rocket saddle sailor salary sample season
+second secret shadow shelter signal silver sister socket spider spring square stable station statue
+stream street student summer supper surface symbol system tailor target teacher temple tenant
+theatre thread ticket timber tongue travel tunnel turkey valley vessel village violin wagon weather
+weekend whistle window winter wonder yellow
+""".split()  # noqa: SIM905  # 160 words
+
+
+class EndlessDebate(MootError):
+    """Raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
+
+
+@dataclass
+class StubReplies:
+    """Stub model that replies to every call with the requested length, and records the calls.
+
+    It is the `complete` function of an `Environment`. A text reply has the number of words that the prompt
+    asks for. A structured reply is the smallest object that the schema allows, except for the fields that
+    decide how the debate
+    continues.
+    """
+
+    scenario: Scenario
+    config: DebateConfig
+    planned: list[PlannedCall] = field(default_factory=list)
+    _batch: int = 0
+    _in_flight: int = 0
+    _round: int = 0
+    _texts: int = 0
+    """Number of stub texts generated so far. It seeds the next text, so that all texts differ."""
+    _counter: TokenCounter | None = None
+
+    async def __call__(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Return a stub reply to a model call, and record the call."""
+        if not self._in_flight:
+            self._batch += 1
+            if self._batch > MAX_BATCHES:
+                raise EndlessDebate(f"the debate does not end within {MAX_BATCHES} batches of calls")
+        self._in_flight += 1
+        try:
+            self._round = call.hints.get("round", self._round) if call.purpose == "turn" else self._round
+            reply, tokens = self._reply(call)
+            self.planned.append(PlannedCall(call, self._batch, self._round, tokens))
+            await asyncio.sleep(0)  # lets the other calls of the batch start
+        finally:
+            self._in_flight -= 1
+        return reply
+
+    def _reply(self, call: ModelCall) -> tuple[Reply, int]:
+        usage: EntryUsage = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 0}
+        if call.schema is None:
+            # A debater's prompt states the length in its last message, a summarizer's in its first message.
+            place = -1 if call.purpose == "turn" else 0
+            asked = call.messages[place]["content"]
+            text = self.text(asked, call.max_tokens)
+            if '"Answer: "' in asked:
+                text += f"\nAnswer: {self._answer()}"
+            tokens = self._count(text)
+            usage["completion_tokens"] = tokens
+            return Reply(text=text, model=call.model, usage=usage), tokens
+        tokens = min(REPLY_TOKENS.get(call.purpose, DEFAULT_REPLY_TOKENS), call.max_tokens)
+        usage["completion_tokens"] = tokens
+        return Reply(data=self._data(call), model=call.model, usage=usage), tokens
+
+    def _answer(self) -> str:
+        """Return the answer in a stub reply, which is the same in all replies if the debaters agree."""
+        options = self.config.options
+        if options:
+            return options[self._texts % len(options) if self.scenario == "disputing" else 0]
+        return f"answer {self._texts}" if self.scenario == "disputing" else "the same answer"
+
+    def _count(self, text: str) -> int:
+        self._counter = self._counter or Environment().token_counter_for(self.config)
+        return self._counter(text)
+
+    def text(self, prompt: str, limit: int | None) -> str:
+        """Return random text of the requested length, with at most `limit` tokens."""
+        self._texts += 1
+        words = _WORDS.findall(prompt)
+        tokens = (int(words[-1]) if words else DEFAULT_WORDS) * TOKENS_PER_WORD[self.scenario]
+        wanted = min(int(tokens), limit or 1_000_000)
+        dice = Random(self._texts)  # noqa: S311  # no secret
+        words_of_text = dice.sample(_VOCABULARY, 40)
+        sentences = [_CLAIM_SENTENCE.format(number=self._texts)] if wanted > 25 else []
+        remaining = wanted - sum(map(_sentence_tokens, sentences))
+        while remaining > 0:
+            sentence = (
+                f"{' '.join(dice.choices(words_of_text, k=min(12, max(1, remaining - 1)))).capitalize()}."
+            )
+            sentences.append(sentence)
+            remaining -= _sentence_tokens(sentence)
+        return " ".join(sentences)
+
+    def _data(self, call: ModelCall) -> JsonObject:
+        """Return the smallest reply that fits the schema, with values from the scenario."""
+        schema = cast(Any, call.schema)
+        form = schema.model_json_schema()
+        smallest = cast(JsonObject, smallest_instance(form))
+        decisions = {key: value for key, value in self._decisions(call).items() if key in form["properties"]}
+        try:
+            return cast(JsonObject, schema.model_validate(smallest | decisions).model_dump(mode="json"))
+        except ValidationError:
+            return smallest  # a plug-in's schema uses one of these names with another type
+
+    def _decisions(self, call: ModelCall) -> JsonObject:
+        """Return the values of reply fields that decide how the debate continues, keyed by field name."""
+        fields, disputes = cast(Any, call.schema).model_fields, self.scenario == "disputing"
+        if {"claims", "events"} <= fields.keys():
+            return self._dispute(call) if disputes else {}
+        speakers = self.config.turn_order()
+        aspects = fields["aspects"].json_schema_extra if "aspects" in fields else None
+        most = cast(JsonObject, aspects or {}).get("maxItems", 1)
+        return {
+            "agreement": 0.0 if disputes else 1.0,
+            "resolved": not disputes,
+            "aspects": [f"aspect number {number}" for number in range(1, 1 + (most if disputes else 1))],
+            "questions": [f"What about {self.text('8 words', None)}?"] if disputes else [],
+            "answer": self._answer(),
+            "next_speaker": speakers[len(self.planned) % len(speakers)],
+        }
+
+    def _dispute(self, call: ModelCall) -> JsonObject:
+        """Return stub claims that one message asserts and another message denies."""
+        claims, events = [], []
+        pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
+        least = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
+        wanted = min(MAX_CLAIMS, max(len(pairs), least))
+        for number, (one, other) in enumerate(islice(cycle(pairs), wanted), 1):
+            self._texts += 1
+            claims.append({"ref": f"n{number}", "text": f"Measure {self._texts} saves the city money"})
+            for message, kind in ((one, "asserts"), (other, "denies")):
+                events.append(
+                    {
+                        "message_id": message,
+                        "claim": f"n{number}",
+                        "kind": kind,
+                        "quote": CLAIM_QUOTE,
+                        "condition": "",
+                        "ground": True,
+                        "confidence": 1.0,
+                    }
+                )
+        return {"claims": claims, "events": events}
+
+
+@lru_cache(maxsize=4096)
+def _sentence_tokens(sentence: str) -> int:
+    """Return the approximate number of tokens in a stub sentence, 1.2 tokens per word."""
+    return int(1.1 * len(sentence.split())) + 1

@@ -1,0 +1,476 @@
+"""Creation of new, replayed, forked and imported debates, and deletion of stored debates."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.channels import DeltaChannel
+
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.preflight import check_config
+from moot.debates.session import DebateSession, Values, filled_channels, is_over
+from moot.graph.debate import build_graph
+from moot.memory.cross_debate_memory import identities, namespace_of
+from moot.models.registry import Models
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.telemetry import start_langsmith_root
+from moot.state.config import DebateConfig, slug
+from moot.state.config.boundary import Capability, Permissions
+from moot.state.config.debate_config import frozen_config
+from moot.state.config.participants import PlannedInterjection, unique_slug
+from moot.state.conversation import ENDED_STATUSES
+from moot.state.entries import Entry, JsonObject, ends_turn, entries_of, topic_text, traits_of, turns_taken
+from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
+from moot.state.langgraph_internals import runs_next
+from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id, row_usage
+from moot.storage.records import Records
+from moot.storage.sql import Sql, Statement
+from moot.storage.sqlite import SqliteSql
+
+
+def start_replay(session: DebateSession, name: str | None) -> DebateSession:
+    """Create a debate that replays another debate, with model replies read from its journal.
+
+    The replay has the topic, configuration and documents of the original debate, and is extended at the same
+    points. A
+    request that is not in the journal fails like an unreachable model, for example after an interjection or a
+    change of a prompt.
+    """
+    values = session.state().values
+    environment = replace(session.environment, complete=ReplayModel(session).complete)
+    graph = build_graph(session.graph.checkpointer, environment=environment)  # type: ignore[arg-type]  # compiled with a checkpointer
+    transcript = values["full_transcript"]
+    first = min((receipt["seq"] for receipt in values.get("receipts") or []), default=len(transcript))
+    given = {
+        "topic": values["topic"],
+        "full_transcript": [
+            e for e in transcript[:first] if traits_of(e).user_input not in ("topic", "document")
+        ],
+        "context_documents": values.get("context_documents") or [],
+    }
+    began, extensions = _extensions(session, values)
+    replaying = replace(session, graph=graph, environment=environment)
+    made = start_debate(replaying, given, session.permissions(began).authorize(), name)
+    return replace(made, extensions=extensions)
+
+
+def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
+    """Return a debate's state before its first extension, and the number of turns in each extension."""
+    began, turns = values, list[int]()
+    for checkpoint in call_from_sync(_updates, session):
+        after = session.state(checkpoint)
+        parent = (after.parent_config or {}).get("configurable", {}).get("checkpoint_id", "")
+        before = session.state(parent) if parent else after
+        configured = [snapshot.values.get("config", {}).get("turns") for snapshot in (before, after)]
+        if configured[0] != configured[1] and is_over(before):
+            began = began if turns else before.values
+            turns.append(configured[1] - before.values["turn_count"])
+    return began, tuple(turns)
+
+
+async def _updates(session: DebateSession) -> list[str]:
+    """Return the ids of checkpoints that were created by direct state updates, oldest first."""
+    return sorted([stored.checkpoint["id"] async for stored in session.checkpoints("update")])
+
+
+class ReplayModel:
+    """Model that returns recorded replies from the journals of a debate and its ancestors."""
+
+    def __init__(self, session: DebateSession) -> None:
+        records, debate = session.records, session.thread
+        parents = {row.id: row.parent for row in records.catalogue.rows()}
+        line: list[str] = []
+        while debate and debate not in line:
+            line.append(debate)
+            debate = parents.get(debate, "")
+        configs = [session.on(each).state().values.get("config") or {} for each in line]
+        self._seeds = [config.get("seed") for config in configs]
+        self._replies: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
+        for each in reversed(line):
+            for key, reply in sorted(records.journal.replies(each).items()):
+                self._replies[key[-1]].append(reply)
+
+    async def complete(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Return the recorded reply to an identical request, or an error reply if there is none."""
+        # Equal requests of a fork and its parent differ only in the seed.
+        beyond = (call.seed or 0) - (self._seeds[0] or 0)  # offset among equal requests of a batch
+        asked = [None if seed is None and not beyond else (seed or 0) + beyond for seed in self._seeds]
+        found = (self._replies.get(replace(call, seed=seed).digest) for seed in asked)
+        replies = next(filter(None, found), None)
+        if not replies:
+            return Reply(error=f"{call.model}: the journal has no reply to this {call.purpose} request")
+        return Reply.from_json(replies.popleft() if len(replies) > 1 else replies[0])
+
+
+def unused_name(records: Records, text: str) -> str | None:
+    """Return an unused name for a new debate, made of the first words of a text.
+
+    Return `None` if the text has no letters that a name could use. The debate's id is then its name.
+    """
+    wanted = slug(text)
+    return unique_slug(wanted, {LATEST, *(row.name for row in records.catalogue.rows())}) if wanted else None
+
+
+def find_debate(session: DebateSession, name: str) -> DebateSession:
+    """Return the session of the debate with the given id, name or unique id prefix."""
+    _delete_unstarted(session, name)
+    return session.on(session.records.find(name).id)
+
+
+def start_debate(
+    session: DebateSession, given: Values, config: DebateConfig, name: str | None
+) -> DebateSession:
+    """Create a debate from the graph's input. The topic defaults to the configured topic.
+
+    Only `open` runs, so the debate is validated and stored before any model is called.
+    """
+    topic = topic_text(config.topic if given["topic"] is None else given["topic"])
+    if not topic:
+        raise InputError("the topic is empty: give a question to debate")
+    check_config(Permissions.of_operator(config), session.environment)
+    thread, now = new_debate_id(name), session.environment.clock()
+    about = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
+    row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
+    with _creating(session, row) as made:
+        if root := start_langsmith_root(thread, topic):
+            session.roots[thread] = root
+        made.advance({**given, "topic": topic}, context=config, interrupt_after=["open"])
+        made.note_status("running")
+    return session.on(thread)
+
+
+@contextmanager
+def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
+    """Add a debate to the catalogue and hold its lease. If the `with` block fails, delete the debate.
+
+    A process that is killed leaves a row with status `new`, which the next process deletes.
+
+    Raises:
+        DebateExists: The id or the name is taken.
+    """
+    _delete_unstarted(session, row.name)
+    with ExitStack() as holding:
+        try:
+            made = holding.enter_context(session.on(row.id).writing())
+        except DebateBusy:
+            raise DebateExists(f"debate {row.name!r} exists already and is in use") from None
+        made.records.catalogue.add(replace(row, status="new"))
+        try:
+            yield made
+        except BaseException:
+            delete_debate(made)
+            raise
+
+
+def _delete_unstarted(session: DebateSession, name: str) -> None:
+    """Delete a debate whose creation was interrupted because the process was killed."""
+    with suppress(DebateNotFound, InputError, DebateBusy):
+        row = session.records.catalogue.find(name)
+        if session.records.never_began(row):
+            with session.on(row.id).writing() as left:
+                if (status := left.state().values.get("status", "new")) != "new":
+                    left.note_status(status)
+                else:
+                    delete_debate(left)
+
+
+def fork_debate(
+    session: DebateSession, *, after: int | None, name: str | None, without: str | None = None
+) -> DebateSession:
+    """Create a new debate from a debate's state after one entry or before one interjection.
+
+    With `after`, the fork does not repeat the interjections that the original received later. With
+    `without`, it repeats all of them except the given one.
+    """
+    latest = values = session.state().values
+    if without is not None:
+        after = _last_turn_before(latest, without)
+    if after is not None and after != len(latest["full_transcript"]) - 1:
+        values = session.state(call_from_sync(checkpoint_after, session, after, latest)).values
+    planned = values["config"].get("interjections") or []
+    used = [each.get("planned_interjections_used", 0) for each in (values, latest)]
+    repeated = _later_interjections(latest, after, without) if without is not None else []
+    config = {**values["config"], "interjections": [*planned[: used[0]], *repeated, *planned[used[1] :]]}
+    frozen = frozen_config(values)
+    if frozen.seed is not None:
+        others = [each for each in session.records.catalogue.rows() if each.parent == session.thread]
+        siblings = sum(each.status != "new" for each in others)  # an unfinished fork does not count
+        # Each fork gets its own seed, of 31 bits, which every provider accepts.
+        seed = Random(f"{frozen.seed}/{siblings}").getrandbits(31)  # noqa: S311  # not a secret: it must be reproducible
+        config = {**config, "seed": seed}
+    thread, now = new_debate_id(name), session.environment.clock()
+    row = replace(
+        session.records.find(session.thread),
+        id=thread,
+        name=name or thread,
+        status="paused",
+        turns=values["turn_count"],
+        **row_usage(values.get("usage") or {}),
+        parent=session.thread,
+        created_at=now,
+        updated_at=now,
+    )
+    with _creating(session, row) as made:
+        made.records.grants.add(thread, made.records.grants.of(session.thread))
+        own = {
+            "config": config,
+            "status": "running",
+            "last_inbox_number": 0,
+        }  # the fork's own inbox is empty
+        made.update_after("trim", {**filled_channels(values), **own})
+        made.note_status(row.status)
+    return session.on(thread)
+
+
+def _last_turn_before(values: Values, interjection: str) -> int:
+    """Return the number of the last entry that ends a turn before an interjection.
+
+    Raises:
+        InputError: the id is not that of an interjection, or no turn ended before the interjection.
+    """
+    found = entries_of([interjection], values["full_transcript"])
+    if not found or found[0]["kind"] != "interjection":
+        known = [each["id"] for each in values["full_transcript"] if each["kind"] == "interjection"]
+        listed = f"its interjections are {', '.join(known)}" if known else "it has no interjections"
+        raise InputError(f"{interjection!r} is not an interjection of this debate: {listed}")
+    names = frozen_config(values).names()
+    turns = [each["seq"] for each in values["full_transcript"][: found[0]["seq"]] if ends_turn(each, names)]
+    if not turns:
+        raise InputError(
+            f"{interjection!r} came before the first turn: start a new debate without this interjection"
+        )
+    return int(turns[-1])
+
+
+def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
+    """Return the interjections after an entry as planned interjections, with one exception.
+
+    An amendment is left out if the fork does not contain the message that it amends.
+    """
+    transcript, names = values["full_transcript"], frozen_config(values).names()
+    first = len(transcript) if after is None else after + 1
+    kept = {each["id"] for each in transcript[:first]}
+    return [
+        PlannedInterjection(
+            after=turns_taken(transcript[: each["seq"]], names), text=each["content"], speaker=each["speaker"]
+        ).model_dump(mode="json")
+        for each in transcript[first:]
+        if each["kind"] == "interjection" and each["id"] != without and kept.issuperset(each["targets"])
+    ]
+
+
+def dropped_interjections(original: Values, fork: Values) -> list[Entry]:
+    """Return a debate's interjections that its fork neither contains nor plans."""
+    kept = {each["id"] for each in fork["full_transcript"]}
+    planned = {each.text for each in frozen_config(fork).interjections}
+    return [
+        each
+        for each in original["full_transcript"]
+        if each["kind"] == "interjection" and each["id"] not in kept and each["content"] not in planned
+    ]
+
+
+async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
+    """Return the id of the checkpoint after the turn whose last entry is `after`."""
+    ends = [receipt["seq"] for receipt in values["receipts"]]
+    if after not in ends:
+        raise InputError(
+            f"no debater's turn ended at entry {after}: `moot show ID --receipts` lists the entries "
+            "that end a turn"
+        )
+    turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
+    async for stored in session.checkpoints():
+        channels = stored.checkpoint["channel_values"]
+        if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
+            return str(stored.checkpoint["id"])
+    raise InputError(f"entry {after} is inside a step: choose the last entry of the step")
+
+
+def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
+    """Return the catalogue row to store for an imported debate.
+
+    A document keeps its id, name and times, unless `name` gives a new name.
+    """
+    known = document or {}
+    try:
+        thread = str(uuid.UUID(known["id"])) if name is None else new_debate_id(name)
+    except (KeyError, ValueError):
+        thread = str(uuid.uuid4())
+    return DebateRow(
+        id=thread,
+        name=name or known.get("name") or thread,
+        topic=values["topic"][:TOPIC_CHARS],
+        protocol=values["config"]["protocol"],
+        status=values["status"] if values["status"] in ENDED_STATUSES else "paused",
+        turns=values["turn_count"],
+        **row_usage(values.get("usage") or {}),
+        parent=known.get("parent", ""),
+        created_at=known.get("created_at") or now,
+        updated_at=known.get("updated_at") or now,
+    )
+
+
+def store_import(
+    session: DebateSession,
+    values: Values,
+    name: str | None,
+    document: Mapping[str, Any] | None = None,
+    granted: Iterable[Capability] = (),
+) -> DebateSession:
+    """Store an imported debate, so that it can be resumed.
+
+    Messages that exceed the window are summarized. Without a `document`, claims are extracted as well.
+    `granted` are the capabilities of the operator's own configuration.
+    """
+    row = imported_row(values, name, session.environment.clock(), document)
+    try:
+        with _creating(session, row) as made:
+            made.records.grants.add(made.thread, granted)
+            # The status stays `new` until everything is stored, so that an unfinished import is deleted.
+            made.update_after("trim" if document else "turn", {**filled_channels(values), "status": "new"})
+            following = made.state().next
+            # `interrupt_before` does not stop if `plan` is already the next node.
+            if "summarize" in following or not (document or "plan" in following):
+                made.advance(interrupt_before=["plan"])
+            if row.status in ENDED_STATUSES:
+                made.update_after("close", {"status": row.status})
+            else:
+                made.update({"status": "running"})
+            stored = made.state().values
+            made.records.results.note(row.id, stored, {})
+            # The run above changed the row, which has to describe the import.
+            progress: dict[str, str | float] = {"status": row.status, "turns": row.turns}
+            spent = row_usage(stored.get("usage") or {})
+            made.records.catalogue.update(row.id, **progress, **spent, updated_at=row.updated_at)
+    except DebateExists:
+        raise DebateExists(f"debate {row.name!r} exists already: import it with another --id") from None
+    return session.on(row.id)
+
+
+def delete_debate(session: DebateSession) -> None:
+    """Delete a debate, its checkpoints and its entries in the cross-debate memory."""
+    with session.writing() as held:
+        call_from_sync(_delete, held)
+        held.records.forget(held.thread)
+
+
+async def _delete(session: DebateSession) -> None:
+    graph = session.graph
+    values = (await graph.aget_state(session.run_config)).values
+    if values.get("config") and graph.store is not None:
+        for identity in identities(frozen_config(values)).values():
+            await graph.store.adelete(namespace_of(identity), session.thread)
+    await graph.checkpointer.adelete_thread(session.thread)  # type: ignore[union-attr]  # compiled with a checkpointer
+
+
+MIN_GAIN = 0.2
+"""Minimum share of unused space before a SQLite file is rewritten. Rewriting temporarily needs twice the
+space."""
+
+
+@dataclass(frozen=True)
+class _Stored:
+    id: str
+    parent: str
+    needed: bool
+
+
+def prune(session: DebateSession) -> tuple[int, int]:
+    """Delete the checkpoints that a finished debate no longer needs.
+
+    Returns:
+        The number of deleted checkpoints, and the number of checkpoints before the deletion.
+
+    Raises:
+        DebateBusy: Another run writes the debate.
+    """
+    with session.writing() as held:
+        snapshot = held.state()
+        if held.lease is None or not is_over(snapshot):
+            return 0, 0
+        receipts = [*(snapshot.values.get("receipts") or ()), *(snapshot.values.get("calls") or ())]
+        base_checkpoints = held.records.sql.execute(
+            "SELECT DISTINCT base_checkpoint FROM moot_journal WHERE debate = ?", (held.thread,)
+        )
+        named = {each["checkpoint"] for each in receipts} | {
+            base_checkpoint for (base_checkpoint,) in base_checkpoints
+        }
+        channels = held.graph.channels.items()
+        deltas = [name for name, channel in channels if isinstance(channel, DeltaChannel)]
+        stored = call_from_sync(_checkpoints_of, held, named, deltas)
+        table = "writes" if isinstance(held.records.sql, SqliteSql) else "checkpoint_writes"
+        if statements := _statements(held.thread, stored, deltas, table):
+            held.records.sql.transact(statements, held.records.leases.permit(held.lease))
+        return sum(not each.needed for each in stored), len(stored)
+
+
+async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
+    """Return the checkpoints of a debate, oldest first, with a mark on those that are needed."""
+    found, parents = [], set()
+    async for each in session.checkpoints():
+        place = each.checkpoint["id"]
+        parent = str(each.parent_config["configurable"]["checkpoint_id"]) if each.parent_config else ""
+        snapshots = each.checkpoint["channel_values"].keys() & set(deltas)
+        is_end = not parent or place not in parents
+        needed = bool(place in named or snapshots or is_end or runs_next(each.checkpoint, "plan"))
+        found.append(_Stored(place, parent, needed))
+        parents.add(parent)
+    return found[::-1]
+
+
+def _statements(
+    debate: str, stored: Sequence[_Stored], deltas: Sequence[str], writes: str
+) -> list[Statement]:
+    """Return the SQL statements that delete the checkpoints marked as not needed.
+
+    Their writes move to the last remaining checkpoint before them.
+    """
+    marks = ", ".join("?" * len(deltas))
+    here = "WHERE thread_id = ? AND checkpoint_ns = '' AND"
+    heirs: dict[str, str] = {}
+    statements: list[Statement] = []
+    for number, each in enumerate(stored):
+        if each.needed:
+            continue
+        heir = heirs[each.id] = heirs.get(each.parent, each.parent)
+        at = (debate, each.id)
+        statements += [
+            (
+                f"UPDATE {writes} SET checkpoint_id = ?, task_path = '~~', "  # noqa: S608  # constants of ours
+                f"task_id = 'ffffffff-' || CAST(? AS TEXT) || task_path || task_id {here} "
+                f"checkpoint_id = ? AND channel IN ({marks})",
+                (heir, f"{number:08d}", *at, *deltas),
+            ),
+            (f"DELETE FROM {writes} {here} checkpoint_id = ?", at),  # noqa: S608
+            (f"DELETE FROM checkpoints {here} checkpoint_id = ?", at),  # noqa: S608
+            (f"UPDATE checkpoints SET parent_checkpoint_id = ? {here} parent_checkpoint_id = ?", (heir, *at)),  # noqa: S608
+        ]
+    return statements
+
+
+def shrink(sql: Sql, *, pruned: bool) -> bool:
+    """Return unused database space to the filesystem after checkpoints are deleted or if much space is free.
+
+    Returns:
+        True if the space was released.
+    """
+    if isinstance(sql, SqliteSql):
+        ((pages, free),) = sql.execute(
+            "SELECT page_count, freelist_count FROM pragma_page_count, pragma_freelist_count"
+        )
+        if not pruned and free < MIN_GAIN * pages:
+            return False
+        sql.execute("VACUUM")
+        sql.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    else:
+        sql.execute("VACUUM checkpoints, checkpoint_writes, checkpoint_blobs, moot_journal")
+    return True

@@ -1,0 +1,305 @@
+"""Reconstruction of the exact prompt of a message, from the debate's state at that time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import count
+from typing import Any, cast, get_args
+
+from moot.calls.effects import (
+    Emit,
+    InboxContents,
+    LocalJob,
+    LocalWork,
+    ModelCall,
+    NodeBody,
+    PutInStore,
+    ReadInbox,
+    Reply,
+    SearchStore,
+    WireMessage,
+)
+from moot.debates.continuation import JudgingOptions
+from moot.debates.session import DebateSession
+from moot.documents import DebateDocument
+from moot.graph.debate import NODES
+from moot.nodes.judge import assess_debate
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import NodeContext
+from moot.runtime.run_node import run_to_end
+from moot.runtime.run_turns import ModelTurnRequest, make_turn_requests, run_turns
+from moot.state.config import DebateConfig
+from moot.state.config.debate_config import frozen_config
+from moot.state.config.model_settings import is_built_in
+from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
+from moot.state.entries import JsonObject, tokens_of
+from moot.state.errors import DebateNotFound, InputError
+from moot.tools.tool_exchange import wire_tokens
+
+
+@dataclass(frozen=True)
+class PromptPart:
+    """One message of a reconstructed prompt, with its section and its number of tokens."""
+
+    section: str
+    """Section of the prompt that contains the message, such as `system`, `summary`, `messages` or
+    `turn_suffix`."""
+    tokens: int
+    """Exact number of tokens in the message, including its message frame, counted with OpenAI's chat
+    formula."""
+    message: WireMessage
+
+
+@dataclass(frozen=True)
+class ReconstructedPrompt:
+    """The prompt that was sent for a turn or another model call, rebuilt from the stored state."""
+
+    receipt: Receipt | CallReceipt
+    """Receipt that was recorded when the call was made."""
+    parts: tuple[PromptPart, ...]
+    """Messages of the prompt, in the order in which they were sent."""
+    digest: str
+    """SHA-256 digest of the reconstructed request."""
+
+    @property
+    def exact(self) -> bool:
+        """True if the reconstructed request equals the original request byte for byte."""
+        return self.digest == self.receipt["digest"]
+
+    def to_json(self) -> JsonObject:
+        """Return the prompt with its receipt as a JSON object."""
+        parts = [{"section": p.section, "tokens": p.tokens, **p.message} for p in self.parts]
+        return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
+
+
+def reconstruct_prompt(session: DebateSession, wanted: int | str) -> ReconstructedPrompt:
+    """Reconstruct the prompt of a transcript entry or of another model call.
+
+    The receipt names the checkpoint with the state. For a fork, it can belong to an ancestor.
+
+    Raises:
+        InputError: The entry has no prompt, the call does not exist, or its checkpoint is deleted.
+    """
+    listed, key = ("calls", "id") if isinstance(wanted, str) else ("receipts", "seq")
+    sent: list[JsonObject] = session.state().values.get(listed) or []
+    found = next((each for each in sent if each[key] == wanted), None)
+    if found is None:
+        what = wanted if isinstance(wanted, str) else f"entry {wanted}"
+        raise InputError(
+            f"{what} has no prompt: `moot show {session.name} --{listed}` lists the prompts that were sent"
+        )
+    holder, state = state_at(session, found["checkpoint"])
+    config, node = frozen_config(state), found.get("node", "turn")
+    context = NodeContext(session.environment, session.permissions(state), holder.thread, found["checkpoint"])
+    count = context.env.token_counter_for(config)
+    if node in NODES:
+        body = NODES[node](state, context)
+    else:  # a later judging, with its own options
+        judged_by = JudgingOptions(**found.get("options", {})).applied_to(config)
+        flow = assess_debate(state, judged_by, context.env.token_counter_for(judged_by))
+        body = cast(NodeBody, flow)  # a generator of model calls only
+    asked = [
+        call for call in _calls(body, holder, found["step"], node) if call.call_index == found["call_index"]
+    ]
+    if not asked:
+        raise InputError(f"entry {wanted} has no prompt, because a person wrote it")
+    call = next((call for call in asked if call.digest == found["digest"]), asked[0])
+    parts = zip(call.prompt.layout if call.prompt else (), call.messages, strict=False)
+    prompt = tuple(PromptPart(section, wire_tokens([message], count), message) for section, message in parts)
+    return ReconstructedPrompt(cast(Receipt | CallReceipt, found), prompt, call.digest)
+
+
+def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
+    """Return the state at a checkpoint, and the debate or ancestor that has the checkpoint."""
+    holder = session
+    with suppress(DebateNotFound):
+        while checkpoint and holder.thread:
+            if values := holder.state(checkpoint).values:
+                return holder, cast(ConversationState, values)
+            holder = holder.on(holder.records.find(holder.thread).parent)
+    raise InputError(f"the checkpoint {checkpoint!r} of this prompt has been deleted")
+
+
+def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
+    """Return the model calls that a graph node makes, up to the first call without a recorded reply."""
+    answers = holder.records.journal.replies(holder.thread, step)
+    calls: list[ModelCall] = []
+    outcome: Any = None
+    try:
+        for batch in count():
+            effect = body.send(outcome)
+            while isinstance(effect, Emit | ReadInbox | SearchStore | PutInStore):
+                effect = body.send(InboxContents() if isinstance(effect, ReadInbox) else [])
+            if not isinstance(effect, LocalWork | Sequence):
+                break  # a question to a person
+            asked: Sequence[LocalJob | ModelCall] = effect.jobs if isinstance(effect, LocalWork) else effect
+            calls += [call for call in asked if isinstance(call, ModelCall)]
+            keys = ((step, node, batch, place, each.digest) for place, each in enumerate(asked))
+            found = [answers.get(key) for key in keys]
+            if None in found:
+                break
+            replies = [Reply.from_json(reply) for reply in found if reply is not None]
+            outcome = [reply.text for reply in replies] if isinstance(effect, LocalWork) else replies
+    except StopIteration:
+        pass
+    finally:
+        body.close()
+    return calls
+
+
+KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
+_VERSIONS = {"rolling": "rolling summary", "perspective": "perspective", "judge": "judge's summary"}
+
+
+@dataclass(frozen=True)
+class MemoryCost:
+    """Cost of one kind of memory in a debate, and the number of prompts that include this memory."""
+
+    kind: MemoryKind
+    made: int
+    """Number of summary versions, claim events, reflections, crux cards or pins. For other kinds, the number
+    of prompts."""
+    calls: int
+    """Number of model calls that created this kind of memory."""
+    tokens: int
+    """Tokens used by the calls that created the memory, including prompts and replies."""
+    cost_usd: float
+    """Cost in US$ of the calls that created the memory, or 0 if no prices are configured."""
+    prompts: int
+    """Number of prompts of debaters, judges and moderators that include this memory."""
+    shown_tokens: int
+    """Approximate number of tokens that the memory occupies in all prompts that include it."""
+
+
+def audit(document: DebateDocument) -> list[MemoryCost]:
+    """Return the cost of each kind of memory in a debate, and the number of prompts that include it."""
+    board, calls = document["blackboard"], document.get("calls", [])
+    noted = [
+        note for note in board["claim_events"] if note["type"] not in ("extraction_pass", "reflection_pass")
+    ]
+    made: dict[str, int] = {
+        **dict.fromkeys(_VERSIONS.values(), 0),
+        **Counter(_VERSIONS.get(each["kind"], "rolling summary") for each in document["summaries"]),
+        "ledger": len(noted),
+        "reflections": len(board["reflections"]),
+        "cruxes": len(board["cards"]),
+        "pinned": len(document.get("state", {}).get("pinned", [])),
+    }
+    memories = [each.get("memory", {}) for each in (*document["receipts"], *calls)]
+    rows = []
+    for kind in KINDS:
+        own = [call["usage"] for call in calls if call["memory_kind"] == kind]
+        shown = [memory[kind] for memory in memories if kind in memory]
+        cost = sum(usage.get("cost_usd", 0.0) for usage in own)
+        tokens = sum(map(tokens_of, own))
+        counted = made.get(kind, len(shown))
+        rows.append(MemoryCost(kind, counted, len(own), tokens, cost, len(shown), sum(shown)))
+    return rows
+
+
+@dataclass(frozen=True)
+class ReplayedTurn:
+    """A message of a debate, and a repetition of its turn without one kind of memory."""
+
+    entry_id: str
+    speaker: str
+    shown_tokens: int
+    """Tokens that the memory occupied in the original prompt, or 0 if the prompt did not contain it."""
+    said: str
+    without: str
+    error: str
+    """Error of the repeated model call, or `""` if the call succeeded."""
+    tokens: int
+    """Tokens used by the repeated model call, including prompt and reply."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the repeated turn as a JSON object."""
+        return asdict(self)
+
+
+def replay_without(
+    session: DebateSession, kind: str, first: int, last: int, *, model: str | None = None
+) -> list[ReplayedTurn]:
+    """Repeat turns of a debate without one kind of memory. Nothing is stored.
+
+    Args:
+        session: The debate.
+        kind: Kind of memory to remove.
+        first: Number of the first turn to repeat, from 1.
+        last: Number of the last turn to repeat.
+        model: Model that replies instead of the debaters' own models.
+
+    Raises:
+        InputError: The kind or a turn does not exist, a person took the turn, or the debater's model is
+            `offline` and no `model` is given.
+    """
+    values = session.state().values
+    known: list[Receipt] = values.get("receipts") or []
+    receipts = known[max(0, first - 1) : last]
+    if not receipts or first > last or first < 1:
+        raise InputError(f"--turns {first}-{last}: this debate has turns 1 to {len(known)}")
+    usable = [each for each in KINDS if each != "judge's summary"]
+    if kind not in usable:
+        raise InputError(f"--replay-without {kind!r}: use one of {', '.join(map(repr, usable))}")
+    said = values["full_transcript"]
+    return [
+        _replay_call(session, cast(MemoryKind, kind), receipt, said[receipt["seq"]]["content"], model)
+        for receipt in receipts
+    ]
+
+
+def _replay_call(
+    session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
+) -> ReplayedTurn:
+    """Repeat one turn without one kind of memory. The reply is not added to the journal."""
+    holder, before = state_at(session, receipt["checkpoint"])
+    state = without(before, kind)
+    if model:
+        debaters = [{**each, "model": model} for each in state["config"]["debaters"]]
+        state = {**state, "config": {**state["config"], "model": model, "debaters": debaters}}
+    config = frozen_config(state)
+    speaker = config.debater(receipt["speaker"])
+    if not model and is_built_in(config.model_of(speaker)):
+        raise InputError(
+            f"{speaker.name!r} uses the offline model, whose replies do not depend on memory: choose another "
+            "model with --model, or add --model offline to repeat the turn with it anyway"
+        )
+    permissions = session.permissions(state, DebateConfig(model=model) if model else None)
+    context = NodeContext(session.environment, permissions, holder.thread, receipt["checkpoint"])
+    request = make_turn_requests(state, context)[receipt["call_index"]]
+    if not isinstance(request, ModelTurnRequest):
+        raise InputError(f"a person wrote {receipt['entry_id']}, so the turn cannot be repeated")
+    (result,), answering = call_from_sync(run_to_end, run_turns([request]), session.environment, permissions)
+    return ReplayedTurn(
+        entry_id=receipt["entry_id"],
+        speaker=speaker.name,
+        shown_tokens=receipt.get("memory", {}).get(kind, 0),
+        said=said,
+        without=result.reply.text,
+        error=result.reply.error,
+        tokens=tokens_of(answering.spent),
+    )
+
+
+def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
+    """Return a copy of the debate's state in which one kind of memory is empty or disabled."""
+    config = state["config"]
+    memory, debaters = config["memory"], config["debaters"]
+    quiet = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}
+    changes: Mapping[str, Mapping[str, object]] = {
+        "rolling summary": {"rolling_summary": {}},
+        "perspective": {"perspective_summaries": {}},
+        "ledger": {"claim_events": []},
+        "reflections": {"reflections": []},
+        "cruxes": {"crux_cards": {}},
+        "retrieved": {"config": {**config, "memory": quiet}},
+        "cross-debate memory": {"cross_debate_memory": {}},
+        "reference documents": {
+            "config": {**config, "debaters": [{**each, "reference_documents": []} for each in debaters]}
+        },
+        "pinned": {"pinned": []},
+    }
+    return cast(ConversationState, {**state, **changes[kind]})

@@ -1,0 +1,335 @@
+"""Stored debate, with methods to run, resume, read, judge, query, fork and delete it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from langgraph.types import StateSnapshot
+
+from moot.calls.event_loop import run_in_thread
+from moot.claims.claim_extraction import correct_event, merge_claims
+from moot.configuration.configure import authorize, authorize_operator, freeze
+from moot.debates.continuation import (
+    Event,
+    Judgement,
+    JudgingOptions,
+    arun_on,
+    can_go_on,
+    judge_debate,
+    questions_at,
+    run_on,
+)
+from moot.debates.lifecycle import delete_debate, fork_debate
+from moot.debates.preflight import check_config
+from moot.debates.session import DebateSession, is_over
+from moot.documents import make_document
+from moot.people.interjections import pinnable_id
+from moot.people.person_questions import PersonQuestion
+from moot.protocols.registry import limit_reached
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import NodeContext
+from moot.runtime.qa import answer_question, permissions_for_answer
+from moot.runtime.run_node import run_to_end
+from moot.state.claim_events import ClaimEvent
+from moot.state.config import DebateConfig, can_interject, differing_keys
+from moot.state.config.boundary import capabilities_of
+from moot.state.config.debate_config import frozen_config
+from moot.state.config.mcp_servers import without_definitions
+from moot.state.config.participants import SLUG
+from moot.state.conversation import ConversationState
+from moot.state.entries import JsonObject, clean_text
+from moot.state.errors import InputError
+from moot.storage.catalogue import DebateRow
+from moot.storage.journal import with_failures
+
+if TYPE_CHECKING:
+    from moot.memory.questions import DebateAnswer
+
+
+MAX_MESSAGE_CHARS = 100_000
+"""Maximum number of characters in an interjection, and in a question of a client about a debate."""
+
+
+class Debate:
+    """A debate stored in a database, with methods to run, continue, judge, fork, query and delete it."""
+
+    def __init__(self, session: DebateSession) -> None:
+        self.session = session
+        self.id = session.thread
+        """UUID of the debate, which is its LangGraph thread id."""
+        self.name = session.name
+        """Name given with `--id`, otherwise the UUID."""
+
+    @property
+    def row(self) -> DebateRow:
+        """Current catalogue row of the debate, with its name, status and usage."""
+        return self.session.records.find(self.id)
+
+    def state(self, checkpoint: str = "") -> StateSnapshot:
+        """Return the debate's latest LangGraph state snapshot, or the snapshot of a given checkpoint."""
+        return self.session.state(checkpoint)
+
+    def config(self) -> DebateConfig:
+        """Return the debate's configuration, which was frozen when the debate was created."""
+        return frozen_config(self.state().values)
+
+    def document(self, snapshot: StateSnapshot | None = None) -> JsonObject:
+        """Return the debate as a `moot.debate/1` document, from the latest state or a given state."""
+        snapshot = snapshot or self.state()
+        values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
+        return {**make_document(self.row, values), "questions": questions_at(snapshot)}
+
+    def run(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
+        """Run the debate to its end and return its document.
+
+        The arguments and errors are those of `stream`.
+        """
+        for _ in self.stream(turns=turns, answer=answer, tokens=False):
+            pass
+        return self.document()
+
+    def stream(
+        self, *, turns: int | None = None, answer: object = None, tokens: bool = True
+    ) -> Iterator[Event]:
+        """Run or resume the debate, and yield its events.
+
+        After each entry, the next step starts only when the caller asks for the next event. If the caller
+        stops after an entry, Moot makes no further model calls. The debate reads new interjections in the
+        next step.
+
+        Args:
+            turns: Number of turns to add to the configured ones.
+            answer: A person's reply to the questions that the debate waits for.
+            tokens: If True, messages are streamed token by token. Without streaming, many concurrent calls
+                need much less CPU time.
+
+        Raises:
+            DebateBusy: Another process writes the debate.
+            ModelError: A model failed permanently. The debate is saved.
+            WaitingForPerson: The debate waits for a person's reply. The debate is saved.
+            DebatePaused: `pause` was called, in this process or another. The debate is saved.
+            InputError: `answer` fits no open question, or the debate is over and takes no more turns.
+        """
+        return run_on(self.session, turns=turns, answer=answer, tokens=tokens)
+
+    def astream(
+        self, *, turns: int | None = None, answer: object = None, tokens: bool = True
+    ) -> AsyncGenerator[Event, None]:
+        """Async form of `stream`. Cancelling it or leaving `aclosing` pauses the debate."""
+        return arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
+
+    async def arun(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
+        """Async form of `run`, which does not block the event loop."""
+        async for _ in self.astream(turns=turns, answer=answer, tokens=False):
+            pass
+        return await run_in_thread(self.document)
+
+    def say(self, text: str, speaker: str = "moderator") -> int:
+        """Add an interjection, which the debate reads at the start of its next step.
+
+        Another process may be running the debate at the same time.
+
+        Args:
+            text: Text of the interjection.
+            speaker: `moderator`, the id of a debater, or a slug for a guest.
+
+        Returns:
+            The number of the interjection.
+
+        Raises:
+            InputError: The text is empty, or the speaker is not a valid id.
+        """
+        words = clean_text(text).strip()
+        if not words:
+            raise InputError("the interjection is empty: give a text")
+        if len(words) > MAX_MESSAGE_CHARS:
+            raise InputError(
+                f"the interjection has {len(words):,} characters: give at most {MAX_MESSAGE_CHARS:,}"
+            )
+        if SLUG.fullmatch(speaker) and not can_interject(speaker):
+            raise InputError(
+                f"speaker {speaker!r}: this name is reserved. Use 'moderator', a debater's id or a "
+                "guest's name"
+            )
+        if not can_interject(speaker):
+            raise InputError(
+                f"speaker {speaker!r} is not a valid id: use a-z, 0-9, - and _, at most 40 characters"
+            )
+        now = self.session.environment.clock()
+        return self.session.records.inbox.add(self.id, speaker, words, now)
+
+    def pause(self) -> None:
+        """Ask the process that runs the debate to stop before the next step. A later run is not affected."""
+        self.session.records.inbox.request_pause(self.id, self.session.environment.clock())
+
+    def is_running(self) -> bool:
+        """Return True if a process is currently running the debate."""
+        return self.session.records.leases.is_held(self.id)
+
+    def questions(self) -> list[PersonQuestion]:
+        """Return the questions that a person must answer before the debate can continue."""
+        return questions_at(self.state())
+
+    def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
+        """Judge the debate. The new verdicts are stored in addition to the earlier verdicts.
+
+        A debate that is paused or waits for a person ends with this verdict.
+
+        Args:
+            dry_run: If True, nothing is stored.
+            options: `model`, `rubric`, `panel` (a number or models), `rule`, `swap`, `blind` and
+                `configured`; see `JudgingOptions`.
+
+        Raises:
+            InputError: The debate has no messages of debaters.
+            ConfigError: The options are invalid.
+            DebateBusy: Another process writes the debate.
+        """
+        return judge_debate(self.session, JudgingOptions(**options), dry_run=dry_run)
+
+    def is_over(self) -> bool:
+        """Return True if the debate has finished and no step is left to run."""
+        return is_over(self.state())
+
+    def can_go_on(self) -> bool:
+        """Return True if the debate can be extended with more turns after its end."""
+        return can_go_on(self.state().values)
+
+    def allow(self, config: DebateConfig) -> None:
+        """Grant the debate all capabilities that the given operator configuration uses."""
+        changed = config.limits.model_fields_set
+        granted = authorize_operator(config).granted
+        limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
+        self.session.records.grants.add(self.id, {*capabilities_of(config), *limits})
+
+    def reconfigure(self, config: DebateConfig) -> None:
+        """Replace the debate's configuration for all steps that have not run yet.
+
+        A debate that ended at a limit can continue if the new configuration raises the limit. Any other
+        finished debate stays over. The debate is granted the capabilities that the new configuration adds. To
+        grant capabilities that the old configuration already uses, call `allow`.
+
+        Raises:
+            ConfigError: The configuration is invalid.
+            DebateBusy: Another process writes the debate.
+        """
+        env = self.session.environment
+        added = authorize_operator(config).granted - authorize_operator(self.config()).granted
+        granted = {*self.session.records.grants.of(self.id), *added}
+        permissions = authorize(config, granted=granted, safe=env.safe_capabilities)
+        config = check_config(permissions, env)
+        with self.session.writing() as held:
+            held.records.grants.add(self.id, added)
+            values = held.caught_up().values
+            following: Sequence[str] = ()
+            update: dict[str, object] = {"config": freeze(config)}
+            if values.get("status") == "limit" and not limit_reached(values, config):
+                following, update = ("plan",), {**update, "status": "running"}
+            held.update(update, following)
+
+    def correct(
+        self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
+    ) -> Sequence[ClaimEvent]:
+        """Correct an extracted claim event, or merge two claims. Later extractions keep this correction.
+
+        Args:
+            note: Id of the event, or of a claim to merge.
+            kind: Correct kind of a stance event, such as `asserts` or `denies`. `""` retracts the event.
+            why: Reason, stored with a retraction.
+            same_as: Id of the claim to merge with.
+            opposite: If True, the claim is the negation of `same_as`.
+
+        Returns:
+            The new claim events.
+
+        Raises:
+            InputError: The event does not exist, or cannot be of that kind.
+            DebateBusy: Another process writes the debate.
+        """
+        with self.session.writing() as held:
+            values = cast(ConversationState, held.caught_up().values)
+            if same_as:
+                notes = merge_claims(values, note, same_as, opposite=opposite)
+            else:
+                notes = correct_event(values, note, kind, why)
+            held.update({"claim_events": notes})
+        return notes
+
+    def pin(self, message: str, *, pinned: bool = True) -> list[str]:
+        """Pin or unpin a message. Every prompt with enough space includes the pinned messages.
+
+        Args:
+            message: Id of the message, such as `m000012`.
+            pinned: If False, unpin the message.
+
+        Returns:
+            The ids of all pinned messages.
+
+        Raises:
+            InputError: The message does not exist.
+            DebateBusy: Another process writes the debate.
+        """
+        with self.session.writing() as held:
+            values = held.caught_up().values
+            key = pinnable_id(message, values["full_transcript"])
+            others = [each for each in values.get("pinned") or [] if each != key]
+            ids = [*others, key] if pinned else others
+            held.update({"pinned": ids})
+        return ids
+
+    def differing_keys(self, config: DebateConfig) -> list[str]:
+        """Return the dotted keys of settings that a configuration would change in the debate."""
+        stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
+        return differing_keys(stored, new)
+
+    def fork(
+        self, *, after: int | None = None, name: str | None = None, without: str | None = None
+    ) -> Debate:
+        """Create a new debate that copies this debate up to a given entry and then gets new replies.
+
+        Interjections that came after that entry are dropped. With `without`, the fork starts before one
+        interjection and repeats all later ones at the same number of turns.
+
+        Args:
+            after: `seq` of the last entry to keep. `None`: keep all entries.
+            name: Name of the fork, its `--id`.
+            without: Id of an interjection to leave out. Give it instead of `after`.
+
+        Raises:
+            InputError: No step ended at that entry, or `without` is not an interjection.
+            DebateExists: The name is taken.
+        """
+        return Debate(fork_debate(self.session, after=after, name=name, without=without))
+
+    def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
+        """Answer a question about the debate with citations, without changing the debate.
+
+        Args:
+            question: The question.
+            model: Model that answers. `None`: the judge's model. A recorded model answers no new
+                questions.
+
+        Raises:
+            InputError: The question is empty.
+            ModelError: No model replied.
+        """
+        asked = clean_text(question).strip()
+        if not asked:
+            raise InputError("the question is empty: give a question about the debate")
+        state = cast(ConversationState, self.state().values)
+        permissions, env = (
+            permissions_for_answer(self.session.permissions(state), model),
+            self.session.environment,
+        )
+        flow = answer_question(state, NodeContext(env, permissions, self.id), asked)
+        answer: DebateAnswer = call_from_sync(run_to_end, flow, env, permissions)[0]
+        return answer
+
+    def delete(self) -> None:
+        """Delete the debate, its checkpoints and its entries in the cross-debate memory.
+
+        Raises:
+            DebateBusy: Another process writes the debate.
+        """
+        delete_debate(self.session)

@@ -1,0 +1,406 @@
+"""The `moot.debate/1` document: one debate as JSON, for programs, reports and exports."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired, cast
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import Ledger, Status, leaning
+from moot.claims.crux_cards import claim_statuses
+from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
+from moot.nodes.close import final_answer
+from moot.people.person_questions import PersonQuestion
+from moot.state.claim_events import (
+    MAIN_QUESTION,
+    ClaimEvent,
+    CruxCard,
+    QuotedEvent,
+    Reflection,
+    Room,
+    StanceEvent,
+    StanceFields,
+)
+from moot.state.conversation import (
+    ENDED_STATUSES,
+    SCHEMA_VERSION,
+    CallReceipt,
+    Clarifications,
+    ConvergenceCheck,
+    ErrorRecord,
+    PromptSource,
+    Receipt,
+    StateValues,
+    Step,
+    Summary,
+    SummaryVersion,
+)
+from moot.state.entries import Entry, JsonObject, round_of
+from moot.state.settings import redact_url
+from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict
+from moot.storage.catalogue import DebateRow
+
+FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
+
+
+class Stance(StanceFields):
+    """A debater's latest stance on a claim, with its quotation and history."""
+
+    message_id: str
+    quote: str
+    history: list[str]
+    """Ids of all claim events in which the debater took a stance on this claim, oldest first."""
+
+
+class ClaimStatusRecord(TypedDict):
+    """A claim with its current status and each debater's stance on it."""
+
+    id: str
+    text: str
+    aspect: str
+    status: Status
+    label: str
+    """The claim's status in words, for reports and web pages."""
+    side: str
+    """Answer that the debaters agree on, such as `yes`, `no` or an option. Empty if they contradict each
+    other."""
+    conditions: list[str]
+    """Conditions under which the debaters agree on `side`."""
+    was_disputed: bool
+    """True if debaters contradicted each other on this claim at any time during the debate."""
+    stances: dict[str, Stance]
+    """Latest stance of each debater on the claim, by debater id."""
+    card: str
+    """Id of the crux card about this claim, or `""` if there is no card."""
+
+
+class PositionChange(TypedDict):
+    """A concession, or a change of a debater's mind about a claim."""
+
+    event: str
+    debater: str
+    claim: str
+    core: bool
+    """True if the debater gives up its position on the main question, or a claim that supports this
+    position."""
+    message_id: str
+    quote: str
+    before: str
+    """Quotation of the debater's earlier statement about the claim, or `""` if unknown."""
+    stance: str
+    """The debater's stance on the claim after the change, in words, such as `yes, on a condition: if …`."""
+    stance_before: str
+    """The debater's stance on the claim before the change, in words; `""` if unknown."""
+
+
+class RoundRecord(TypedDict):
+    """Summary of one round of a debate, with positions, new disputes and changes of position."""
+
+    round: int
+    positions: dict[str, str]
+    """Latest statement of each debater in the round, preferably on the main question, by debater id."""
+    arguments: dict[str, str]
+    """Key argument of each debater in the round: what it said on a claim that its position rests on."""
+    evidence: dict[str, list[str]]
+    """Ids of the claim events with the evidence that each debater gave in the round, by debater id."""
+    engaged: dict[str, list[str]]
+    """Debaters whom each debater challenged, questioned or answered in the round, by debater id."""
+    new_disputes: list[str]
+    """Ids of claims that debaters dispute for the first time in this round."""
+    moved: list[str]
+    """Ids of this round's claim events in which a debater concedes a claim or changes its mind."""
+
+
+class ClaimStatuses(TypedDict):
+    """Statuses of all claims, derived from the claim events. Importing a document recomputes them."""
+
+    claims: list[ClaimStatusRecord]
+    """All claims of the debate. The main question comes first, then the others by importance."""
+    concessions: list[PositionChange]
+    changes: list[PositionChange]
+    open_challenges: list[str]
+    open_questions: list[str]
+    rounds: list[RoundRecord]
+    dropped: dict[str, int]
+    """Number of extracted claims and events that were rejected, by reason."""
+
+
+class Blackboard(TypedDict):
+    """Information that Moot extracted from a debate, such as claims, reflections and crux cards."""
+
+    claim_events: list[ClaimEvent]
+    """Events from which the claims and their statuses are derived, in chronological order."""
+    standing: ClaimStatuses
+    reflections: list[Reflection]
+    cards: list[CruxCard]
+
+
+class Usage(TypedDict):
+    """Total usage of all model calls in a debate."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    """Number of prompt tokens that the provider read from its cache."""
+    reasoning_tokens: int
+    """Number of completion tokens that the models used for reasoning."""
+    cost_usd: float
+    """Cost in US$ of the calls to models with a known price."""
+    elapsed_s: float
+    """Time in seconds that the debate has been running, excluding pauses."""
+
+
+class CarriedState(TypedDict, total=False):
+    """State values that another database needs to continue an imported debate."""
+
+    options: list[str]
+    """Options of the debated question."""
+    final_answers: list[FinalAnswer]
+    """Final answers that the debaters gave alone after the discussion, for a vote."""
+    rolling_summary: Summary
+    perspective_summaries: dict[str, Summary]
+    judge_summary: Summary
+    protocol_state: JsonObject
+    """Values that the debate's protocol stores between its steps."""
+    crux_rooms: dict[str, Room]
+    pinned: list[str]
+    """Ids of pinned messages, which every prompt with enough space includes."""
+    clarifications: Clarifications
+    planned_interjections_used: int
+    step: Step
+    turn_count: int
+    round: int
+
+
+# Unknown keys are kept, so that later versions can add keys. JSON has no infinity, so it is rejected.
+@with_config(ConfigDict(extra="allow", allow_inf_nan=False))
+class DebateDocument(TypedDict):
+    """A complete debate as JSON, in the format `moot.debate/1`."""
+
+    format: Literal["moot.debate/1"]
+    id: str
+    """UUID of the debate, which is its LangGraph thread id."""
+    name: str
+    """Name of the debate given with `--id`, or its UUID if it has no name."""
+    topic: str
+    status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
+    ended_because: NotRequired[str]
+    """Reason why the debate ended, or `""` while it can continue."""
+    protocol: str
+    """Name of the debate's protocol, such as `council`."""
+    config: JsonObject
+    """Configuration of the debate, with all defaults filled in. Its schema: `moot config schema`."""
+    transcript: list[Entry]
+    """All transcript entries, ordered by `seq`."""
+    summaries: list[SummaryVersion]
+    """Every version of every summary, oldest first."""
+    receipts: list[Receipt]
+    """Receipts of all debaters' turns. A receipt records the contents of a prompt."""
+    calls: NotRequired[list[CallReceipt]]
+    """Receipts of all other model calls, such as for summaries, claim extraction, crux cards and verdicts."""
+    blackboard: Blackboard
+    verdicts: list[Verdict]
+    """Verdicts of all judges, including failed verdicts and verdicts of earlier `moot judge` commands."""
+    verdict: PanelVerdict | None
+    """Decision of the judge or panel, or `null` if the debate has not been judged."""
+    solution: str
+    """Solution of the debate in Markdown, or `""` if there is none."""
+    final_answer: NotRequired[str]
+    """Decision of the judge and solution of the debate, in Markdown."""
+    convergence: NotRequired[list[ConvergenceCheck]]
+    """Measured agreement after each round of a council that ends when the debaters converge."""
+    usage: Usage
+    planned: NotRequired[JsonObject]
+    """Estimate of `moot plan` for the configuration, with calls, tokens, bounds, critical path and batches.
+
+    Only documents that were made for a report have this key.
+    """
+    errors: list[ErrorRecord]
+    questions: NotRequired[list[PersonQuestion]]
+    """Questions that a person has to answer before the debate can continue."""
+    prompt_sources: dict[str, PromptSource | str]
+    """SHA-256 digest of each prompt template that the debate uses, by template name."""
+    agreement: NotRequired[PanelReport]
+    """Agreement among the judges of the deciding panel, or `{}` if there is no panel."""
+    state: NotRequired[CarriedState]
+    """State values that another database needs to continue the debate."""
+    parent: str
+    """Id of the debate that this debate was forked from, or `""` if it is not a fork."""
+    created_at: str
+    updated_at: str
+    schema_version: int
+
+
+def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
+    """Build a debate's `moot.debate/1` document from its catalogue row and its state values."""
+    config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
+    # The last step keeps the reason until the debate continues.
+    ended = values.get("step", {}).get("end_reason") if values.get("status") in ENDED_STATUSES else None
+    carried = {
+        key: value
+        for key, value in values.items()
+        if key in CarriedState.__annotations__ and value not in ({}, [], "")
+    }
+    return {
+        "format": FORMAT,
+        "id": row.id,
+        "name": row.name,
+        "topic": topic,
+        "status": cast(Any, row.status),  # the catalogue stores only this text
+        "ended_because": ended["reason"] if ended else "",
+        "protocol": config.get("protocol", row.protocol),
+        "config": _without_passwords(config),
+        "transcript": values.get("full_transcript", []),
+        "summaries": values.get("summary_versions", []),
+        "receipts": values.get("receipts", []),
+        "calls": values.get("calls", []),
+        "blackboard": board_document(values),
+        "verdicts": values.get("verdicts", []),
+        "verdict": verdict,
+        "agreement": verdict.get("agreement", {}) if verdict else {},
+        "solution": values.get("solution", ""),
+        "final_answer": final_answer(values) if values.get("config") else "",
+        "convergence": values.get("convergence", []),
+        "usage": _usage(values.get("usage", {})),
+        "errors": values.get("errors", []),
+        "prompt_sources": values.get("prompt_sources", {}),
+        "state": cast(CarriedState, carried),
+        "parent": row.parent,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "schema_version": SCHEMA_VERSION,
+    }
+
+
+def _without_passwords(value: Any) -> Any:
+    """Return a copy of a configuration without the passwords in URLs."""
+    if isinstance(value, dict):
+        return {key: _without_passwords(part) for key, part in value.items()}
+    return redact_url(value) if isinstance(value, str) and "://" in value else value
+
+
+def _usage(usage: dict[str, float]) -> Usage:
+    return {
+        "calls": int(usage.get("calls", 0)),
+        "prompt_tokens": int(usage.get("prompt_tokens", 0)),
+        "completion_tokens": int(usage.get("completion_tokens", 0)),
+        "cached_tokens": int(usage.get("cached_tokens", 0)),
+        "reasoning_tokens": int(usage.get("reasoning_tokens", 0)),
+        "cost_usd": round(usage.get("cost_usd", 0.0), 6),
+        "elapsed_s": round(usage.get("elapsed_s", 0.0), 3),
+    }
+
+
+def board_document(state: StateValues) -> Blackboard:
+    """Return the claims, reflections and crux cards that a debate's state contains."""
+    return {
+        "claim_events": list(state.get("claim_events") or []),
+        "standing": claim_statuses_of(state),
+        "reflections": list(state.get("reflections") or []),
+        "cards": cards_of(state),
+    }
+
+
+def claim_statuses_of(state: StateValues) -> ClaimStatuses:
+    """Return the status of each claim, derived from a debate's state."""
+    ledger, statuses = ledger_of(state), claim_statuses(state)
+    cards = {card["claim"]: card["id"] for card in cards_of(state)}
+    before = {change.event["id"]: change.before for change in ledger.changes}
+
+    def admission(event: StanceEvent) -> PositionChange:
+        former = before.get(event["id"])
+        return {
+            "event": event["id"],
+            "debater": event["debater"],
+            "claim": event["claim"],
+            "core": ledger.is_core(event),
+            "message_id": event["message_id"],
+            "quote": event["quote"],
+            "before": former["quote"] if former else "",
+            "stance": f"{stance_text(event)}{side_conceded(ledger, event)}",
+            "stance_before": stance_text(former) if former else "",
+        }
+
+    return {
+        "claims": [
+            {
+                "id": key,
+                "text": ledger.claims[key]["text"],
+                "aspect": ledger.claims[key]["aspect"],
+                "status": status.status,
+                "label": status.label,
+                "side": status.side,
+                "conditions": list(status.conditions),
+                "was_disputed": status.was_disputed,
+                "stances": _stances(ledger, key),
+                "card": cards.get(key, ""),
+            }
+            for key, status in statuses.items()
+        ],
+        "concessions": [admission(event) for event in ledger.concessions()],
+        "changes": [admission(change.event) for change in ledger.changes],
+        "open_challenges": [each["id"] for each in ledger.open_challenges()],
+        "open_questions": [each["id"] for each in ledger.open_questions()],
+        "rounds": _rounds(ledger, state.get("full_transcript") or []),
+        "dropped": dict(ledger.dropped),
+    }
+
+
+def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
+    history: dict[str, list[str]] = {}
+    for turn in ledger.timeline(key):
+        history.setdefault(turn.event["debater"], []).append(turn.event["id"])
+    stances: dict[str, Stance] = {}
+    for who, event in ledger.stances(key).items():
+        stance: Stance = {
+            "kind": event["kind"],
+            "condition": event["condition"],
+            "message_id": event["message_id"],
+            "quote": event["quote"],
+            "history": history[who],
+        }
+        if "option" in event:
+            stance["option"] = event["option"]
+        stances[who] = stance
+    return stances
+
+
+def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
+    """Return a summary of the positions and disputes in each round that has claim events."""
+    records: dict[int, RoundRecord] = {}
+
+    def record_of(event: QuotedEvent) -> RoundRecord:
+        number = round_of(event["message_id"], transcript)
+        empty = RoundRecord(
+            round=number, positions={}, arguments={}, evidence={}, engaged={}, new_disputes=[], moved=[]
+        )
+        return records.setdefault(number, empty)
+
+    moved = {change.event["id"] for change in ledger.changes} | {e["id"] for e in ledger.concessions()}
+    held: dict[str, dict[str, int]] = {}
+    disputed: set[str] = set()
+    for event in ledger.events:
+        record = record_of(event)
+        if event["claim"] == MAIN_QUESTION or event["debater"] not in record["positions"]:
+            record["positions"][event["debater"]] = event["quote"]
+        key = event["claim"]
+        if event["ground"] or (key != MAIN_QUESTION and event["debater"] not in record["arguments"]):
+            record["arguments"][event["debater"]] = event["quote"]
+        held.setdefault(key, {})[event["debater"]] = leaning(event)
+        if key and key not in disputed and {1, -1} <= set(held[key].values()):
+            disputed.add(key)
+            record["new_disputes"].append(key)
+        if event["id"] in moved:
+            record["moved"].append(event["id"])
+    for item in ledger.evidence:
+        record_of(item)["evidence"].setdefault(item["debater"], []).append(item["id"])
+    asked = {**ledger.challenges, **ledger.questions}
+    engaged: list[tuple[QuotedEvent, str]] = [(each, each["to"]) for each in asked.values()]
+    engaged += [(each, asked[key]["debater"]) for key, each in ledger.answers.items() if key in asked]
+    for engaging, other in engaged:
+        others = record_of(engaging)["engaged"].setdefault(engaging["debater"], [])
+        if other and other != engaging["debater"] and other not in others:
+            others.append(other)
+    return [records[number] for number in sorted(records)]

@@ -1,0 +1,1 @@
+"""Evaluation of debates, votes, judges and line-ups."""

@@ -1,0 +1,336 @@
+"""Arms of an evaluation, which are the configurations, votes, judges and recorded results to compare."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import lcm
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from moot.configuration.configure import Warn, log, merge, read, read_config, validate
+from moot.evals.items import ItemSet, Kind
+from moot.protocols.registry import protocol_names
+from moot.state.config import DebateConfig, slug
+from moot.state.config.config_files import ENDINGS
+from moot.state.config.section import errors_in
+from moot.state.entries import JsonObject
+from moot.state.errors import ConfigError
+
+ArmKind = Literal["debate", "vote", "first-answers", "judge", "recorded", "lineup"]
+VERSUS = " vs "
+"""Separator between the names of two arms that debate each other."""
+MAX_ANSWERS = 256
+"""Maximum number of answers in a vote (`vote.answers`)."""
+STANCES = ("argues for it", "argues against it")
+"""Stances of the first speaker's side and of the other side, for debaters without a stance of their own."""
+KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
+    "question": ("debate", "vote", "first-answers", "recorded"),
+    "pair": ("judge", "recorded"),
+    "topic": ("lineup",),
+}
+"""Kinds of arms that can be used with each kind of item."""
+
+
+class RecordedResult(BaseModel):
+    """An answer or a judgement that was produced outside this evaluation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(min_length=1)
+    """Id of the item."""
+    answer: str | None = None
+    """Answer to a question, as text."""
+    winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
+    """Better answer of a pair, first with `a` presented first, then with `b` presented first."""
+    confidence: float | None = Field(default=None, ge=0, le=100)
+    """Stated confidence in percent."""
+    tokens: int = Field(default=0, ge=0)
+    calls: int = Field(default=0, ge=0)
+    cost_usd: float = Field(default=0.0, ge=0)
+    seconds: float = Field(default=0.0, ge=0)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the alternatives that an evaluation compares."""
+
+    name: str
+    """Name as given on the command line, such as `vote@5` or `council.yaml`."""
+    kind: ArmKind
+    config: DebateConfig | None = None
+    """Configuration of the arm's debates, or `None` for an arm that runs no debates."""
+    match: Literal["", "tokens", "cost"] = ""
+    """For a vote with an equal budget, the quantity that determines the number of answers."""
+    source: str = ""
+    """Name of the arm whose first answers are counted, for the arm `first-answers`."""
+    recorded: Mapping[str, RecordedResult] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all settings that determine the arm's results."""
+        rows = [each.model_dump(mode="json") for each in self.recorded.values()]
+        config = self.config.fingerprint() if self.config else ""
+        content = json.dumps([self.kind, config, self.match, self.source, rows])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    @property
+    def is_debate(self) -> bool:
+        """True if the arm's answer takes several turns, so that an equal-budget vote can match the arm."""
+        return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
+
+    def to_json(self) -> JsonObject:
+        """Return the arm as JSON data for the evaluation's record."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "config": self.config.to_json() if self.config else None,
+            "match": self.match,
+            "source": self.source,
+            "recorded": [each.model_dump(mode="json") for each in self.recorded.values()],
+            "fingerprint": self.fingerprint,
+        }
+
+    @classmethod
+    def from_json(cls, data: JsonObject) -> Arm:
+        """Return the arm described by JSON data from `to_json`."""
+        config = DebateConfig.model_validate(data["config"]) if data["config"] else None
+        recorded = {row["id"]: RecordedResult.model_validate(row) for row in data["recorded"]}
+        return cls(data["name"], data["kind"], config, data["match"], data["source"], recorded)
+
+
+def read_arms(
+    names: Sequence[str],
+    items: ItemSet,
+    flags: Mapping[str, object],
+    base: Path | None = None,
+    warn: Warn = log,
+    earlier: Sequence[Arm] = (),
+) -> list[Arm]:
+    """Return the arms named by the `--arm` options, in the same order, and the arms that these depend on.
+
+    `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
+    the debates of `earlier` are added for an arm that needs one.
+
+    Args:
+        names: Built-in names (`single` or another protocol, `vote@K`, `vote@tokens`, `vote@cost`,
+            `first-answers`), configuration files, `judge:FILE` and `recorded:FILE`.
+        items: The evaluation set.
+        flags: Settings from the command line that override the files, such as `model`.
+        base: Configuration file of the built-in arms. `None`: `MOOT_CONFIG`.
+        warn: Function called with a warning for every configuration value that is ignored.
+        earlier: Arms of earlier calls of the same evaluation.
+
+    Raises:
+        ConfigError: An arm is unknown or invalid, or does not fit the items.
+    """
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ConfigError(f"--arm {min(twice)} is given twice: give each arm once")
+    if not names:
+        raise ConfigError("no arm: give --arm single, --arm vote@5, --arm FILE.yaml, …")
+    arms = [_read_arm(name, items, flags, base, warn) for name in names]
+    for arm in arms:
+        if arm.kind not in KINDS[items.kind]:
+            raise ConfigError(
+                f"--arm {arm.name}: this arm does not fit {items.kind} items; use {_ADVICE[items.kind]}"
+            )
+    matched = [arm for arm in arms if arm.match]
+    _add_debates(arms, earlier)
+    debates = [arm.name for arm in arms if arm.is_debate]
+    if matched and not debates:
+        raise ConfigError(
+            f"--arm {matched[0].name} has no debate to match: add --arm FILE.yaml or another protocol"
+        )
+    if matched and not any(arm.name == "single" for arm in arms):
+        arms.append(_read_arm("single", items, flags, base, warn))
+    if items.kind == "topic" and len(arms) < 2:
+        raise ConfigError("line-ups meet each other: give at least two --arm FILE.yaml")
+    return [_with_source(arm, debates) for arm in arms]
+
+
+def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
+    """Add the debate arms of earlier calls on which the named arms depend."""
+    sources = {arm.name: arm.source for arm in earlier}
+    for at, arm in enumerate(arms):
+        if arm.kind == "first-answers" and not arm.source:
+            arms[at] = replace(arm, source=sources.get(arm.name, ""))
+    named = {arm.name for arm in arms}
+    wanted = {arm.source for arm in arms}
+    needs_any = any(arm.match or (arm.kind == "first-answers" and not arm.source) for arm in arms)
+    if needs_any and not any(arm.is_debate for arm in arms):
+        wanted |= {arm.name for arm in earlier}
+    arms += [arm for arm in earlier if arm.is_debate and arm.name in wanted - named]
+
+
+def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
+    """Return an arm `first-answers` with the debate arm that it uses, and any other arm unchanged."""
+    if arm.kind != "first-answers":
+        return arm
+    source = arm.source or (debates[0] if debates else "")
+    if source not in debates:
+        raise ConfigError(
+            f"--arm {arm.name} needs a debate arm to take the answers from: add one, or write "
+            f"first-answers:ARM with one of {', '.join(debates) or 'the debate arms'}"
+        )
+    return replace(arm, source=source)
+
+
+_ADVICE: Mapping[Kind, str] = {
+    "question": "single, vote@K, vote@tokens, vote@cost, first-answers, recorded:FILE or a configuration "
+    "file",
+    "pair": "judge:FILE or recorded:FILE",
+    "topic": "configuration files with debaters",
+}
+
+
+def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
+    kind, _, rest = name.partition(":")
+    if kind == "recorded" and rest:
+        return Arm(name, "recorded", recorded=_read_recorded(Path(rest), items))
+    if kind == "judge" and rest:
+        layers = read(Path(rest), flags, warn)
+        data = {key: value for key, value in merge(*layers).items() if key in _JUDGE_KEYS}
+        return Arm(name, "judge", _check(name, validate({**data, "protocol": "pairwise"})))
+    if kind == "first-answers":
+        return Arm(name, "first-answers", source=rest)
+    if vote := re.fullmatch(r"vote@(\w+)", name):
+        return _vote(name, vote[1], flags, base, warn)
+    if Path(name).suffix.lower() in ENDINGS:
+        config = _check(name, read_config(Path(name), flags, warn))
+        return Arm(name, "lineup" if items.kind == "topic" else "debate", config)
+    if name in protocol_names():
+        return Arm(name, "debate", _check(name, read_config(base, {**flags, "protocol": name}, warn)))
+    raise ConfigError(
+        f"--arm {name!r} is neither a built-in arm nor a configuration file: use {_ADVICE[items.kind]}"
+    )
+
+
+def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
+    """Return the configuration of the judge of free answers as JSON data."""
+    data = merge(*read(base, flags, warn))
+    kept = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
+    return validate({**kept, "protocol": "pairwise"}).to_json()
+
+
+_JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "seed")
+"""Settings of a configuration file that apply to a judge of pairs."""
+
+
+def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
+    settings: dict[str, object] = {**flags, "protocol": "vote"}
+    if amount in ("tokens", "cost"):
+        config = read_config(base, settings, warn)
+        return Arm(name, "vote", config, match="tokens" if amount == "tokens" else "cost")
+    answers = int(amount) if amount.isdecimal() and len(amount) < 9 else 0
+    if not 2 <= answers <= MAX_ANSWERS:
+        raise ConfigError(f"--arm {name}: use vote@2 to vote@{MAX_ANSWERS}, vote@tokens or vote@cost")
+    return Arm(name, "vote", read_config(base, {**settings, "vote.answers": answers}, warn))
+
+
+def _check(name: str, config: DebateConfig) -> DebateConfig:
+    if people := [debater.name for debater in config.debaters if debater.is_human]:
+        raise ConfigError(f"--arm {name}: an evaluation has nobody to play {people[0]!r}: give it a model")
+    return config
+
+
+def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"cannot read recorded results {str(path)!r}: {why}") from error
+    wanted, results = "winners" if items.kind == "pair" else "answer", dict[str, RecordedResult]()
+    known = {item.id for item in items.items}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            result = RecordedResult.model_validate_json(line)
+        except ValidationError as error:
+            raise ConfigError(f"{path}:{number}: {'; '.join(errors_in(error))}") from error
+        if result.id not in known or result.id in results:
+            problem = "is there twice" if result.id in results else "is not in the evaluation set"
+            raise ConfigError(f"{path}:{number}: the id {result.id!r} {problem}")
+        if not getattr(result, wanted) and result.answer is None:
+            raise ConfigError(f"{path}:{number}: the result needs `{wanted}`")
+        results[result.id] = result
+    return results
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A debate between two line-ups on one topic."""
+
+    first: Arm
+    """Name of the line-up that speaks first."""
+    second: Arm
+    config: DebateConfig
+    sides: Mapping[str, str]
+    """Name of each debater's line-up, keyed by debater id."""
+
+    @property
+    def name(self) -> str:
+        """Names of both line-ups, with the first speaker's line-up first."""
+        return f"{self.first.name}{VERSUS}{self.second.name}"
+
+
+def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
+    """Return two debates for each pair of line-ups, one with each side speaking first.
+
+    The debaters come from the two configurations. All other settings must be equal in both.
+
+    Raises:
+        ConfigError: Two line-ups differ in other settings, or have different sizes.
+    """
+    for one, other in combinations(lineups, 2):
+        _check_comparable(one, other)
+    pairs = combinations(lineups, 2)
+    return [_meeting(first, second) for pair in pairs for first, second in (pair, pair[::-1])]
+
+
+def _check_comparable(one: Arm, other: Arm) -> None:
+    from moot.state.config.debate_config import differing_keys
+
+    own = ("debaters", "model", "order", "topic")
+    if one.config is None or other.config is None:
+        return
+    settings = [
+        {key: value for key, value in config.to_json().items() if key not in own}
+        for config in (one.config, other.config)
+    ]
+    if differing := differing_keys(settings[0], settings[1]):
+        raise ConfigError(
+            f"line-ups {one.name} and {other.name} differ in {', '.join(differing)}: only `debaters` and "
+            "`model` may differ, so that nothing else decides"
+        )
+    sizes = len(one.config.debaters), len(other.config.debaters)
+    if one.config.protocol != "round-robin" and sizes[0] != sizes[1]:
+        raise ConfigError(
+            f"line-ups {one.name} and {other.name} have {sizes[0]} and {sizes[1]} debaters: with protocol "
+            f"{one.config.protocol!r} they would not get the same number of turns"
+        )
+
+
+def _meeting(first: Arm, second: Arm) -> Meeting:
+    sides: dict[str, str] = {}
+    debaters: dict[str, dict[str, object]] = {}
+    for stance, arm, prefix in zip(STANCES, (first, second), ("one", "two"), strict=True):
+        assert arm.config  # noqa: S101  # a line-up
+        for debater in arm.config.debaters:
+            key = f"{prefix}-{slug(debater.id)}"[:40]
+            own = {"id": key, "stance": debater.stance or stance, "model": arm.config.model_of(debater)}
+            debaters[key] = {**debater.model_dump(mode="json"), **own}
+            sides[key] = arm.name
+    one, other = ([key for key, side in sides.items() if side == arm.name] for arm in (first, second))
+    order = [team[turn % len(team)] for turn in range(lcm(len(one), len(other))) for team in (one, other)]
+    people = list(dict.fromkeys(order))
+    assert first.config  # noqa: S101  # a line-up
+    base = {**first.config.to_json(), "debaters": [debaters[key] for key in people]}
+    base["order"] = order if people != order and first.config.protocol == "round-robin" else []
+    return Meeting(first, second, validate(base), sides)

@@ -1,0 +1,338 @@
+"""Items of an evaluation set, such as questions, pairs of answers, and topics.
+
+A set is a file in JSON Lines, or in CSV with a header. The gold answers (`answer`, `reference` and `better`)
+are kept in the items and are never part of a debate's topic, documents or configuration.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Literal, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from moot.state.config.section import errors_in
+from moot.state.entries import JsonObject
+from moot.state.errors import ConfigError
+
+Kind = Literal["question", "pair", "topic"]
+Gold = str | int | float | bool | tuple[str, ...]
+"""Correct answer to a question, as a text, a number, or a list of texts in any order."""
+AnswerForm = Literal["choice", "number", "set", "text", "free"]
+"""Form of an answer, which determines how it is requested, read and compared. A judge grades or compares
+`free` texts."""
+MAX_CHOICES = len(ascii_uppercase)
+MARKUP = "*_`\"'“”‘’ \t\r\n"
+"""Markup characters that are removed around an answer."""
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+LISTS = ("choices",)
+"""Columns of a CSV file whose cells contain a JSON list."""
+
+
+class _Item(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(min_length=1)
+    """Identifier of the item, unique within the set."""
+    group: str = ""
+    """Name of the item's group. The report gives separate figures for each group."""
+
+    @field_validator("id", "group", mode="before")
+    @classmethod
+    def _to_text(cls, value: object) -> object:
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @field_validator("*")
+    @classmethod
+    def _check_not_blank(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, str) and value and not value.strip():
+            raise ValueError(f"{info.field_name} is blank")
+        return value
+
+
+class QuestionItem(_Item):
+    """A question that every arm answers."""
+
+    question: str = Field(min_length=1)
+    choices: tuple[str, ...] = ()
+    """Texts of the choices of a multiple-choice question."""
+    answer: Gold | None = None
+    """Correct answer. For a question with choices, the letter or the text of the right choice."""
+    reference: str = ""
+    """Reference text with which a model compares free answers."""
+    context: str = ""
+    """Document that is shown to all participants."""
+
+    @field_validator("choices")
+    @classmethod
+    def _check_choices(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(value) == 1 or len(value) > MAX_CHOICES:
+            raise ValueError(f"give 2 to {MAX_CHOICES} choices, or none")
+        if len({_folded(each) for each in value}) < len(value) or not all(map(str.strip, value)):
+            raise ValueError("choices must be distinct and not blank")
+        return value
+
+    @model_validator(mode="after")
+    def _check_answer(self) -> QuestionItem:
+        if self.choices and self.answer is not None and self.right_choice is None:
+            raise ValueError(f"answer {self.answer!r} is neither the letter nor the text of a choice")
+        if isinstance(self.answer, tuple) and not (self.answer and all(map(normal_text, self.answer))):
+            raise ValueError("answer must be a list of texts that are not empty")
+        if isinstance(self.answer, str) and not normal_text(self.answer):
+            raise ValueError("answer is empty: write the right answer, or leave out the key")
+        if isinstance(self.answer, float) and not isfinite(self.answer):
+            raise ValueError("answer is not a finite number")
+        return self
+
+    @property
+    def right_choice(self) -> int | None:
+        """Index of the right choice, or `None` if the question has no choices or no gold answer."""
+        texts = [_folded(each) for each in self.choices]
+        wanted = _folded(str(self.answer))
+        if wanted in texts:
+            return texts.index(wanted)
+        letters = ascii_uppercase[: len(texts)].casefold()
+        return letters.index(wanted) if len(wanted) == 1 and wanted in letters else None
+
+    @property
+    def form(self) -> AnswerForm:
+        """Form that the answer to the question must have."""
+        if self.choices:
+            return "choice"
+        if self.answer is None:
+            return "free"
+        if isinstance(self.answer, tuple):
+            return "set"
+        if isinstance(self.answer, bool):
+            return "text"
+        return (
+            "number" if isinstance(self.answer, int | float) or number_in(self.answer) is not None else "text"
+        )
+
+    @property
+    def graded_by(self) -> Literal["answer", "reference", "comparison"]:
+        """Method that decides whether an answer is right."""
+        if self.answer is not None:
+            return "answer"
+        return "reference" if self.reference else "comparison"
+
+
+class PairItem(_Item):
+    """Two answers to one input, with people's choice of the better one, used to evaluate judges."""
+
+    input: str = Field(min_length=1)
+    a: str
+    b: str
+    better: Literal["a", "b"]
+
+
+class TopicItem(_Item):
+    """A topic that line-ups debate against each other."""
+
+    topic: str = Field(min_length=1)
+
+
+Item = QuestionItem | PairItem | TopicItem
+ITEM_TYPES: Mapping[Kind, type[Item]] = {"question": QuestionItem, "pair": PairItem, "topic": TopicItem}
+
+
+@dataclass(frozen=True)
+class ItemSet:
+    """All items of an evaluation set. All items have the same kind."""
+
+    name: str
+    kind: Kind
+    items: tuple[Item, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the contents of all items, as 16 hexadecimal digits."""
+        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_json(self) -> list[JsonObject]:
+        """Return the items as JSON data."""
+        return [each.model_dump(mode="json") for each in self.items]
+
+    @classmethod
+    def from_json(cls, name: str, kind: Kind, rows: list[JsonObject]) -> ItemSet:
+        """Return the item set described by JSON data from `to_json`."""
+        return cls(name, kind, tuple(ITEM_TYPES[kind].model_validate(row) for row in rows))
+
+
+def read_items(path: Path) -> ItemSet:
+    """Read an evaluation set from a `.jsonl` or `.csv` file.
+
+    Raises:
+        ConfigError: The file cannot be read, or an item is invalid. The message names the file and the line.
+    """
+    found: dict[str, Item] = {}
+    lines: dict[str, int] = {}
+    kind: Kind | None = None
+    for line, row in _rows(path):
+        place = f"{path}:{line}"
+        row_kind = _kind_of(row, place)
+        if kind is not None and row_kind != kind:
+            raise ConfigError(f"{place}: this is a {row_kind} item, but the items before it are {kind} items")
+        kind = row_kind
+        try:
+            item = ITEM_TYPES[kind].model_validate(row)
+        except ValidationError as error:
+            mistakes = "; ".join(errors_in(error))
+            keys = ", ".join(ITEM_TYPES[kind].model_fields)
+            raise ConfigError(f"{place}: {mistakes}. A {kind} item has the keys {keys}") from error
+        if item.id in found:
+            raise ConfigError(f"{place}: the id {item.id!r} is that of line {lines[item.id]} too")
+        found[item.id], lines[item.id] = item, line
+    if kind is None:
+        raise ConfigError(f"{path}: the set has no items: write one JSON object per line, or CSV rows")
+    _check_gold(path, found, lines)
+    _check_duplicates(path, found, lines)
+    return ItemSet(path.name, kind, tuple(found.values()))
+
+
+def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
+    """Raise an error if only some questions have gold, because the accuracy would ignore the others."""
+    bare = [
+        each.id
+        for each in items.values()
+        if isinstance(each, QuestionItem) and each.graded_by == "comparison"
+    ]
+    if bare and len(bare) < len(items):
+        raise ConfigError(
+            f"{path}:{lines[bare[0]]}: the item has neither `answer` nor `reference`, but other items have: "
+            "add it, or move the item to a set of its own"
+        )
+
+
+def _check_duplicates(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
+    seen: dict[str, str] = {}
+    for key, item in items.items():
+        content = json.dumps(item.model_dump(mode="json", exclude={"id", "group"}), sort_keys=True)
+        if first := seen.get(content):
+            raise ConfigError(
+                f"{path}:{lines[key]}: item {key!r} repeats item {first!r} of line {lines[first]}: remove one"
+            )
+        seen[content] = key
+
+
+def _kind_of(row: Mapping[str, object], place: str) -> Kind:
+    for kind, key in (("question", "question"), ("pair", "input"), ("topic", "topic")):
+        if key in row:
+            return kind  # type: ignore[return-value]  # one of the literals above
+    raise ConfigError(
+        f"{place}: the item needs `question`, or `input`, `a`, `b` and `better`, or `topic`; its keys are "
+        f"{', '.join(row) or 'missing'}"
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
+    """Yield each row of an evaluation set's file with its line number."""
+    suffix = path.suffix.lower()
+    if suffix not in (".jsonl", ".csv"):
+        raise ConfigError(f"evaluation set {str(path)!r}: use a .jsonl or .csv file")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"cannot read evaluation set {str(path)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: the text is not UTF-8: save the file as UTF-8") from error
+    yield from _json_rows(path, text) if suffix == ".jsonl" else _csv_rows(path, text)
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, object_pairs_hook=_without_repeated_keys)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{path}:{number}: not a JSON object: {error}") from error
+        if not isinstance(row, dict):
+            raise ConfigError(f'{path}:{number}: expected a JSON object, such as {{"id": …}}')
+        yield number, row
+
+
+def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise ValueError(f"a key is repeated among {[key for key, _ in pairs]}")
+    return row
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if len(set(header)) < len(header) or not all(header):
+            raise ConfigError(f"{path}:1: the header needs distinct column names, not {header}")
+        start = reader.line_num + 1
+        for cells in reader:
+            line, start = start, reader.line_num + 1
+            if not any(cells):
+                continue
+            if len(cells) != len(header):
+                raise ConfigError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)}")
+            named = zip(header, cells, strict=True)
+            yield line, {key: _cell(key, cell, f"{path}:{line}") for key, cell in named if cell != ""}
+    except csv.Error as error:
+        raise ConfigError(f"{path}:{reader.line_num}: malformed CSV: {error}") from error
+
+
+def _cell(key: str, cell: str, place: str) -> object:
+    """Return the value of a CSV cell, which is a list for `choices` and for an answer in JSON list form."""
+    if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
+        return cell
+    try:
+        value = json.loads(cell)
+    except ValueError:
+        value = None
+    if not isinstance(value, list):
+        raise ConfigError(f'{place}: {key} must be a JSON list, such as ["Paris", "Rome"]')
+    return value
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def number_in(text: str) -> Decimal | None:
+    """Return the number in a text, or `None` if the text contains anything except a number and markup."""
+    bare = bare_text(text).replace("−", "-")
+    if not _NUMBER.fullmatch(bare) or not bare.isascii():
+        return None
+    number = Decimal(bare.replace(",", ""))
+    return number.normalize() + 0  # 1E+2 and 100 are equal; -0 becomes 0
+
+
+def normal_text(text: str) -> str:
+    """Return a text in lower case without markup, repeated spaces and a final full stop."""
+    return " ".join(bare_text(text).casefold().split())
+
+
+def bare_text(text: str) -> str:
+    """Return a text without surrounding markup and final full stop, and with normal character widths."""
+    return unicodedata.normalize("NFKC", text).strip(MARKUP).removesuffix(".").strip(MARKUP)
+
+
+assert get_args(Kind) == tuple(ITEM_TYPES)  # noqa: S101  # one type for each kind

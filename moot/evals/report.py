@@ -1,0 +1,477 @@
+"""Report of an evaluation as data, with the figures of each arm and their differences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean, median
+
+from moot.evals.answer_matching import gold_answer, topic_of
+from moot.evals.items import Item, PairItem, QuestionItem
+from moot.evals.results import AnswerScore, ScoredEvaluation, meeting_scores
+from moot.evals.statistics import (
+    Interval,
+    PairedDifference,
+    brier_score,
+    calibration_error,
+    mean_interval,
+    paired_difference,
+    proportion_interval,
+    ratings,
+)
+from moot.evals.store import EvaluationRecord, Outcome
+from moot.judging.orders import cohen_kappa, krippendorff_alpha, pairwise_kappa
+from moot.state.entries import JsonObject
+from moot.state.errors import InputError
+from moot.text.plain_text import count_noun
+
+LISTED = 200
+"""Maximum number of unreadable answers that a report lists."""
+SHOWN, LISTED_TEXTS = 500, 10
+"""Maximum number of characters of a text, and of texts of an answer, in the list of items."""
+BASELINES = ("vote@tokens", "vote@cost")
+"""Names of equal-budget arms that serve as the baseline if an evaluation contains them."""
+
+
+def evaluation_report(
+    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome], baseline: str = ""
+) -> JsonObject:
+    """Return the report of an evaluation as JSON data.
+
+    Args:
+        evaluation: The record of the evaluation.
+        outcomes: All stored outcomes, by item, arm and seed.
+        baseline: Name of the arm that the others are compared with. `""`: a vote with an equal budget if
+            there is one, else another vote, `single`, or the first arm.
+
+    Raises:
+        InputError: No arm has the name of the baseline.
+    """
+    scored = ScoredEvaluation(evaluation, outcomes)
+    names = [arm.name for arm in evaluation.arms]
+    if baseline and baseline not in names:
+        raise InputError(f"--baseline {baseline!r}: the arms are {', '.join(names)}")
+    base = baseline or _baseline(scored)
+    meetings = meeting_scores(scored.meetings)
+    report: JsonObject = {
+        "name": evaluation.name,
+        "set": {
+            "name": evaluation.items.name,
+            "kind": evaluation.items.kind,
+            "items": len(scored.items),
+            "digest": evaluation.items.digest,
+        },
+        "seeds": evaluation.seeds,
+        "created_at": evaluation.created_at,
+        "baseline": base,
+        "headline": [],
+        "findings": [],
+        "notes": [],
+        "arms": [_arm_row(scored, name) for name in names],
+        "groups": _groups(scored),
+        "difficulty": _difficulty(scored),
+        "vote_curve": [
+            {"answers": answers, "accuracy": accuracy, "tokens": tokens, "cost_usd": cost}
+            for answers, accuracy, tokens, cost in scored.vote_curve()
+        ],
+        "preferences": _preferences(meetings),
+        "unreadable": [_unreadable_row(score) for score in scored.unreadable()[:LISTED]],
+    }
+    rows = {row["arm"]: row for row in report["arms"]}
+    if meetings:
+        _add_ratings(rows, meetings)
+    for name in names:
+        if name != base and scored.scores[name] and scored.scores[base]:
+            rows[name]["difference"] = _difference_row(base, _paired(scored, name, base))
+    report["headline"] = [*_headlines(rows, base), *_preference_headlines(report["preferences"])]
+    report["findings"] = [*_discussion_findings(scored, rows), *_difficulty_findings(report, base)]
+    report["notes"] = _notes(scored, report)
+    return report
+
+
+def item_rows(
+    evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome]
+) -> list[JsonObject]:
+    """Return each item of an evaluation with the answers of all arms and their scores."""
+    scored = ScoredEvaluation(evaluation, outcomes)
+    scores = {each.outcome.key: each for of in scored.scores.values() for each in of}
+    answers: dict[str, list[JsonObject]] = defaultdict(list)
+    for outcome in (*(each for of in scored.outcomes.values() for each in of), *scored.meetings):
+        score = scores.get(outcome.key)
+        answers[outcome.item].append(
+            {
+                "arm": outcome.arm,
+                "seed": outcome.seed,
+                "score": score.value if score else None,
+                "answer": ", ".join(outcome.winners) or (score.answer if score else None),
+                "texts": [text[:SHOWN] for text in outcome.texts[:LISTED_TEXTS]],
+                "debate": outcome.debate,
+                "tokens": outcome.tokens,
+                "cost_usd": outcome.cost_usd,
+            }
+        )
+    return [
+        {"id": item.id, "group": item.group, **_content(item), "answers": answers[item.id]}
+        for item in scored.items.values()
+    ]
+
+
+def _content(item: Item) -> JsonObject:
+    if isinstance(item, QuestionItem):
+        gold = gold_answer(item)
+        return {"text": topic_of(item), "gold": item.reference if gold is None else gold}
+    if isinstance(item, PairItem):
+        return {"text": item.input, "gold": item.better}
+    return {"text": item.topic, "gold": ""}
+
+
+def _baseline(scored: ScoredEvaluation) -> str:
+    """Return the arm that others are compared with: an equal-budget vote, or the next best with answers."""
+    arms = scored.evaluation.arms
+    answered = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
+    votes = [arm.name for arm in arms if arm.kind == "vote"]
+    return next((name for name in (*BASELINES, *votes, "single") if name in answered), answered[0])
+
+
+def _arm_row(scored: ScoredEvaluation, name: str) -> JsonObject:
+    scores, outcomes = scored.scores[name], scored.outcomes[name]
+    values = [score.value for score in scores]
+    interval = _interval(scored, name)
+    row: JsonObject = {
+        "arm": name,
+        "kind": scored.evaluation.arm(name).kind,
+        "items": len({score.outcome.item for score in scores}),
+        "answers": len(scores),
+        "correct": _whole(sum(values)),
+        "accuracy": fmean(values) if values else None,
+        "low": interval.low,
+        "high": interval.high,
+        "interval": interval.method,
+        "missing": scored.missing(name),
+        "unreadable": sum(score.answer is None and not score.by_order for score in scores),
+        "tokens": sum(each.tokens for each in outcomes),
+        "calls": sum(each.calls for each in outcomes),
+        "cost_usd": round(sum(each.cost_usd for each in outcomes), 6),
+        "seconds": median(seconds) if (seconds := [s.seconds for s in outcomes if s.seconds]) else None,
+        "samples": fmean(each.answers for each in outcomes) if outcomes else None,
+        "difference": None,
+    }
+    row |= _calibration(scores)
+    if any(score.by_order for score in scores):
+        row |= _order_figures(scored, scores)
+    row |= _reliability(scores)
+    if discussion := scored.discussion(name):
+        row["vote_changed"] = discussion.vote_changed
+        row["discussed"] = discussion.compared
+        row["changes"] = [vars(change) for change in discussion.changes]
+    return row
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _interval(scored: ScoredEvaluation, name: str) -> Interval:
+    """Return the confidence interval of an arm's accuracy."""
+    values = [score.value for score in scored.scores[name]]
+    if scored.evaluation.seeds == 1 and set(values) <= {0.0, 1.0}:
+        return proportion_interval(int(sum(values)), len(values))
+    return mean_interval(list(scored.by_item(name).values()))
+
+
+def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
+    stated = [(score.outcome.confidence, score.value) for score in scores]
+    known = [(confidence / 100, value) for confidence, value in stated if confidence is not None]
+    confidences, values = [c for c, _ in known], [v for _, v in known]
+    return {
+        "brier": brier_score(confidences, values),
+        "ece": calibration_error(confidences, values),
+        "stated": len(known),
+    }
+
+
+def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
+    """Return how much a judge depends on the presentation order, and how often it agrees with people."""
+    both = [score for score in scores if len(score.by_order) == 2]
+    chosen = [score.outcome.winners for score in both]
+    people = [scored.items[score.outcome.item].better for score in both]  # type: ignore[union-attr]  # pairs
+    first, second = [each[0] for each in chosen], [each[1] for each in chosen]
+    agreeing = sum(one == other for one, other in chosen)
+    return {
+        "accuracy_by_order": [
+            fmean(score.by_order[at] for score in scores if len(score.by_order) > at)
+            for at in range(max(len(score.by_order) for score in scores))
+        ],
+        "both_orders": len(both),
+        "correct_in_both": sum(score.value == 1 for score in both),
+        "order_agreement": agreeing / len(both) if both else None,
+        "flips": len(both) - agreeing,
+        "kappa_orders": cohen_kappa(first, second),
+        "kappa_people": cohen_kappa([*first, *second], [*people, *people]),
+    }
+
+
+def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
+    """Return the agreement between the judges of a panel, and between the seeds, if there are several."""
+    judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
+    seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
+    for score in scores:
+        outcome = score.outcome
+        for judge, winners in outcome.judges.items():
+            judges[judge] |= {(outcome.item, outcome.seed, at): each for at, each in enumerate(winners)}
+        answers = outcome.winners if score.by_order else [score.answer] if score.answer is not None else []
+        for at, answer in enumerate(answers):
+            seeds[outcome.item, at][outcome.seed] = answer
+    figures: JsonObject = {}
+    if len(judges) > 1:
+        units = sorted({unit for given in judges.values() for unit in given})
+        ratings = {judge: [given.get(unit) for unit in units] for judge, given in judges.items()}
+        figures["alpha_judges"] = krippendorff_alpha(zip(*ratings.values(), strict=True))
+        figures["kappa_judges"] = pairwise_kappa(ratings)
+    if any(len(given) > 1 for given in seeds.values()):
+        figures["alpha_seeds"] = krippendorff_alpha([*given.values()] for given in seeds.values())
+    return figures
+
+
+def _paired(scored: ScoredEvaluation, first: str, second: str) -> PairedDifference:
+    one, other = scored.by_item(first), scored.by_item(second)
+    shared = [item for item in one if item in other]
+    return paired_difference([one[item] for item in shared], [other[item] for item in shared])
+
+
+def _difference_row(base: str, found: PairedDifference) -> JsonObject:
+    return {
+        "to": base,
+        "items": found.items,
+        "points": 100 * found.difference,
+        "low": 100 * found.interval.low,
+        "high": 100 * found.interval.high,
+        "p_value": found.p_value,
+        "test": found.test,
+        "interval": found.interval.method,
+        "better": found.wins,
+        "worse": found.losses,
+        "shown": found.shown,
+    }
+
+
+def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
+    groups = dict.fromkeys(item.group for item in scored.items.values())
+    if set(groups) == {""}:
+        return []
+    rows = []
+    for group in groups:
+        for arm, scores in scored.scores.items():
+            values = [score.value for score in scores if scored.items[score.outcome.item].group == group]
+            if not values:
+                continue
+            binary = scored.evaluation.seeds == 1 and set(values) <= {0.0, 1.0}
+            by_item: dict[str, list[float]] = defaultdict(list)
+            for score in scores:
+                if scored.items[score.outcome.item].group == group:
+                    by_item[score.outcome.item].append(score.value)
+            interval = (
+                proportion_interval(int(sum(values)), len(values))
+                if binary
+                else mean_interval([fmean(each) for each in by_item.values()])
+            )
+            rows.append(
+                {
+                    "group": group,
+                    "arm": arm,
+                    "items": len(by_item),
+                    "correct": _whole(sum(values)),
+                    "accuracy": fmean(values),
+                    "low": interval.low,
+                    "high": interval.high,
+                }
+            )
+    return rows
+
+
+def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
+    """Return each arm's accuracy at each level of agreement between the debaters' first answers."""
+    source, levels = scored.agreement()
+    if not levels:
+        return None
+    rows = []
+    for level in ("all agree", "majority", "no majority"):
+        keys = {key for key, each in levels.items() if each == level}
+        arms = {}
+        for arm, scores in scored.scores.items():
+            values = [each.value for each in scores if (each.outcome.item, each.outcome.seed) in keys]
+            arms[arm] = fmean(values) if values else None
+        if keys:
+            rows.append({"agreement": level, "answers": len(keys), "accuracy": arms})
+    return {"arm": source, "levels": rows}
+
+
+def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
+    """Return how often the first arm of each compared pair was preferred."""
+    by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for item, comparisons in meetings.items():
+        for first, second, score in comparisons:
+            pair = (first, second) if (second, first) not in by_pair else (second, first)
+            by_pair[pair][item].append(score if pair == (first, second) else 1 - score)
+    rows = []
+    for (first, second), by_item in by_pair.items():
+        values = [fmean(each) for each in by_item.values()]
+        found = paired_difference(values, [1 - value for value in values])
+        interval = found.interval
+        rows.append(
+            {
+                "first": first,
+                "second": second,
+                "items": len(values),
+                "share": fmean(values),
+                "low": (1 + interval.low) / 2,
+                "high": (1 + interval.high) / 2,
+                "p_value": found.p_value,
+                "test": found.test,
+                "shown": found.shown,
+            }
+        )
+    return rows
+
+
+def _add_ratings(rows: dict[str, JsonObject], meetings: dict[str, list[tuple[str, str, float]]]) -> None:
+    for name, rating in ratings(list(rows), meetings).items():
+        met = [
+            (score if first == name else 1 - score)
+            for comparisons in meetings.values()
+            for first, second, score in comparisons
+            if name in (first, second)
+        ]
+        rows[name] |= {
+            "rating": rating.rating,
+            "rating_low": rating.low,
+            "rating_high": rating.high,
+            "met": len(met),
+            "won": sum(met),
+        }
+
+
+def _unreadable_row(score: AnswerScore) -> JsonObject:
+    outcome = score.outcome
+    return {
+        "item": outcome.item,
+        "arm": outcome.arm,
+        "seed": outcome.seed,
+        "debate": outcome.debate,
+        "texts": [text[:200] for text in outcome.texts[:5]],
+    }
+
+
+# Words
+
+
+def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
+    """Return one cautious sentence about the test result of each arm that has a difference."""
+    sentences = []
+    for name, row in rows.items():
+        if not (found := row["difference"]):
+            continue
+        points, shown = found["points"], found["shown"]
+        bounds = f"95 % {_signed(found['low'])} to {_signed(found['high'])}"
+        times = _times(row, rows[base])
+        if points > 0:
+            said = f"{name} beat {base} by {points:.1f} points ({bounds})"
+            conclusion = f"shown to be more accurate{times}" if shown else "not shown to be worth it"
+        elif points < 0:
+            said = f"{name} was {-points:.1f} points below {base} ({bounds})"
+            conclusion = "shown to be less accurate" if shown else "no difference is shown"
+        else:
+            said, conclusion = f"{name} and {base} were equally accurate ({bounds})", "no difference is shown"
+        sentences.append(f"{said}: {conclusion}.")
+    return sentences
+
+
+def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
+    """Return a sentence about what the discussion changed in each debate arm."""
+    sentences = []
+    for arm in scored.evaluation.arms:
+        row = rows[arm.name]
+        if arm.kind != "debate" or "changes" not in row:
+            continue
+        lost = sum(each["right_to_wrong"] for each in row["changes"])
+        gained = sum(each["wrong_to_right"] for each in row["changes"])
+        changed = row["vote_changed"]
+        vote = (
+            ""
+            if changed is None
+            else f" It changed the vote in {100 * changed:.1f} % of {row['discussed']} debates."
+        )
+        sentences.append(
+            f"The discussion in {arm.name} turned {count_noun(gained, 'wrong answer')} right and "
+            f"{count_noun(lost, 'right answer')} wrong.{vote}"
+        )
+    return sentences
+
+
+def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
+    """Return the accuracy of the debate and of the baseline at each agreement of the first answers."""
+    if not (difficulty := report["difficulty"]):
+        return []
+    names = list(dict.fromkeys([difficulty["arm"], base]))
+    states = {"all agree": "all agree", "majority": "have a majority", "no majority": "have no majority"}
+    sentences = []
+    for level in difficulty["levels"]:
+        known = [(name, level["accuracy"][name]) for name in names if level["accuracy"][name] is not None]
+        shares = " and ".join(f"{name} is right in {100 * share:.1f} %" for name, share in known)
+        answered = count_noun(level["answers"], "answer")
+        where = f"Where the first answers of {difficulty['arm']} {states[level['agreement']]}"
+        sentences.append(f"{where} ({answered}), {shares}.")
+    return sentences
+
+
+def _times(row: JsonObject, base: JsonObject) -> str:
+    """Return the ratio of an arm's tokens per answer to the baseline's, or `""` if either is unknown."""
+    if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
+        return ""
+    ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])
+    return f", with {ratio:.1f} times the tokens"
+
+
+def _signed(points: float) -> str:
+    return f"{points:.1f}".replace("-", "−")
+
+
+def _preference_headlines(preferences: Sequence[JsonObject]) -> list[str]:
+    sentences = []
+    for row in preferences:
+        first, second, share, low, high = (row[key] for key in ("first", "second", "share", "low", "high"))
+        if share < 0.5:
+            first, second, share, low, high = second, first, 1 - share, 1 - high, 1 - low
+        conclusion = "shown to be preferred" if row["shown"] else "no preference is shown"
+        sentences.append(
+            f"{first} was preferred to {second} in {100 * share:.1f} % (95 % {100 * low:.1f} to "
+            f"{100 * high:.1f}): {conclusion}."
+        )
+    return sentences
+
+
+def _notes(scored: ScoredEvaluation, report: JsonObject) -> list[str]:
+    notes = []
+    missing = {row["arm"]: row["missing"] for row in report["arms"] if row["missing"]}
+    if missing and any(scored.scores.values()):
+        listed = ", ".join(f"{arm} {number}" for arm, number in missing.items())
+        notes.append(f"Missing answers, which are not counted: {listed}. Run the evaluation again.")
+    outcomes = [each for of in scored.outcomes.values() for each in of]
+    if any(each.placeholder for each in (*outcomes, *scored.meetings)):
+        notes.append("The built-in offline model gave answers or verdicts: the figures mean nothing.")
+    unreadable = len(scored.unreadable())
+    if unreadable:
+        notes.append(f"{count_noun(unreadable, 'answer')} could not be read and counted as wrong.")
+    compared = sum(row["difference"] is not None for row in report["arms"]) + len(report["preferences"])
+    if compared > 1:
+        notes.append(
+            f"There are {compared} comparisons. Each has its own 95 % level, so one of 20 may seem shown by "
+            "chance."
+        )
+    if scored.evaluation.seeds > 1:
+        notes.append("Answers of several seeds are averaged per item, so that items are what is resampled.")
+    if any(
+        isinstance(item, QuestionItem) and item.graded_by == "reference" for item in scored.items.values()
+    ):
+        notes.append("A model graded the answers by the reference: 1 correct, 0.5 partly, 0 incorrect.")
+    return notes

@@ -1,0 +1,249 @@
+"""Scores of an evaluation, for each arm and item."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from statistics import fmean
+
+from moot.evals.answer_matching import Majority, gold_answer, majority, read_answer
+from moot.evals.arms import VERSUS, Arm
+from moot.evals.items import PairItem, QuestionItem
+from moot.evals.store import EvaluationRecord, Outcome
+from moot.state.entries import tokens_of
+from moot.state.verdict import TIE
+
+
+@dataclass(frozen=True)
+class AnswerScore:
+    """The score of one outcome."""
+
+    outcome: Outcome
+    value: float
+    """Score of the answer, which is 1 for right, 0 for wrong, or a grade between."""
+    answer: str | None = None
+    """Normal form of the answer, or `None` if the answer cannot be read."""
+    by_order: tuple[float, ...] = ()
+    """Score in each presentation order, for a judged pair."""
+
+
+@dataclass(frozen=True)
+class RoundChange:
+    """Frequency with which debaters changed their answers between two rounds."""
+
+    round: int
+    """Number of the later of the two rounds, counted from 1 after the first answers."""
+    right_to_wrong: int
+    wrong_to_right: int
+    readable: int
+    """Number of debaters whose answers are readable both before and after the change."""
+
+
+@dataclass(frozen=True)
+class Discussion:
+    """Changes in the answers of a debate arm during its discussion."""
+
+    changes: list[RoundChange]
+    vote_changed: float | None
+    """Share of debates in which the most frequent answer changed, or `None` if no answer is readable."""
+    compared: int
+    """Number of debates with a most frequent answer both before and after the discussion."""
+
+
+class ScoredEvaluation:
+    """An evaluation with all its outcomes and their scores."""
+
+    def __init__(
+        self, evaluation: EvaluationRecord, outcomes: Mapping[tuple[str, str, int], Outcome]
+    ) -> None:
+        self.evaluation = evaluation
+        self.items = {item.id: item for item in evaluation.items.items}
+        self.outcomes: dict[str, list[Outcome]] = {arm.name: [] for arm in evaluation.arms}
+        """Outcomes by arm, in the order of the items and seeds."""
+        pairs = {f"{one}{VERSUS}{other}" for one, other in permutations(self.outcomes, 2)}
+        self.meetings = [
+            each for each in outcomes.values() if each.arm in pairs and each.seed <= evaluation.seeds
+        ]
+        """Outcomes of two arms that met in a debate or were compared by a judge."""
+        for arm in evaluation.arms:
+            for item in self.items:
+                for seed in range(1, evaluation.seeds + 1):
+                    outcome = _outcome(arm, item, seed, outcomes)
+                    if outcome is not None:
+                        self.outcomes[arm.name].append(outcome)
+        self.scores = {
+            arm: [score for each in of if (score := self._score(each)) is not None]
+            for arm, of in self.outcomes.items()
+        }
+        """Scores by arm. Outcomes that cannot be scored, because a grade is missing, are left out."""
+
+    def _score(self, outcome: Outcome) -> AnswerScore | None:
+        item = self.items[outcome.item]
+        if isinstance(item, PairItem):
+            by_order = tuple(float(winner == item.better) for winner in outcome.winners)
+            return AnswerScore(outcome, fmean(by_order), by_order=by_order) if by_order else None
+        if not isinstance(item, QuestionItem) or item.graded_by == "comparison":
+            return None
+        if item.graded_by == "reference":
+            return None if outcome.grade is None else AnswerScore(outcome, outcome.grade, outcome.texts[0])
+        answer = majority(outcome.texts, item).answer
+        return AnswerScore(outcome, float(answer is not None and answer == gold_answer(item)), answer)
+
+    def by_item(self, arm: str) -> dict[str, float]:
+        """Return an arm's mean score on each item, averaged over the seeds."""
+        values: dict[str, list[float]] = defaultdict(list)
+        for score in self.scores[arm]:
+            values[score.outcome.item].append(score.value)
+        return {item: fmean(given) for item, given in values.items()}
+
+    def missing(self, arm: str) -> int:
+        """Return the number of an arm's outcomes that are missing or not graded."""
+        return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
+
+    def unreadable(self) -> list[AnswerScore]:
+        """Return all unreadable answers, which count as wrong."""
+        return [
+            score
+            for scores in self.scores.values()
+            for score in scores
+            if score.answer is None and not score.by_order
+        ]
+
+    def discussion(self, arm: str) -> Discussion | None:
+        """Return the changes in an arm's answers, or `None` if no debater answered more than once."""
+        talked = [each for each in self.outcomes[arm] if len(each.rounds) > 1]
+        graded = [each for each in talked if self._gold(each.item) is not None]
+        if not graded:
+            return None
+        changed, counted = 0, 0
+        totals: dict[int, list[int]] = {}
+        for outcome in graded:
+            item, gold = self._question(outcome.item), self._gold(outcome.item)
+            held = {who: read_answer(text, item) for who, text in outcome.rounds[0].items()}
+            for number, texts in enumerate(outcome.rounds[1:], start=1):
+                total = totals.setdefault(number, [0, 0, 0])
+                for who, text in texts.items():
+                    before, after = held.get(who), read_answer(text, item)
+                    if before is not None and after is not None:
+                        total[0] += before == gold != after
+                        total[1] += before != gold == after
+                        total[2] += 1
+                    held[who] = after if after is not None else before
+            last = {who: texts[who] for texts in outcome.rounds for who in texts}
+            votes = [majority(list(texts.values()), item).answer for texts in (outcome.rounds[0], last)]
+            if None not in votes:
+                counted += 1
+                changed += votes[0] != votes[1]
+        changes = [RoundChange(number, *total) for number, total in sorted(totals.items())]
+        return Discussion(changes, changed / counted if counted else None, counted)
+
+    def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
+        """Return the arm that gave the first answers, and their level of agreement by item and seed.
+
+        Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
+        the answers.
+        """
+        for arm in self.evaluation.arms:
+            levels = {}
+            for outcome in self.outcomes[arm.name]:
+                if len(outcome.rounds[0] if outcome.rounds else ()) > 1 and self._gold(outcome.item):
+                    texts = list(outcome.rounds[0].values())
+                    levels[outcome.item, outcome.seed] = _level(majority(texts, self._question(outcome.item)))
+            if levels:
+                return arm.name, levels
+        return "", {}
+
+    def vote_curve(self) -> list[tuple[int, float, float, float]]:
+        """Return the accuracy and mean usage of votes with increasing numbers of answers.
+
+        The answers are those of the largest vote arm. The curve ends where some items have fewer answers.
+        """
+        votes = [
+            self.scores[arm.name]
+            for arm in self.evaluation.arms
+            if arm.kind == "vote" and self.scores[arm.name]
+        ]
+        if not votes:
+            return []
+        largest = max(votes, key=lambda scores: min(len(score.outcome.texts) for score in scores))
+        outcomes = [score.outcome for score in largest if self._gold(score.outcome.item) is not None]
+        points = []
+        for answers in range(1, 1 + min((len(each.texts) for each in outcomes), default=0)):
+            right = [
+                majority(each.texts[:answers], self._question(each.item)).answer == self._gold(each.item)
+                for each in outcomes
+            ]
+            shares = [answers / len(each.texts) for each in outcomes]
+            tokens = fmean(each.tokens * share for each, share in zip(outcomes, shares, strict=True))
+            cost = fmean(each.cost_usd * share for each, share in zip(outcomes, shares, strict=True))
+            points.append((answers, fmean(right), tokens, cost))
+        return points
+
+    def _question(self, item: str) -> QuestionItem:
+        found = self.items[item]
+        assert isinstance(found, QuestionItem)  # noqa: S101  # only questions have answers
+        return found
+
+    def _gold(self, item: str) -> str | None:
+        found = self.items[item]
+        return gold_answer(found) if isinstance(found, QuestionItem) else None
+
+
+def _level(first: Majority) -> str:
+    if first.agreement == 1:
+        return "all agree"
+    return "majority" if first.agreement > 0.5 else "no majority"
+
+
+def _outcome(
+    arm: Arm, item: str, seed: int, outcomes: Mapping[tuple[str, str, int], Outcome]
+) -> Outcome | None:
+    """Return an arm's outcome, which may be stored, recorded elsewhere, or derived from another arm."""
+    if arm.kind == "recorded":
+        result = arm.recorded.get(item)
+        if result is None:
+            return None
+        return Outcome(
+            item,
+            arm.name,
+            seed,
+            texts=(result.answer,) if result.answer is not None else (),
+            winners=result.winners,
+            confidence=result.confidence,
+            tokens=result.tokens,
+            calls=result.calls,
+            cost_usd=result.cost_usd,
+            seconds=result.seconds,
+        )
+    if arm.kind == "first-answers":
+        source = outcomes.get((item, arm.source, seed))
+        if source is None or not source.rounds:
+            return None
+        texts, usage = tuple(source.rounds[0].values()), source.first_usage
+        return Outcome(
+            item,
+            arm.name,
+            seed,
+            debate=source.debate,
+            texts=texts,
+            answers=len(texts),
+            tokens=tokens_of(usage),
+            calls=int(usage.get("calls", 0)),
+            cost_usd=float(usage.get("cost_usd", 0.0)),
+            placeholder=source.placeholder,
+        )
+    return outcomes.get((item, arm.name, seed))
+
+
+def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
+    """Return the mean scores of the arms that were compared with each other, by item."""
+    found: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
+    for each in meetings:
+        if not each.winners:
+            continue
+        first, _, second = each.arm.partition(VERSUS)
+        score = fmean(0.5 if winner == TIE else float(winner == first) for winner in each.winners)
+        found[each.item].append((first, second, score))
+    return dict(found)

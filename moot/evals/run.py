@@ -1,0 +1,554 @@
+"""Runs of an evaluation, in which every arm answers every item in a stored debate.
+
+Each task is a debate with a name that follows from the evaluation, the item, the arm and the seed. A second
+call therefore continues the debates of the first one: outcomes are stored, and replies come from the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import combinations
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, TypeVar
+
+from moot.calls.event_loop import cancel_all
+from moot.configuration.configure import validate
+from moot.debates.preflight import check_config, check_judges
+from moot.evals.answer_matching import DECISIONS, answer_part, grade_answer, has_answer_line, topic_of
+from moot.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
+from moot.evals.items import Item, PairItem, QuestionItem, TopicItem
+from moot.evals.store import EvaluationRecord, Evaluations, Outcome
+from moot.judging.panel import winning_side
+from moot.run_many import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
+from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
+from moot.runtime.run_node import JournalPosition, run_to_end
+from moot.state.config import DebateConfig, slug
+from moot.state.config.boundary import Permissions
+from moot.state.config.config_files import with_settings
+from moot.state.config.model_settings import is_built_in
+from moot.state.entries import Entry, JsonObject, tokens_of, traits_of
+from moot.state.errors import ConfigError, DebateNotFound, MootError
+from moot.state.reducers import add_totals
+from moot.state.verdict import TIE, PanelVerdict, Verdict
+from moot.storage.catalogue import thread_id_of
+from moot.storage.rate_limiter import SharedBudget
+
+if TYPE_CHECKING:
+    from moot.api import Debate, Debates
+    from moot.work_queue import WorkQueue
+
+GRADING = "grade"
+"""Node name for the journal entries of the model that grades free answers."""
+QUEUED = "queued"
+"""Reason for a missing answer whose debate is still in the queue."""
+SIDES = ("candidate-1", "candidate-2")
+"""Ids of the two answers in a debate of the protocol `pairwise`."""
+
+
+@dataclass(frozen=True)
+class Task(PlannedDebate):
+    """A planned debate about one item, for one arm or for two arms that debate each other."""
+
+    item: Item = field(kw_only=True)
+    arm: str = field(kw_only=True)
+    """Name of the arm, or both names joined by ` vs `."""
+    seed: int = field(kw_only=True)
+    sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    """Name of each debater's arm, keyed by debater id, if two arms debate each other."""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Key under which the task's outcome is stored."""
+        return self.item.id, self.arm, self.seed
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """Progress report about a task that has ended."""
+
+    task: Task
+    error: str
+    """Reason why the task has no outcome, or `""` if it has an outcome."""
+    done: int
+    total: int
+    budget: SharedBudget
+
+
+@dataclass
+class RunResult:
+    """Errors and queued debates after one call of an evaluation."""
+
+    errors: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    """Reasons why tasks have no outcome, keyed by item, arm and seed."""
+    queued: int = 0
+    """Number of debates that were added to the queue."""
+    budget: SharedBudget = field(default_factory=SharedBudget)
+
+
+class EvaluationRun:
+    """One call of an evaluation, which continues where the previous call stopped."""
+
+    def __init__(self, debates: Debates, evaluation: EvaluationRecord) -> None:
+        self.debates, self.evaluation = debates, evaluation
+        self.store = Evaluations(debates.records.sql)
+        self.outcomes = self.store.outcomes(evaluation.name)
+        self.result = RunResult()
+        self._budget = f"eval:{evaluation.name}"
+
+    def check(self, budget: SharedBudget) -> None:
+        """Check all configurations before any model is called.
+
+        Raises:
+            ConfigError: A configuration cannot be used, or a limit on the cost needs a missing price.
+        """
+        environment = self.debates.environment
+        configs = [arm.config for arm in self.evaluation.arms if arm.config]
+        speakers = {model for config in configs for model in map(config.model_of, config.debaters)}
+        configs += [self._judge_config()] if self._needs_judge() else []
+        for config in configs:
+            check_config(Permissions.of_operator(config), environment)
+            given = config.protocol == "pairwise"  # its debaters are texts that were given
+            check_judges(config, speakers if given else map(config.model_of, config.debaters), environment)
+            models = environment.models_of(Permissions.of_operator(config))
+            priced = budget.max_cost is not None or any(a.match == "cost" for a in self.evaluation.arms)
+            if priced and (unpriced := models.names_without_price(config.model_names())):
+                raise ConfigError(
+                    "a limit on the cost and vote@cost need prices: set input_usd_per_million and "
+                    f"output_usd_per_million under `models` for {', '.join(map(repr, unpriced))}"
+                )
+        if self.evaluation.items.kind == "topic":
+            meetings(self.evaluation.arms)
+
+    def run(
+        self, budget: SharedBudget, workers: int, report: Callable[[TaskReport], None] | None = None
+    ) -> RunResult:
+        """Run all tasks that have no outcome, and store the outcomes.
+
+        Args:
+            budget: Limits on the tokens and the cost of the whole evaluation, including earlier calls.
+            workers: Maximum number of debates at the same time.
+            report: Function called on the caller's thread when a task ends.
+        """
+        self._set_budget(budget)
+        for stage in (self._first_tasks, self._matched_votes, self._comparisons):
+            self._run_tasks(stage(), workers, report)
+        self._grade(workers)
+        self.result.budget = self.debates.records.budgets.get(self._budget)
+        return self.result
+
+    def enqueue(self, budget: SharedBudget, queue: WorkQueue, workers: int) -> RunResult:
+        """Add all debates without an outcome to the queue, and collect the debates that workers finished.
+
+        Votes with an equal budget and comparisons follow in a later call, when their input is known. Creating
+        a debate can call a model for its question, so `workers` debates are created at the same time.
+        """
+        self._set_budget(budget)
+        self.collect()
+        self._grade(workers)
+        budgets = self.debates.records.budgets
+        stages = (self._first_tasks, self._matched_votes, self._comparisons)
+        tasks = [task for stage in stages for task in stage()]
+        budgets.add(self._budget, [thread_id_of(task.id) for task in tasks])
+
+        def create(task: Task) -> str:
+            reached = budgets.get(self._budget).reached
+            self.result.errors[task.key] = reached or QUEUED
+            return "" if reached else create_planned_debate(self.debates, task).id
+
+        with ThreadPoolExecutor(workers) as pool:
+            self.result.queued = queue.add([created for created in pool.map(create, tasks) if created])
+        self.result.budget = budgets.get(self._budget)
+        return self.result
+
+    def collect(self) -> None:
+        """Store the outcomes of all finished debates without calling a model."""
+        for stage in (self._first_tasks, self._matched_votes, self._comparisons):
+            for task in stage():
+                self._collect(task)
+
+    def _set_budget(self, budget: SharedBudget) -> None:
+        """Store the limits with the usage so far, including calls that a killed run left uncounted."""
+        records = self.debates.records
+        known, journalled = records.budgets.get(self._budget), self._journalled()
+        tokens = max(known.tokens, tokens_of(journalled))
+        cost = max(known.cost, journalled.get("cost_usd", 0.0))
+        records.budgets.set(self._budget, replace(budget, tokens=tokens, cost=cost))
+
+    def _journalled(self) -> dict[str, float]:
+        records = self.debates.records
+        debates = records.budgets.debates(self._budget)
+        replies = [reply for each in debates for reply in records.journal.replies(each).values()]
+        return add_totals({}, [reply.get("usage") or {} for reply in replies])
+
+    def _run_tasks(
+        self, tasks: Sequence[Task], workers: int, report: Callable[[TaskReport], None] | None
+    ) -> None:
+        budgets, total = self.debates.records.budgets, len(tasks)
+        budgets.add(self._budget, [thread_id_of(task.id) for task in tasks])
+
+        def refuse() -> str:
+            return budgets.get(self._budget).reached
+
+        ended = run_many(self.debates, tasks, workers, refuse)
+        for done, (task, error) in enumerate(ended, start=1):
+            if not error:
+                error = self._collect(task)
+            if error:
+                self.result.errors[task.key] = error
+            if report is not None:
+                report(TaskReport(task, error, done, total, budgets.get(self._budget)))
+
+    def _collect(self, task: Task) -> str:
+        """Store the outcome of a finished task, and return an error text, or `""` on success."""
+        try:
+            debate = self.debates.get(task.id)
+        except DebateNotFound:
+            return "the debate has not started"
+        if not debate.is_over():
+            return "the debate is not finished"
+        if not is_judged(debate):
+            return f"the verdict failed: {(debate.state().values.get('verdict') or {}).get('error', '')}"
+        outcome = outcome_of(debate, task)
+        self.outcomes[outcome.key] = outcome
+        self.store.put(self.evaluation.name, [outcome])
+        return ""
+
+    # Tasks
+
+    def _first_tasks(self) -> list[Task]:
+        """Return the missing tasks that can run without the outcomes of other tasks."""
+        places = [
+            (item, seed)
+            for seed in range(1, self.evaluation.seeds + 1)
+            for item in self.evaluation.items.items
+        ]
+        if self.evaluation.items.kind == "topic":
+            return [
+                self._meeting_task(item, each, seed)
+                for item, seed in places
+                for each in meetings(self.evaluation.arms)
+                if (item.id, each.name, seed) not in self.outcomes
+            ]
+        arms = [(arm, arm.config) for arm in self.evaluation.arms if arm.config and not arm.match]
+        return [
+            self._task(item, arm, config, seed)
+            for item, seed in places
+            for arm, config in arms
+            if (item.id, arm.name, seed) not in self.outcomes
+        ]
+
+    def _task(self, item: Item, arm: Arm, config: DebateConfig, seed: int) -> Task:
+        settings: dict[str, object] = {"seed": _seed(config, seed)}
+        documents: list[dict[str, str]] = []
+        transcript: list[dict[str, str]] = []
+        if isinstance(item, PairItem):
+            topic = item.input
+            texts = zip(SIDES, (item.a, item.b), strict=True)
+            transcript = [{"speaker": side, "content": text} for side, text in texts]
+        else:
+            assert isinstance(item, QuestionItem)  # noqa: S101  # topics have tasks of their own
+            topic = topic_of(item)
+            documents = [{"name": "context", "content": item.context}] if item.context else []
+            settings |= _answer_settings(item, config)
+        return self._planned(
+            item, arm.name, seed, topic, with_settings(config.to_json(), settings), documents, transcript
+        )
+
+    def _meeting_task(self, item: Item, meeting: Meeting, seed: int) -> Task:
+        assert isinstance(item, TopicItem)  # noqa: S101  # only topics are debated by line-ups
+        config = {**meeting.config.to_json(), "seed": _seed(meeting.config, seed)}
+        return self._planned(item, meeting.name, seed, item.topic, config, sides=meeting.sides)
+
+    def _planned(
+        self,
+        item: Item,
+        arm: str,
+        seed: int,
+        topic: str,
+        data: Mapping[str, object],
+        documents: Sequence[Mapping[str, str]] = (),
+        transcript: Sequence[Mapping[str, str]] = (),
+        sides: Mapping[str, str] | None = None,
+    ) -> Task:
+        config = self._validated(json.dumps(data, sort_keys=True))
+        prefix = f"eval-{slug(self.evaluation.name) or 'set'}"
+        name = planned_name(prefix, config, self.evaluation.name, item.id, arm, str(seed), topic)
+        return Task(
+            name,
+            topic,
+            config,
+            documents=documents,
+            transcript=transcript,
+            item=item,
+            arm=arm,
+            seed=seed,
+            sides=sides or {},
+        )
+
+    @lru_cache(maxsize=256)  # noqa: B019  # one run exists for the length of a command
+    def _validated(self, data: str) -> DebateConfig:
+        return validate(json.loads(data))
+
+    def _matched_votes(self) -> list[Task]:
+        """Return the missing equal-budget votes, sized by the most expensive debate arm on each item.
+
+        If other debate arms determine another size now, the outcome of the earlier size is dropped.
+        """
+        tasks = []
+        for arm in self.evaluation.arms:
+            configs: dict[int, DebateConfig] = {}
+            for item in self.evaluation.items.items if arm.match else ():
+                for seed in range(1, self.evaluation.seeds + 1):
+                    key = item.id, arm.name, seed
+                    answers = self._matched_answers(item.id, arm.match, seed)
+                    if answers is None:
+                        if key not in self.outcomes:
+                            self.result.errors[key] = "it waits for the debates on this item"
+                        continue
+                    if answers not in configs:
+                        configs[answers] = _vote_of(arm, answers)
+                    task = self._task(item, arm, configs[answers], seed)
+                    if key in self.outcomes and self.outcomes[key].debate == thread_id_of(task.id):
+                        continue
+                    self.outcomes.pop(key, None)
+                    tasks.append(task)
+        return tasks
+
+    def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
+        """Return how many single answers cost as much as the most expensive debate, or `None` if unknown."""
+        debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
+        outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
+        if None in outcomes:
+            return None
+        amounts = [each.cost_usd if match == "cost" else each.tokens for each in outcomes if each]
+        *spent, one = amounts
+        return max(1, min(MAX_ANSWERS, int(max(spent) / one))) if one else 1
+
+    # Free answers
+
+    def _needs_judge(self) -> bool:
+        return any(
+            isinstance(item, QuestionItem) and item.graded_by != "answer"
+            for item in self.evaluation.items.items
+        )
+
+    def _judge_config(self) -> DebateConfig:
+        return validate({**self.evaluation.judge, "protocol": "pairwise"})
+
+    def _comparisons(self) -> list[Task]:
+        """Return the missing comparisons between the arms' answers, for items without a gold answer."""
+        tasks = []
+        for item in self.evaluation.items.items:
+            if not isinstance(item, QuestionItem) or item.graded_by != "comparison":
+                continue
+            for seed in range(1, self.evaluation.seeds + 1):
+                for one, other in combinations(self.evaluation.arms, 2):
+                    texts = [self._text(item, arm, seed) for arm in (one, other)]
+                    name = f"{one.name}{VERSUS}{other.name}"
+                    if all(texts) and (item.id, name, seed) not in self.outcomes:
+                        said = [
+                            {"speaker": side, "content": text or ""}
+                            for side, text in zip(SIDES, texts, strict=True)
+                        ]
+                        config = self._judge_config().to_json()
+                        sides = dict(zip(SIDES, (one.name, other.name), strict=True))
+                        tasks.append(self._planned(item, name, seed, item.question, config, (), said, sides))
+        return tasks
+
+    def _text(self, item: QuestionItem, arm: Arm, seed: int) -> str:
+        if arm.recorded:
+            result = arm.recorded.get(item.id)
+            return (result.answer or "") if result else ""
+        outcome = self.outcomes.get((item.id, arm.name, seed))
+        return outcome.texts[0] if outcome and outcome.texts else ""
+
+    def _grade(self, workers: int) -> None:
+        """Grade free answers by comparison with their references, and store the grades."""
+        graded = {
+            item.id: item
+            for item in self.evaluation.items.items
+            if isinstance(item, QuestionItem) and item.graded_by == "reference"
+        }
+        waiting = [
+            each
+            for each in self.outcomes.values()
+            if each.item in graded and each.grade is None and each.texts
+        ]
+        if not waiting:
+            return
+        config, slots = self._judge_config(), asyncio.Semaphore(workers)
+        permissions, environment = Permissions.of_operator(config), self.debates.environment
+        count = environment.token_counter_for(config)
+
+        async def grade(outcome: Outcome) -> tuple[Outcome, str]:
+            position = JournalPosition(
+                self.debates.records, outcome.debate, step=0, node=GRADING, resumed=True
+            )
+            async with slots:
+                flow = grade_answer(graded[outcome.item], outcome.texts[0], config, count)
+                try:
+                    score, _ = await run_to_end(flow, environment, permissions, position)
+                except MootError as error:
+                    return outcome, str(error)
+            return replace(outcome, grade=score), ""
+
+        for outcome, error in iterate_from_sync(lambda: _as_completed(waiting, grade), BATCH_LOOP):
+            if error:
+                self.result.errors[outcome.key] = f"not graded: {error}"
+                continue
+            self.outcomes[outcome.key] = outcome
+            self.store.put(self.evaluation.name, [outcome])
+
+
+def _vote_of(arm: Arm, answers: int) -> DebateConfig:
+    """Return the configuration of an equal-budget vote with this number of answers."""
+    assert arm.config  # noqa: S101  # a vote has a configuration
+    many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
+    data = with_settings(arm.config.to_json(), many)
+    if answers == 1:
+        data.pop("vote", None)
+        data.pop("debaters", None)
+    return validate(data)
+
+
+SEED_STEP = 1_000
+"""Difference between the random seeds of two repetitions. It leaves room for the consecutive seeds of a
+vote's answers."""
+
+
+def _seed(config: DebateConfig, repetition: int) -> int:
+    """Return the random seed for a repetition, counted from 1."""
+    return (config.seed or 1) + SEED_STEP * (repetition - 1)
+
+
+def _answer_settings(item: QuestionItem, config: DebateConfig) -> dict[str, object]:
+    """Return the settings that make a debate answer in the form that the question requires.
+
+    Built-in votes need no judge, because the evaluation counts the answers itself.
+    """
+    if config.protocol == "vote":
+        free = item.form == "free"  # free texts are never equal
+        return {"decide": "judge"} if free else {"judge.enabled": False}
+    if item.form == "free":
+        return {}
+    if item.form == "choice":
+        return {} if config.protocol == "single" else {"options": [*ascii_uppercase[: len(item.choices)]]}
+    instruction = f"{config.judge.instruction}\n{DECISIONS[item.form]}".strip()
+    return {"judge.instruction": instruction}
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+async def _as_completed(
+    items: Sequence[T], work: Callable[[T], Coroutine[object, None, R]]
+) -> AsyncIterator[R]:
+    running = [asyncio.create_task(work(each)) for each in items]
+    try:
+        for ended in asyncio.as_completed(running):
+            yield await ended
+    finally:
+        await cancel_all(running)
+
+
+def outcome_of(debate: Debate, task: Task) -> Outcome:
+    """Return the outcome of a task, read from its finished debate."""
+    document = debate.document()
+    usage, verdict = document["usage"], document["verdict"] or {}
+    argued = [entry for entry in document["transcript"] if traits_of(entry).argues and entry["model"]]
+    outcome = Outcome(
+        item=task.item.id,
+        arm=task.arm,
+        seed=task.seed,
+        debate=debate.id,
+        confidence=verdict.get("confidence") if verdict.get("status") == "ok" else None,
+        tokens=tokens_of(usage),
+        calls=usage["calls"],
+        cost_usd=usage["cost_usd"],
+        seconds=usage["elapsed_s"],
+        placeholder=bool(verdict.get("placeholder")) or any(is_built_in(e["model"]) for e in argued),
+    )
+    if isinstance(task.item, TopicItem):
+        decision: PanelVerdict | None = document["verdict"]
+        winner = winning_side(decision, document["verdicts"], task.sides) if decision else TIE
+        return replace(outcome, winners=(winner if winner in task.sides.values() else TIE,))
+    if task.config.protocol == "pairwise":
+        names = dict(zip(SIDES, "ab", strict=True)) if isinstance(task.item, PairItem) else task.sides
+        by_judge = _winners_by_judge(document["verdicts"], verdict, names)
+        return replace(outcome, winners=_most_frequent(by_judge.values()), judges=by_judge)
+    if task.config.protocol == "vote" and task.config.decide != "judge":
+        texts = tuple(answer_part(entry["content"]) for entry in argued)
+        return replace(outcome, texts=texts, answers=len(texts))
+    return replace(
+        outcome,
+        texts=(_answer_text(document, task.item),),
+        rounds=_rounds(argued),
+        first_usage=_first_usage(argued),
+    )
+
+
+def _answer_text(document: JsonObject, item: Item) -> str:
+    """Return the text of a debate's answer, which is its whole result or a part of it.
+
+    A decision between options is the answer. Otherwise it is the last `Answer:` line of the result, or else
+    the judge's decision.
+    """
+    result, verdict = document["final_answer"], document["verdict"] or {}
+    if isinstance(item, QuestionItem) and item.form == "free":
+        return str(result)
+    decided = verdict.get("status") == "ok" and not verdict.get("placeholder") and verdict.get("decision")
+    if decided and ("options" in verdict or not has_answer_line(result)):
+        return answer_part(str(decided))
+    return answer_part(result)
+
+
+def _winners_by_judge(
+    verdicts: Sequence[Verdict], decision: Mapping[str, object], names: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the winner that each judge chose in each presentation order, or `tie`."""
+    return {
+        verdict["judge"]: tuple(
+            names.get(winner, TIE) for winner in verdict["flip"]["winners"] or [verdict["winner"]]
+        )
+        for verdict in verdicts
+        if verdict["status"] == "ok" and verdict.get("judging") == decision.get("judging")
+    }
+
+
+def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the winner that most judges chose in each presentation order, or `tie`."""
+    found = []
+    for ballots in zip(*by_judge, strict=False):
+        (leader, votes), *others = Counter(ballots).most_common()
+        found.append(TIE if others and others[0][1] == votes else leader)
+    return tuple(found)
+
+
+def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
+    """Return each debater's first message and the debater's last message of each later round.
+
+    Critiques and messages in crux rooms are left out, because they give no answer to the question.
+    """
+    said = [entry for entry in argued if entry["kind"] != "critique" and not entry["room"]]
+    first: dict[str, Entry] = {}
+    later: dict[int, dict[str, str]] = {}
+    for entry in said:
+        if first.setdefault(entry["speaker"], entry) is not entry:
+            later.setdefault(entry["round"], {})[entry["speaker"]] = answer_part(entry["content"])
+    opening = {who: answer_part(entry["content"]) for who, entry in first.items()}
+    return (opening, *(later[number] for number in sorted(later))) if len(first) > 1 else ()
+
+
+def _first_usage(argued: Sequence[Entry]) -> dict[str, float]:
+    first: dict[str, Entry] = {}
+    for entry in argued:
+        first.setdefault(entry["speaker"], entry)
+    usage = [{"calls": 1, **entry["usage"]} for entry in first.values()]
+    return add_totals({}, usage)

@@ -1,1 +1,0 @@
-"""The commands of `moot`, one a file."""

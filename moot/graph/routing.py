@@ -1,0 +1,90 @@
+"""Routing: the conditional edges of the debate graph."""
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph import END
+
+from moot.nodes.extract import extraction_due
+from moot.nodes.reflect import reflect_due
+from moot.nodes.summarize import entries_to_fold, perspectives_due
+from moot.nodes.trim import leaving_through, trim_through
+from moot.runtime.environment import Environment
+from moot.state.config.debate_config import frozen_config
+from moot.state.conversation import ENDED_STATUSES, ConversationState
+from moot.state.entries import traits_of
+
+LABELS: Mapping[str, str] = {
+    "extract": "claims are due",
+    "trim": "the window is full",
+    "summarize": "messages are leaving the window",
+    "reflect": "enough has happened",
+    "plan": "next step",
+    "clarify": "a person is asked",
+    "turn": "turns are next",
+    "judge": "a verdict is due",
+    "close": "the debate is over",
+    END: "a question was answered",
+}
+"""Edge labels in a drawing of the graph, by target node. A label gives the reason why the node runs next."""
+
+
+def successor(node: str, state: ConversationState, env: Environment, targets: Collection[str]) -> str:
+    """Return the name of the node in `targets` to run after `node`."""
+    if node == "plan":
+        return state["step"]["kind"]
+    return after_open(state, env) if node == "open" else first_due(state, env, targets)
+
+
+def after_open(state: ConversationState, env: Environment) -> str:
+    """Return the name of the node to run after the node `open`.
+
+    It is `END` if a question was answered, `extract` if an imported transcript has to be read, the waiting
+    node if a debate is resumed by a message, else `summarize` or `plan`.
+    """
+    if state["status"] in ENDED_STATUSES:
+        return END
+    step = state.get("step") or {}
+    if step.get("resumed"):
+        return "clarify" if step["kind"] == "clarify" else "turn"
+    imported = not state["turn_count"] and any(traits_of(entry).argues for entry in state["full_transcript"])
+    return "extract" if imported else first_due(state, env, ("summarize", "trim"))
+
+
+def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
+    """Return the name of the first node in `targets` that has work to do, or `plan` if none has.
+
+    A node with nothing to do is skipped, because its run would still write a checkpoint.
+    """
+    leaving = leaving_through(state, env) if "trim" in targets else -1
+    if "extract" in targets and extraction_due(state, leaving):
+        return "extract"
+    count = env.token_counter_for(frozen_config(state))
+    if "summarize" in targets and (entries_to_fold(state, count, leaving) or perspectives_due(state)):
+        return "summarize"
+    if leaving >= 0 and trim_through(state, env) >= 0:
+        return "trim"
+    return "reflect" if "reflect" in targets and reflect_due(state) else "plan"
+
+
+class Route(Runnable[ConversationState, str]):
+    """Conditional edge of the debate graph, which decides which node runs after a given node.
+
+    It runs inline. LangGraph runs a plain function in a worker thread: a run that is cancelled meanwhile
+    stores the node's update without its successor, and the debate would end when it is resumed.
+    """
+
+    def __init__(self, node: str, env: Environment, targets: Sequence[str]) -> None:
+        self.name = f"after_{node}"
+        self.labelled: dict[Hashable, str] = {LABELS[target]: target for target in targets}
+        """Target nodes by label: the `path_map` of `add_conditional_edges`."""
+        self._node, self._env, self._targets = node, env, targets
+
+    def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
+        """Return the label of the edge to the next node."""
+        return LABELS[successor(self._node, input, self._env, self._targets)]
+
+    async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
+        """Async form of `invoke`."""
+        return self.invoke(input)

@@ -1,0 +1,353 @@
+"""The compiled graph as a runnable: leases, checks of input and updates, and unique message ids."""
+
+import inspect
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.graph import Graph
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
+
+from moot.calls.event_loop import require_asyncio
+from moot.people.interjections import (
+    CHECKED_CHANNELS,
+    ingest_messages,
+    normalize_update,
+    with_message_ids,
+)
+from moot.runtime.background_loop import call_from_sync, enter_in_thread
+from moot.runtime.environment import Environment
+from moot.runtime.run_node import Node
+from moot.runtime.telemetry import debate_span
+from moot.state.channel_values import check_channels, check_input, check_update
+from moot.state.config import DebateConfig
+from moot.state.config.debate_config import frozen_config
+from moot.state.config.mcp_servers import without_definitions
+from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
+from moot.state.entries import JsonObject, topic_text
+from moot.state.errors import InputError
+from moot.state.langgraph_internals import checkpointer_in
+from moot.state.reducers import USER_PROVIDED, fold_window
+from moot.storage.leases import lease_in, with_lease
+from moot.storage.records import records_of
+
+log = logging.getLogger(__name__)
+
+UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
+"""Config with a `recursion_limit` that no debate reaches, which replaces the caller's limit. LangGraph's
+default would end a debate at about 2,500 turns."""
+
+
+def _traced_step(state: StateValues) -> JsonObject:
+    step = state.get("step") or {}
+    return {
+        "turn_count": state.get("turn_count", 0),
+        **{key: step.get(key) for key in ("number", "phase", "round")},
+    }
+
+
+def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
+    return {"writes": sorted(update or {})}
+
+
+BRIEF_CHANNELS = frozenset(
+    {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
+)
+"""State channels in the earlier snapshots of a brief history."""
+
+NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
+"""Trace policy of the graph's nodes. Traces show only the step and the names of the written channels.
+
+A whole state has up to a megabyte. The traced model calls hold the prompts and replies.
+"""
+
+
+class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]):
+    """The compiled debate graph, a runnable that can also be a node of another LangGraph graph.
+
+    The configuration bounds a run, so the caller's `recursion_limit` is ignored. A thread holds one debate: a
+    new topic is refused before anything is written. A run leases its debate from start to end: a second run
+    raises `DebateBusy`.
+    """
+
+    def __init__(
+        self,
+        *,
+        environment: Environment | None = None,
+        schemas: dict[str, JsonObject] | None = None,
+        brief_history: bool = False,
+        **parts: Any,
+    ) -> None:
+        """Create the debate graph from the attributes of a compiled LangGraph graph.
+
+        With `brief_history`, earlier snapshots of a history hold only the channels that a chat shows.
+        """
+        super().__init__(**parts)
+        self.environment = environment or Environment()
+        self.brief_history = brief_history
+        self.schemas = {} if schemas is None else schemas
+        """JSON Schemas `context`, `input` and `output` with field descriptions. Empty: LangGraph's own."""
+
+    def get_context_jsonschema(self) -> JsonObject | None:
+        """Return the JSON Schema of the debate configuration that callers pass as context.
+
+        A server drops every request key that the schema does not list.
+        """
+        return self.schemas.get("context") or super().get_context_jsonschema()
+
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
+        """Return the JSON Schema of the graph's input."""
+        return self.schemas.get("input") or super().get_input_jsonschema(config)
+
+    def get_output_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
+        """Return the JSON Schema of the graph's output."""
+        return self.schemas.get("output") or super().get_output_jsonschema(config)
+
+    def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Return a drawing of the graph in which every node has its description."""
+        return self._described(super().get_graph(config, xray=xray))
+
+    async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
+        """Async form of `get_graph`."""
+        return self._described(await super().aget_graph(config, xray=xray))
+
+    def _described(self, drawing: Graph) -> Graph:
+        for name, spec in self.builder.nodes.items():
+            if name in drawing.nodes and isinstance(spec.runnable, Node):
+                description = (inspect.getdoc(spec.runnable.body) or "").partition("\n")[0]
+                drawn = drawing.nodes[name]
+                drawing.nodes[name] = drawn._replace(metadata={"description": description})
+        return drawing
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        """Run the debate and yield its events while it runs. `invoke` and `batch` call this method, too."""
+        with self._lease(config) as leased, debate_span(leased) as traced:
+            input = _checked_input(input)
+            if self.checkpointer and _has_thread(config):
+                if isinstance(options.get("context"), DebateConfig):
+                    _tell_other_context(self.get_state(config or {}), options["context"])
+                if _changes_transcript(input):
+                    input = _normalize_input(input, self.get_state(config or {}))
+            yield from super().stream(input, {**traced, **UNBOUNDED}, **options)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        """Run the debate asynchronously and yield its events, like `stream`.
+
+        Raises:
+            InputError: The event loop is not asyncio's.
+        """
+        require_asyncio("the graph")
+        async with enter_in_thread(self._lease(config)) as leased:
+            with debate_span(leased) as traced:
+                input = _checked_input(input)
+                if self.checkpointer and _has_thread(config):
+                    if isinstance(options.get("context"), DebateConfig):
+                        _tell_other_context(await self.aget_state(config or {}), options["context"])
+                    if _changes_transcript(input):
+                        input = _normalize_input(input, await self.aget_state(config or {}))
+                events = super().astream(input, {**traced, **UNBOUNDED}, **options)
+                async with aclosing(events):  # type: ignore[type-var]  # a generator
+                    async for event in events:
+                        yield event
+
+    async def aget_state_history(
+        self,
+        config: RunnableConfig,
+        *,
+        filter: JsonObject | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[StateSnapshot]:
+        """Yield the snapshots of a debate, newest first.
+
+        A whole state of a long debate has hundreds of kilobytes, and chat clients fetch ten. With
+        `brief_history`, only the newest snapshot is whole. `get_state` returns the whole state of any other.
+        """
+        whole = before is None
+        found = super().aget_state_history(config, filter=filter, before=before, limit=limit)
+        async for snapshot in found:
+            if self.brief_history and not whole:
+                brief = {key: value for key, value in snapshot.values.items() if key in BRIEF_CHANNELS}
+                snapshot = snapshot._replace(values=brief)
+            whole = False
+            yield snapshot
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Write updates to a debate's state, and record changes to earlier messages as amendments.
+
+        Raises:
+            InputError: a value has another type than its channel. Nothing is written.
+            ConfigError: `config` is not a valid configuration. Nothing is written.
+        """
+        untrusted = lease_in(ensure_config(config)) is None  # the API's own updates carry the lease
+        with self._lease(config) as leased:
+            if _needs_state(supersteps, untrusted=untrusted):
+                snapshot = self.get_state(config)
+                supersteps = self._normalize_updates(supersteps, snapshot, untrusted=untrusted)
+            return super().bulk_update_state(leased, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Write updates to a debate's state asynchronously, like `bulk_update_state`."""
+        untrusted = lease_in(ensure_config(config)) is None
+        async with enter_in_thread(self._lease(config)) as leased:
+            if _needs_state(supersteps, untrusted=untrusted):
+                snapshot = await self.aget_state(config)
+                supersteps = self._normalize_updates(supersteps, snapshot, untrusted=untrusted)
+            return await super().abulk_update_state(leased, supersteps)
+
+    def _normalize_updates(
+        self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
+    ) -> list[list[StateUpdate]]:
+        """Check the state updates, convert their messages to entries, and return the result.
+
+        Messages stay as they are if `plan` runs next and adds the entries.
+        """
+        values: JsonObject = {**snapshot.values}
+
+        def normalize(update: StateUpdate) -> StateUpdate:
+            if not isinstance(update.values, dict):
+                return update
+            new = check_update(update.values, values) if untrusted else update.values
+            new = normalize_update(with_message_ids(new), values)
+            if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
+                env = self.environment
+                new = ingest_messages(new, values, env.clock(), env.token_counter_for(frozen_config(values)))
+                values["full_transcript"] = [*values["full_transcript"], *new.get("full_transcript", ())]
+                values["messages"] = fold_window(values["messages"], [new.get("messages", [])])
+            return update._replace(values=new)
+
+        return [[normalize(update) for update in superstep] for superstep in supersteps]
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """Run the debate to its end or to a pause, and return its output."""
+        return _output_for_parent(super().invoke(input, config, **options), input, config)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """Run the debate asynchronously and return its output, like `invoke`."""
+        return _output_for_parent(await super().ainvoke(input, config, **options), input, config)
+
+    async def aclose(self) -> None:
+        """Close the connections to models that runs on the running event loop opened.
+
+        `asyncio.run` closes them at its end, so a program with one loop for its whole life needs this method.
+        """
+        await self.environment.aclose()
+
+    def close(self) -> None:
+        """Close the connections to models that `invoke` and `stream` opened."""
+        call_from_sync(self.environment.aclose)
+
+    @contextmanager
+    def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
+        """Acquire the lease of the run's debate, and yield a config that contains the lease.
+
+        A config that has a lease is yielded as is.
+        """
+        merged = ensure_config(merge_configs(self.config, config))
+        saver, configurable = checkpointer_in(merged) or self.checkpointer, merged["configurable"]
+        thread_id = configurable.get("thread_id")
+        if isinstance(saver, BaseCheckpointSaver) and not thread_id:
+            raise InputError(
+                "this graph has a checkpointer and needs a thread: pass the config "
+                "{'configurable': {'thread_id': 'a UUID'}}, or build the graph without a checkpointer"
+            )
+        if not isinstance(saver, BaseCheckpointSaver) or lease_in(merged):
+            yield config or {}
+            return
+        leases = records_of(saver).leases
+        with leases.hold(str(thread_id), configurable.get("checkpoint_ns", "")) as lease:
+            yield with_lease(config or {}, lease)
+
+
+def _checked_input(graph_input: object) -> object:
+    """Return a run's input, in which every message has an id.
+
+    Raises:
+        InputError: a value has another type than its channel.
+    """
+    if isinstance(graph_input, Command) and isinstance(graph_input.update, Mapping):
+        check_channels(graph_input.update)
+        return replace(graph_input, update=with_message_ids(graph_input.update))
+    if not isinstance(graph_input, Mapping):
+        return graph_input
+    check_input(graph_input)
+    return with_message_ids(graph_input)
+
+
+def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
+    """Return a debate's output. For a parent graph, return only the debate's own messages."""
+    namespace = ensure_config(config).get("configurable", {}).get("checkpoint_ns", "")
+    if not namespace or not isinstance(output, dict) or "messages" not in output:
+        return output
+    known = {message.id for message in convert_to_messages((graph_input or {}).get("messages") or [])}
+    own = [
+        message
+        for message in output["messages"]
+        if isinstance(message, AIMessage)
+        and message.id not in known | {None}
+        and not message.additional_kwargs.get(USER_PROVIDED)
+    ]
+    return {**output, "messages": own}
+
+
+_TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
+
+
+def _has_thread(config: RunnableConfig | None) -> bool:
+    """Return True if a run has its own thread, so that it is not the run of a nested graph."""
+    configurable = (config or {}).get("configurable", {})
+    return "thread_id" in configurable and not configurable.get("checkpoint_ns")
+
+
+def _changes_transcript(graph_input: object) -> bool:
+    """Return True if the input of a run contains a topic, entries or messages."""
+    return isinstance(graph_input, Mapping) and any(graph_input.get(key) for key in _TRANSCRIPT_KEYS)
+
+
+def _tell_other_context(snapshot: StateSnapshot, context: DebateConfig) -> None:
+    """Log a warning that names the settings of `context` that the thread's debate does not use."""
+    if not (stored := snapshot.values.get("config")):
+        return
+    stored, wanted = without_definitions(stored), without_definitions(context.to_json())
+    if differing := sorted(key for key in wanted if stored.get(key) != wanted[key]):
+        log.warning(
+            "the debate keeps the configuration that it started with; the context differs in %s: change it "
+            "with `update_state`, or start another debate",
+            ", ".join(differing),
+        )
+
+
+def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool) -> bool:
+    """Return True if the updates must be checked against the stored state."""
+    if untrusted:
+        return True
+    updates = (update.values for superstep in supersteps for update in superstep)
+    return any(isinstance(values, dict) and not CHECKED_CHANNELS.isdisjoint(values) for values in updates)
+
+
+def _normalize_input(graph_input: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
+    """Return a run's input, with its messages and entries converted to a valid update of the debate.
+
+    Raises:
+        InputError: the thread's debate has another topic.
+    """
+    known = snapshot.values.get("topic") if snapshot.values.get("config") else None
+    if known and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(known):
+        raise InputError(
+            f"this thread already has a debate about {known!r}: start another debate on a new thread, or "
+            "send a message to this debate"
+        )
+    return normalize_update(graph_input, snapshot.values)

@@ -1,0 +1,511 @@
+"""Parsers for transcripts in CSV, JSON, JSON lines, plain text and Markdown."""
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from markdown_it import MarkdownIt
+
+from moot.memory.tool_results import make_tool_use
+from moot.state.entries import ToolUse
+from moot.state.errors import InputError
+
+SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", "role")
+CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value")
+TIME_KEYS = ("at", "minute", "time", "timestamp", "start", "created_at")
+CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
+"""Regular expression for a clock time or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
+
+
+@dataclass(frozen=True)
+class ParsedMessage:
+    """A message read from a transcript."""
+
+    speaker: str
+    """Id of the speaker or, before ids are assigned, the speaker's name as written in the transcript."""
+    content: str
+    at: str = ""
+    """Time or minute of the message as written in the transcript, or `""` if there is none."""
+    kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
+    call_id: str = ""
+    """Id of the tool call that this message makes or answers, or `""` for other messages."""
+    tool: ToolUse | None = None
+    """Record of the tool result that this message contains, or `None` for other messages."""
+    round: int = 0
+    """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
+    target: str = ""
+    """Speaker whose proposal the message criticises or refines, written like `speaker`, or `""`."""
+
+
+TOOL_SPEAKER = "tools"
+"""Speaker id of imported tool results."""
+
+
+@dataclass(frozen=True)
+class ParsedTranscript:
+    """A parsed transcript whose speakers have no ids yet."""
+
+    messages: list[ParsedMessage]
+    topic: str = ""
+    solution: str = ""
+
+
+_NUMBER = r"\d+(?:[.,]\d+)?"
+
+
+@dataclass(frozen=True)
+class _Columns:
+    speaker: int
+    text: int
+    time: int | None
+    width: int
+    """Number of columns in the table. A row has more columns if its last text contains unquoted
+    delimiters."""
+
+
+def read_csv(text: str) -> ParsedTranscript:
+    """Parse a CSV table of messages, and detect the columns from a header or from their contents.
+
+    The delimiter is the one that gives a valid header, otherwise the one that occurs in most lines.
+    """
+    headers = {mark: header for mark in ",;\t" if (header := header_of(text, mark))}
+    lines = [line for line in text.split("\n")[:50] if line.strip()]
+    at_home = max(",;\t", key=lambda mark: (sum(mark in line for line in lines), mark == ","))
+    delimiter = next(iter(headers), at_home)
+    rows = list(_rows(text, delimiter))
+    if not rows:
+        return ParsedTranscript([])
+    columns = headers.get(delimiter)
+    if columns is None:
+        columns = _columns_by_content(rows)
+    else:
+        rows = rows[1:]
+    return ParsedTranscript([_message(number, row, columns, delimiter) for number, row in rows])
+
+
+def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row that is not blank, with the number of the line on which it starts."""
+    csv.field_size_limit(2**31 - 1)  # the default limit rejects fields with more than 131,072 characters
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line = 1
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        message = f"line {line}: {error}; put quotes around the text and double the quotes in it"
+        raise InputError(message) from error
+
+
+def header_of(text: str, delimiter: str = ",") -> _Columns | None:
+    """Return the positions of the columns named in the first line, or `None` if it is not a header."""
+    cells = text.lstrip().partition("\n")[0].split(delimiter)
+    names = [cell.strip().strip('"').casefold() for cell in cells]
+    speaker, text_column = _place(names, SPEAKER_KEYS), _place(names, CONTENT_KEYS)
+    if speaker is None or text_column is None:
+        return None
+    return _Columns(speaker, text_column, _place(names, TIME_KEYS), len(names))
+
+
+def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
+    return next((names.index(key.casefold()) for key in keys if key.casefold() in names), None)
+
+
+def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
+    """Detect the columns of the speaker, the text and the time from their contents.
+
+    The first column with words is the speaker, and the longest other column is the text. A column of clock
+    times is the time. A column of plain numbers is the time only if it precedes the text.
+    """
+    line, narrowest = min(rows, key=lambda numbered: len(numbered[1]))
+    columns = [[row[index].strip() for _, row in rows] for index in range(len(narrowest))]
+    filled = [index for index, cells in enumerate(columns) if any(cells)]
+    if len(filled) < 2:
+        raise InputError(f"line {line}: only one column; write `speaker,minute,text`, separated by commas")
+
+    def holding(form: str) -> list[int]:
+        return [i for i in filled if all(re.fullmatch(form, cell) for cell in columns[i] if cell)]
+
+    clocks, numbers = holding(CLOCK), holding(_NUMBER)
+    words = [index for index in filled if index not in clocks + numbers]
+    timeless = [index for index in filled if index not in clocks]
+    # Without other columns, speakers may be numbers and texts may be times.
+    speaker, *others = next(found for found in (words, timeless, filled) if len(found) > 1)
+    text = max(others, key=lambda index: sum(map(len, columns[index])))
+    widest = max(len(row) for _, row in rows)
+    if text not in words and widest > len(narrowest):
+        raise InputError(
+            f"line {line}: {len(narrowest)} columns, but other lines have {widest}; add the missing columns"
+        )
+    times = [i for i in (*clocks, *numbers) if i not in (speaker, text) and (i in clocks or i < text)]
+    return _Columns(speaker, text, times[0] if times else None, len(narrowest))
+
+
+def _message(number: int, row: list[str], columns: _Columns, delimiter: str) -> ParsedMessage:
+    needed = max(columns.speaker, columns.text, columns.time or 0) + 1
+    if len(row) < needed:
+        raise InputError(
+            f"line {number}: {len(row)} columns instead of {needed}; separate them with {delimiter!r}"
+        )
+    beyond = row[columns.width :]
+    if columns.text == columns.width - 1:
+        row = [*row[: columns.text], delimiter.join(row[columns.text :])]
+    elif any(cell.strip() for cell in beyond):
+        raise InputError(
+            f"line {number}: {len(row)} columns instead of {columns.width}; "
+            f"put quotes around a text that contains {delimiter!r}"
+        )
+    if not row[columns.speaker].strip():
+        raise InputError(f"line {number}: no speaker; fill in column {columns.speaker + 1}")
+    return ParsedMessage(
+        row[columns.speaker], row[columns.text], row[columns.time].strip() if columns.time is not None else ""
+    )
+
+
+_TOPIC_KEYS = ("topic", "problem", "motion", "question", "title")
+_TEXT_KEYS = (*CONTENT_KEYS, "description")
+_LIST_KEYS = ("transcript", "utterances", "messages", "turns", "entries", "debate")
+_INSTRUCTIONS = frozenset({"system", "developer"})
+_TOOL_ROLES = frozenset({"tool", "function"})
+
+
+def parse_json(text: str, line: int = 0) -> object:
+    """Parse JSON, and include the line number in error messages. `line` overrides that number."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"line {line or error.lineno}: not valid JSON ({error.msg}, column {error.colno}); "
+            "correct it, or set the format"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"line {line or 1}: invalid JSON ({error})") from error
+
+
+def read_json(value: object) -> ParsedTranscript:
+    """Read messages from a JSON list, an object with such a list, or the rounds of a dialectic debate."""
+    topic = solution = ""
+    if isinstance(value, list):
+        items = value
+    elif not isinstance(value, dict):
+        raise InputError("line 1: a JSON transcript must be a list of messages or an object with such a list")
+    else:
+        topic = _first_text(value, _TOPIC_KEYS)
+        if isinstance(rounds := value.get("rounds"), list):
+            items = _contributions(rounds)
+            solution = _dialectic_solution(value.get("finalSolution"))
+        else:
+            items = _messages_of(value)
+    messages = _messages({f"entry {number}": item for number, item in enumerate(items, start=1)})
+    return ParsedTranscript(messages, topic, solution)
+
+
+_CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]] = {
+    "proposal": "proposal",
+    "critique": "critique",
+    "refinement": "refinement",
+}
+"""Kinds of entries, by the `type` of a contribution in a dialectic debate."""
+
+
+def _contributions(rounds: list[object]) -> list[object]:
+    """Return the contributions of a dialectic debate, each with the number of its round."""
+    return [
+        {**one, "round": number} if isinstance(one, dict) else one
+        for number, each in enumerate(rounds, start=1)
+        if isinstance(each, dict) and isinstance(contributions := each.get("contributions"), list)
+        for one in contributions
+    ]
+
+
+def _dialectic_solution(final: object) -> str:
+    """Return the solution of a dialectic debate as Markdown, with its trade-offs and recommendations."""
+    if not isinstance(final, dict):
+        return _first_text({"text": final}, _TEXT_KEYS)
+    parts = [_first_text(final, _TEXT_KEYS)]
+    for key, title in (("tradeoffs", "Trade-offs"), ("recommendations", "Recommendations")):
+        listed = final.get(key)
+        if points := [str(each) for each in listed if each] if isinstance(listed, list) else []:
+            parts.append(f"## {title}\n\n" + "\n".join(f"- {point}" for point in points))
+    return "\n\n".join(filter(None, parts))
+
+
+def read_jsonl(text: str) -> ParsedTranscript:
+    """Read JSON Lines with one message object per line."""
+    lines = enumerate(text.split("\n"), start=1)
+    return ParsedTranscript(
+        _messages({f"line {number}": parse_json(line, number) for number, line in lines if line.strip()})
+    )
+
+
+def _messages_of(document: dict[str, object]) -> list[object]:
+    """Return the list of messages under a known key, or else the only list of messages in the object.
+
+    Raises:
+        InputError: The document has no list of messages, or more than one.
+    """
+    for key in _LIST_KEYS:
+        if isinstance(named := document.get(key), list):
+            return named
+    found: dict[str, list[object]] = {}
+    waiting: list[tuple[str, object]] = list(document.items())
+    for key, value in waiting:  # the list grows
+        if isinstance(value, dict):
+            waiting += [(f"{key}.{inner}", each) for inner, each in value.items()]
+        elif isinstance(value, list) and value and all(map(_is_message, value)):
+            found[key] = value
+    if len(found) == 1:
+        return next(iter(found.values()))
+    problem = f"several lists of messages ({', '.join(found)})" if found else "no list of messages"
+    raise InputError(f"line 1: {problem}; use one of the keys {', '.join(_LIST_KEYS)}")
+
+
+def _is_message(item: object) -> bool:
+    return (
+        isinstance(item, dict)
+        and bool(_first_text(item, SPEAKER_KEYS))
+        and any(key in item for key in CONTENT_KEYS)
+    )
+
+
+def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
+    """Read messages from JSON objects, including tool calls and their results in OpenAI's format.
+
+    The keys are the positions of the messages, for error messages.
+    """
+    messages: list[ParsedMessage] = []
+    called: dict[str, tuple[str, object]] = {}
+    for where, item in items.items():
+        if not isinstance(item, dict):
+            kind = type(item).__name__
+            raise InputError(f"{where}: expected an object with speaker and content, but found {kind}")
+        if item.get("role") in _INSTRUCTIONS and not item.get("speaker"):
+            continue
+        if item.get("role") in _TOOL_ROLES and not item.get("speaker"):
+            messages.append(_tool_result(item, where, called))
+            continue
+        name = _first_text(item, SPEAKER_KEYS)
+        calls = _tool_calls(item)
+        if not name:
+            raise InputError(f"{where}: the message has no speaker; add `speaker`")
+        if not any(key in item for key in CONTENT_KEYS) and not calls:
+            raise InputError(f"{where}: the message of {name!r} has no content; add `content`")
+        at = _first_text(item, TIME_KEYS)
+        message = ParsedMessage(name, _text_of(_content(item), where), at)
+        made, number = _CONTRIBUTION_KINDS.get(str(item.get("type"))), item.get("round")
+        if made and isinstance(number, int):
+            target = str(item.get("targetAgentId") or "")
+            message = replace(message, kind=made, round=number, target=target)
+        messages.append(message)
+        for call_id, tool, arguments in calls:
+            called[call_id] = (tool, arguments)
+            messages.append(ParsedMessage(name, f"{tool} {json.dumps(arguments)}", at, "tool_call", call_id))
+    return messages
+
+
+def _tool_calls(item: dict[str, object]) -> list[tuple[str, str, object]]:
+    """Return the id, name and arguments of each tool call in a chat message in OpenAI's format."""
+    calls: list[tuple[str, str, object]] = []
+    listed = item.get("tool_calls")
+    for call in listed if isinstance(listed, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            continue
+        arguments = function.get("arguments") or {}
+        if isinstance(arguments, str):
+            with suppress(ValueError, RecursionError):  # arguments that are not JSON stay text
+                arguments = json.loads(arguments)
+        calls.append((str(call.get("id", "")), function["name"], arguments))
+    return calls
+
+
+def _tool_result(
+    item: dict[str, object], where: str, called: Mapping[str, tuple[str, object]]
+) -> ParsedMessage:
+    call_id, at = str(item.get("tool_call_id") or ""), _first_text(item, TIME_KEYS)
+    tool, arguments = called.get(call_id, (_first_text(item, ("name",)), {}))
+    text = _text_of(_content(item), where)
+    failed = True if item.get("status") == "error" or item.get("is_error") is True else None
+    use = make_tool_use(tool, arguments, text, failed=failed)
+    return ParsedMessage(TOOL_SPEAKER, f"{tool}: {text}" if tool else text, at, "tool_result", call_id, use)
+
+
+def _first_text(item: dict[str, object], keys: Iterable[str]) -> str:
+    values = (item.get(key) for key in keys)
+    found = (str(v).strip() for v in values if isinstance(v, str | int | float) and not isinstance(v, bool))
+    return next((text for text in found if text), "")
+
+
+def _content(item: dict[str, object]) -> object:
+    """Return the first content value of a message object that is not null."""
+    return next((item[key] for key in _TEXT_KEYS if item.get(key) is not None), None)
+
+
+def _text_of(value: object, where: str) -> str:
+    """Return the text of a message's content, which is a string, a number, a list of parts or an object.
+
+    Null and parts without text, such as images, are empty.
+
+    Raises:
+        InputError: The content has another type. The message starts with `where`.
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, list):
+        return "\n".join(filter(None, (_text_of(each, where) for each in value)))
+    if isinstance(value, dict) and ((inner := _content(value)) is not None or "type" in value):
+        return _text_of(inner, where)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(f"{where}: {json.dumps(value)[:60]} is not a text; put quotes around the message")
+
+
+SpeakerLines = Mapping[int, ParsedMessage]
+"""Messages by the index of their first line, with only the text on this line as content."""
+
+_HEAD = (
+    rf"(?:[\[(](?P<before>{CLOCK})[\])]\s*)?"
+    r"(?P<name>[^\s:：*#>|`-](?:(?!\*\*)[^:：]){0,59}?)(?<!\s)"
+    rf"(?:\s*[\[(](?P<after>{CLOCK})[\])])?"
+)
+_LINE = re.compile(
+    # A colon without a space must not belong to a URL, a path, a time, a ratio or a smiley.
+    rf"{_HEAD}(?:\s*[:：](?=\s|$)|(?<!\s)(?P<tight>[:：])(?![/\\:：]|(?<=\d[:：])\d|[()|DP]\s*$))\s*(?P<text>.*)"
+)
+_BOLD = (
+    rf"(?P<time>[\[(]{CLOCK}[\])]\s*)?\*\*(?P<name>[^*\n]{{1,60}}?)"
+    r"(?:[:：]\*\*|\*\*(?P<aside>\s*[\[(][^()\[\]\n]{1,60}[\])])?\s*[:：])\s*(?P<text>.*)"
+)
+BOLD = re.compile(_BOLD)
+LISTED = re.compile(rf"(?:[-*+]|\d+[.)])\s+{_BOLD}")
+_LABEL = re.compile(
+    r"(?i)topic|title|motion|questions?|answers?|notes?|examples?|summary|conclusion|first|second|third|finally"
+    r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
+    r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
+)
+"""Pattern for words before a colon that are more likely part of a message than a speaker's name."""
+_TOPIC = re.compile(
+    r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
+)
+_REPORTED = re.compile(r"[\d\"“「『]")
+"""Pattern for a number or quotation after a colon, which does not start a message."""
+_CASELESS = 12
+"""Maximum number of characters per word of a speaker's name, for scripts without capital letters."""
+_PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
+
+
+def read_txt(text: str) -> ParsedTranscript:
+    """Read messages that start with a name and a colon, with continuation lines.
+
+    A time in brackets may follow the name.
+    """
+    lines = text.split("\n")
+    return _messages_under(lines, _speaker_lines(lines), "NAME: text")
+
+
+def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
+    """Return the messages by first line, with a less strict check for names that occur repeatedly."""
+    matches = {at: match for at, line in enumerate(lines) if (match := _LINE.match(line))}
+    matches = {at: match for at, match in matches.items() if not _LABEL.fullmatch(match["name"])}
+    counts = Counter(match["name"] for match in matches.values())
+    first = next(iter(counts), "")
+    heads = {}
+    for at, match in matches.items():
+        known = counts[match["name"]] > 1 or match["name"] == first
+        setting = match["tight"] == ":" and match["name"][0].islower()  # `color:red`
+        reported = match["tight"] and not known and _REPORTED.match(match["text"])
+        if not (setting or reported) and _is_name(match["name"], known=known):
+            heads[at] = ParsedMessage(match["name"], match["text"], match["before"] or match["after"] or "")
+    return heads
+
+
+_BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
+"""Pattern for text in brackets. Its group is empty if the closing bracket is missing."""
+
+
+def _is_name(text: str, *, known: bool) -> bool:
+    """Return True if the words before a colon look like a name (few, capitalized, no punctuation)."""
+    words = _BRACKETED.sub(lambda found: " " if found[1] else found[0], text).split()
+    if (
+        not words
+        or len(words) > 6
+        or re.search(r"[;!?\"“”、。，！？；「」『』]|(?<![^.\s])[^.\s]{6,}+\.(?:\s|$)", text)
+    ):
+        return False
+    if not known and any(word.lower() == word.upper() and len(word) > _CASELESS for word in words):
+        return False
+    capital = [not word[0].islower() or bool(_PARTICLE.fullmatch(word)) for word in words]
+    return all(capital) or (known and (capital[-1] or len(words) == 1))
+
+
+def read_md(text: str) -> ParsedTranscript:
+    """Read Markdown messages under headings or after bold names, but not inside code fences.
+
+    `markdown-it-py` finds headings and fences. Bold names are found line by line, because most transcripts
+    have no blank lines between messages.
+    """
+    # Dashes below a message and tags before it must not start a new block.
+    parser = MarkdownIt("commonmark").disable(["lheading", "html_block"])
+    parser.core.ruler.disable("inline")
+    lines, blocks = text.split("\n"), parser.parse(text)
+    fenced = {at for token in blocks if token.type == "fence" and token.map for at in range(*token.map)}
+    headings = {
+        token.map[0]: (token.tag, inside.content)
+        for token, inside in pairwise(blocks)
+        if token.type == "heading_open" and token.level == 0 and token.map
+    }
+    level = min((tag for tag, _ in headings.values() if tag != "h1"), default="")
+    names = {at: name for at, (tag, name) in headings.items() if tag == level}
+    repeated = len(set(names.values())) < len(names)
+    # List items and a single heading count only if no other form names speakers.
+    if not repeated and any(map(BOLD.match, lines)):
+        return _messages_under(lines, _bold_speaker_lines(BOLD, lines, fenced), "**NAME:** text")
+    if not repeated and len(names) < 2 and is_listed(lines):
+        return _messages_under(lines, _bold_speaker_lines(LISTED, lines, fenced), "- **NAME**: text")
+    if names:
+        return _messages_under(
+            lines, {at: _markdown_message(name, "") for at, name in names.items()}, "## NAME"
+        )
+    return read_txt(text)
+
+
+def is_listed(lines: Sequence[str]) -> bool:
+    """Return True if the messages are written as list items that start with a bold name."""
+    return any(map(LISTED.match, lines)) and not _speaker_lines(lines)
+
+
+def _bold_speaker_lines(form: re.Pattern[str], lines: Sequence[str], fenced: Container[int]) -> SpeakerLines:
+    matches = {at: match for at, line in enumerate(lines) if (match := form.match(line)) and at not in fenced}
+    return {
+        at: _markdown_message(f"{match['time'] or ''}{match['name']}{match['aside'] or ''}", match["text"])
+        for at, match in matches.items()
+    }
+
+
+def _markdown_message(head: str, text: str) -> ParsedMessage:
+    """Return the message that starts with a Markdown name, possibly with a time in brackets."""
+    match = re.fullmatch(_HEAD, head.strip())
+    if match is None:
+        return ParsedMessage(head, text)
+    return ParsedMessage(match["name"], text, match["before"] or match["after"] or "")
+
+
+def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
+    """Split lines into messages, and return the lines before the first message as the topic."""
+    if not heads:
+        raise InputError(f"line 1: no speaker found; write each message as `{form}`")
+    starts = [*heads, len(lines)]
+    messages = [
+        ParsedMessage(head.speaker, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)
+        for (at, head), end in zip(heads.items(), starts[1:], strict=True)
+    ]
+    topic = (_TOPIC.sub("", line.strip()) for line in lines[: starts[0]])
+    return ParsedTranscript(messages, " ".join(filter(None, topic)))

@@ -1,0 +1,135 @@
+"""Reader for context documents: text files as they are, and PDF, Word, Excel and HTML files as Markdown.
+
+`python -m moot.importing.read_context FILE` prints the text of one file.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+from moot.configuration.configure import read_text
+from moot.state.entries import clean_text
+from moot.state.errors import ConfigError, InputError, UserError
+
+CONVERTED = (".docx", ".htm", ".html", ".pdf", ".xlsx")
+"""Suffixes of the context documents that markitdown converts to Markdown."""
+MAX_UNPACKED_BYTES = 200_000_000
+"""Maximum size in bytes to which the parts of a Word or Excel file may unpack."""
+UPLOAD_TIMEOUT_S = 60
+"""Maximum time in seconds to convert an uploaded document."""
+UPLOAD_MEMORY_BYTES = 4_000_000_000
+"""Maximum address space in bytes of the process that converts an uploaded document. An ordinary file needs
+about a quarter of it. A small file can expand to a very large one."""
+
+
+def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
+    """Return one context document for each given file and each file in a given folder.
+
+    Raises:
+        InputError: a file cannot be read, or is not text.
+        ConfigError: a file needs the `documents` extra, which is not installed.
+    """
+    documents = []
+    for path in paths:
+        inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        for file in [each for each in inside if each == path or (each.is_file() and each.name[0] != ".")]:
+            documents.append({"name": file.name, "content": _document_text(file)})
+    return documents
+
+
+def read_upload(name: str, data: bytes) -> str:
+    """Return the text of a document that a visitor uploaded.
+
+    A separate process converts the document, so that a harmful file can neither block nor crash the server.
+
+    Raises:
+        InputError: the file cannot be read, is not text, or takes too long to convert.
+    """
+    if Path(name).suffix.lower() not in CONVERTED:
+        try:
+            return clean_text(data.decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise InputError(f"cannot read context from {name!r}: it is not UTF-8 text") from error
+    with tempfile.TemporaryDirectory(prefix="moot-upload-") as folder:
+        path = Path(folder, Path(name).name)
+        path.write_bytes(data)
+        command = [sys.executable, "-P", "-m", "moot.importing.read_context", path.name]
+        try:
+            done = subprocess.run(  # noqa: S603  # the file is an argument of our own module
+                command, cwd=folder, capture_output=True, timeout=UPLOAD_TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise InputError(
+                f"{name!r} could not be converted within {UPLOAD_TIMEOUT_S} seconds: convert it to text first"
+            ) from error
+    if done.returncode == 0:
+        return done.stdout.decode()
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    raise InputError(lines[-1] if done.returncode == UserError.exit_code and lines else _DAMAGED.format(name))
+
+
+_DAMAGED = "{!r} could not be converted: it may be damaged, or it needs too much memory"
+
+
+def _document_text(path: Path) -> str:
+    """Return the text of a context document."""
+    if path.suffix.lower() not in CONVERTED:
+        return clean_text(read_text(path, "context"))
+    with suppress(BadZipFile, OSError), ZipFile(path) as archive:  # Word and Excel files are ZIP archives
+        if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
+            raise InputError(
+                f"cannot read context from {str(path)!r}: it unpacks to more than {MAX_UNPACKED_BYTES:,} "
+                "bytes"
+            )
+    try:
+        from markitdown import MarkItDown, MarkItDownException
+        from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter, XlsxConverter
+    except ImportError as error:
+        raise ConfigError(
+            f"reading {path.name!r} needs markitdown: run pip install 'moot[documents]', or convert the file "
+            "to text"
+        ) from error
+    # The converter for plain text is left out, because it would accept a damaged document.
+    reader = MarkItDown(enable_builtins=False, enable_plugins=False)
+    for converter in (DocxConverter, HtmlConverter, PdfConverter, XlsxConverter):
+        reader.register_converter(converter())
+    try:
+        text = str(reader.convert_local(path).markdown)
+    except (MarkItDownException, OSError, ValueError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"cannot read context from {str(path)!r}: {reason[-1].lstrip(' -')}") from error
+    if not text.strip():
+        raise InputError(
+            f"cannot read context from {str(path)!r}: it contains no text. A scanned document needs text "
+            "recognition first"
+        )
+    return clean_text(text)
+
+
+def main() -> None:
+    """Print the text of the file in the first argument, with a limit on memory."""
+    try:
+        import resource  # does not exist on Windows
+    except ImportError:
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (UPLOAD_MEMORY_BYTES, UPLOAD_MEMORY_BYTES))
+    try:
+        sys.stdout.buffer.write(_document_text(Path(sys.argv[1])).encode())
+    except UserError as error:
+        sys.exit(_report(error))
+
+
+def _report(error: UserError) -> int:
+    print(error, file=sys.stderr)
+    return error.exit_code
+
+
+if __name__ == "__main__":
+    main()

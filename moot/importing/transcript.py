@@ -1,0 +1,337 @@
+"""Reader for a transcript in any supported format."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from uuid import uuid4
+
+from moot.documents import FORMAT, DebateDocument, load_leniently, whole_document
+from moot.documents.read_document import document_config
+from moot.importing.formats import (
+    BOLD,
+    ParsedMessage,
+    ParsedTranscript,
+    header_of,
+    is_listed,
+    parse_json,
+    read_csv,
+    read_json,
+    read_jsonl,
+    read_md,
+    read_txt,
+)
+from moot.memory.window import window_message
+from moot.protocols.turn_suffix import evict_through
+from moot.runtime.environment import Environment
+from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
+from moot.state.config.config_files import make_config
+from moot.state.config.debate_config import stored_settings
+from moot.state.config.participants import slug, unique_slug, unreserved_name
+from moot.state.conversation import SCHEMA_VERSION, Step
+from moot.state.entries import (
+    Entry,
+    JsonObject,
+    clean_text,
+    make_entry,
+    traits_of,
+    turns_taken,
+    user_provided_in,
+)
+from moot.state.errors import InputError
+from moot.text.plain_text import plain_line
+
+FORMATS = ("json", "jsonl", "csv", "txt", "md")
+ENDINGS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
+_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "txt": read_txt,
+    "md": read_md,
+}
+_RESERVED = RESERVED_IDS - {"judge", "moderator"}
+"""Reserved ids, which Moot never assigns to imported speakers. A judge and a moderator keep their ids and do
+not debate."""
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A speaker in an imported transcript."""
+
+    id: str
+    """Unique id of the speaker, which has 1 to 40 characters from `[a-z0-9-]`."""
+    name: str
+    """The speaker's name at its first occurrence in the transcript, without spaces around it and a final
+    colon."""
+
+
+@dataclass(frozen=True)
+class ImportedTranscript:
+    """A transcript whose speakers have ids, from which a debate can be created."""
+
+    topic: str
+    """Topic found in the transcript or its file name, or `""` if there is none."""
+    speakers: tuple[Speaker, ...]
+    """Speakers of the transcript, in the order of their first messages."""
+    messages: tuple[ParsedMessage, ...]
+    document: dict[str, object] | None = None
+    """The original document if the transcript was read from a `moot.debate/1` document."""
+    solution: str = ""
+    """Conclusion of the debate, if the transcript contains it separately from the messages."""
+
+
+def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
+    """Read a transcript.
+
+    Names that differ only in case, spacing or a final colon are one speaker. Empty messages and messages
+    with the role `system` or `developer` are skipped. In OpenAI's chat format, tool calls and their results
+    are kept.
+
+    Args:
+        text: The whole transcript.
+        format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the file extension,
+            otherwise from the text.
+        filename: Name of the file. Its extension determines the format; its stem is the default topic.
+
+    Raises:
+        InputError: The text is invalid in its format, or contains no messages. The message names the line or
+            entry and says what to do.
+    """
+    text = clean_text(text).removeprefix("\ufeff")
+    chosen = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _format_of(text)
+    if chosen not in FORMATS:
+        raise InputError(f"unknown transcript format {chosen!r}: use one of {', '.join(FORMATS)}")
+    if not text.strip():
+        raise InputError("line 1: the transcript is empty")
+    try:
+        if chosen == "json":
+            value = parse_json(text)
+            if isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/"):
+                return _from_document(value)
+            return _with_speakers(read_json(value), filename)
+        return _with_speakers(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
+    except RecursionError as error:
+        raise InputError("the content of a message is nested too deeply: write it as text") from error
+
+
+def _with_speakers(read: ParsedTranscript, filename: str) -> ImportedTranscript:
+    """Assign ids to the speakers of a transcript, and drop empty messages."""
+    names: dict[str, str] = {}
+    """Name of each speaker as first written, by its normalized form."""
+    messages: list[ParsedMessage] = []
+    for one in read.messages:
+        content = clean_text(one.content).strip()
+        if one.kind == "tool_result":
+            messages.append(one)
+        elif content:
+            name = plain_line(clean_text(one.speaker)).strip("*_ ").removesuffix(":").rstrip() or "Speaker"
+            speaker = names.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
+            messages.append(replace(one, speaker=speaker, content=content))
+    if not names:
+        raise InputError("line 1: the transcript has no messages; write each message as `NAME: text`")
+    ids = slugs(names.values())
+    return ImportedTranscript(
+        topic=" ".join(read.topic.split()) or re.sub(r"[\W_]+", " ", PurePath(filename).stem).strip(),
+        speakers=tuple(Speaker(ids[name], name) for name in names.values()),
+        messages=tuple(
+            one
+            if one.kind == "tool_result"
+            else replace(one, speaker=ids[one.speaker], target=ids.get(_known(one.target, names), ""))
+            for one in messages
+        ),
+        solution=read.solution,
+    )
+
+
+def _known(name: str, names: Mapping[str, str]) -> str:
+    return names.get(unicodedata.normalize("NFKC", " ".join(name.split())).casefold(), "")
+
+
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """Return a unique id for each of the distinct display names, in the given order.
+
+    A name without letters or digits becomes `speaker-` and its position, from 1.
+    """
+    ids: dict[str, str] = {}
+    taken: dict[str, int] = {}
+    """Number after which to search for a free id, by id."""
+    for position, name in enumerate(dict.fromkeys(names), start=1):
+        wanted = slug(name) or f"speaker-{position}"
+        wanted = f"speaker-{wanted}" if wanted in _RESERVED else wanted
+        ids[name] = unique_slug(wanted, taken, start=taken.get(wanted, 1) + 1)
+        taken[wanted] = taken.get(wanted, 0) + 1
+        taken.setdefault(ids[name], 1)
+    return ids
+
+
+def _format_of(text: str) -> str:
+    start = text.lstrip()[:1]
+    lines = [line for line in text.splitlines() if line.strip()]
+    if start in ("{", "["):
+        each = len(lines) > 1 and all(line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines)
+        return "jsonl" if each else "json"
+    if any(BOLD.match(line) or line.startswith("## ") for line in lines):
+        return "md"
+    if lines and header_of(lines[0]):
+        return "csv"
+    return "md" if is_listed(lines) else "txt"
+
+
+def _from_document(given: dict[str, object]) -> ImportedTranscript:
+    if given["format"] != FORMAT:
+        raise InputError(f"line 1: unknown format {given['format']!r}; this version reads {FORMAT}")
+    document = load_leniently(DebateDocument, given)
+    entries = [entry for entry in document["transcript"] if traits_of(entry).is_message]
+    debaters = document_config(document)["debaters"]
+    names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
+    spoke = dict.fromkeys(entry["speaker"] for entry in entries)
+    return ImportedTranscript(
+        topic=document["topic"],
+        speakers=tuple(Speaker(key, names.get(key, key)) for key in spoke),
+        messages=tuple(
+            ParsedMessage(entry["speaker"], entry["content"], entry["at"] if entry.get("dated") else "")
+            for entry in entries
+        ),
+        document=given,
+        solution=document["solution"],
+    )
+
+
+_IMPORTED: Step = {
+    "kind": "close",
+    "phase": "",
+    "round": 0,
+    "aspect": "",
+    "turns": [],
+    "end_reason": {"cause": "import", "setting": "", "reason": "imported"},
+}
+
+
+def transcript_config(
+    imported: ImportedTranscript, base: DebateConfig | None = None, debaters: Sequence[str] = ()
+) -> DebateConfig:
+    """Return a configuration in which the speakers of a transcript are the debaters.
+
+    Args:
+        imported: The transcript.
+        base: Configuration with all other settings; its debaters are ignored.
+        debaters: Ids or names of the speakers who debate. Default: all but a moderator.
+
+    Raises:
+        InputError: No speaker has this name.
+    """
+    arguing = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
+    if not arguing:
+        raise InputError("the transcript has no debaters: only a moderator or judge speaks")
+    by_word = {word: one for one in reversed(arguing) for word in (one.name.casefold(), one.id)}
+    chosen = [by_word.get(name.strip().casefold()) for name in debaters]
+    if None in chosen:
+        known = ", ".join(repr(speaker.name) for speaker in arguing[:20])
+        unknown = debaters[chosen.index(None)]
+        raise InputError(f"--debater {unknown!r}: no speaker has this name; the speakers are {known}")
+    named = dict.fromkeys(filter(None, chosen)) or arguing
+    people = tuple(DebaterConfig(id=one.id, name=unreserved_name(one.name)) for one in named)
+    return (base or DebateConfig()).model_copy(
+        update={"debaters": people, "order": (), "turns": None, "rounds": None}
+    )
+
+
+def transcript_values(
+    imported: ImportedTranscript,
+    topic: str,
+    config: DebateConfig,
+    environment: Environment,
+) -> JsonObject:
+    """Return the state of a finished debate with the messages of a transcript, but no summaries or claims.
+
+    Args:
+        imported: The transcript.
+        topic: Topic of the debate.
+        config: Configuration with the debaters.
+        environment: Clock and token counter.
+
+    Raises:
+        InputError: The topic is empty.
+    """
+    topic = clean_text(topic).strip()
+    if not topic:
+        raise InputError("the transcript has no topic: give one with --topic")
+    now = environment.clock()
+    entries = [make_entry(0, "user", "topic", topic, at=now)]
+    calls: dict[str, str] = {}
+    for seq, one in enumerate(imported.messages, start=1):
+        targets = [calls[one.call_id]] if one.kind == "tool_result" and one.call_id in calls else []
+        targets += [one.target] if one.target else []
+        entry = make_entry(
+            seq, one.speaker, one.kind, one.content, round=one.round, targets=targets, at=one.at or now
+        )
+        if one.kind == "tool_call":
+            calls[one.call_id] = entry["id"]
+        if one.tool:
+            entry["tool"] = one.tool
+        if one.at:
+            entry["dated"] = True
+        entries.append(entry)
+    document: DebateDocument = {
+        **load_leniently(DebateDocument, {}),
+        "topic": topic,
+        "status": "running",
+        "config": config.to_json(),
+        "transcript": entries,
+        "solution": imported.solution,
+        "schema_version": SCHEMA_VERSION,
+    }
+    return _values(document, config, environment)
+
+
+def document_values(given: Mapping[str, object], environment: Environment) -> JsonObject:
+    """Return the state values of the debate from which a `moot.debate/1` document was exported.
+
+    Raises:
+        InputError: The document is invalid. The message names the key.
+        ConfigError: The configuration of the document is invalid.
+    """
+    document = whole_document(given)
+    return _values(document, make_config(stored_settings(document["config"])), environment)
+
+
+def _values(document: DebateDocument, config: DebateConfig, environment: Environment) -> JsonObject:
+    count = environment.token_counter_for(config)
+    cleaned = [(entry, clean_text(entry["content"])) for entry in document["transcript"]]
+    # Tokens are counted again, because budgets need exact counts.
+    entries: list[Entry] = [{**entry, "content": text, "tokens": count(text)} for entry, text in cleaned]
+    board, carried = document["blackboard"], document.get("state", {})
+    # Without its state, a summary cannot be continued, so its messages are summarized again.
+    rolling = carried.get("rolling_summary")
+    shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
+    dropped = evict_through(shown, document["topic"], config, count)
+    origin = str(uuid4())
+    step = max((receipt["step"] for receipt in document["receipts"]), default=0)
+    return {
+        "topic": document["topic"],
+        "full_transcript": entries,
+        "user_provided": user_provided_in(entries),
+        "messages": [window_message(entry, origin) for entry in shown if entry["seq"] > dropped],
+        "config": document["config"],
+        "summary_versions": document["summaries"],
+        "claim_events": board["claim_events"],
+        "reflections": board["reflections"],
+        "crux_cards": {card["id"]: card for card in board["cards"]},
+        "convergence": document.get("convergence", []),
+        "receipts": document["receipts"],
+        "calls": document.get("calls", []),
+        "prompt_sources": document["prompt_sources"],
+        "usage": document["usage"],
+        "errors": document["errors"],
+        "verdicts": document["verdicts"],
+        "verdict": document["verdict"] or {},
+        "solution": document["solution"],
+        "step": {**_IMPORTED, "number": step} if step else {},
+        "turn_count": turns_taken(entries, config.names()),
+        "round": max((entry["round"] for entry in entries), default=0),
+        "current_speaker": "",
+        "status": document["status"],
+        "schema_version": document["schema_version"],
+        **carried,
+    }

@@ -1,0 +1,1 @@
+"""Rubrics, panels, presentation orders and blinding."""

@@ -1,0 +1,486 @@
+"""Blinding for judges, which replaces debaters' names in prompts by labels such as "Debater A".
+
+A judge that reads names may judge by the names. `Blinding` replaces each mention of a debater with a neutral
+label, and replaces labels in the judge's reply with the debaters. Message ids never change.
+
+A word is a mention only if it names a debater. A display name that is also an everyday word ("Target",
+"Will") needs a sign of a person: a speaker line, a list with another debater, or an address. Quotations of
+the background stay as they are. Blind a text only once: a second pass would change the labels.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import product
+from string import ascii_uppercase
+from typing import Any, Literal
+
+from moot.claims.claim_extraction import quoted_spans
+from moot.text.terms import STOP_WORDS, TITLES, UNSPACED, word_table
+from moot.text.tokens import encoding
+
+SOMEONE = "a debater"
+"""Label for a name that several debaters share, because the name does not identify one of them."""
+
+_KINDS = ("Debater", "Speaker", "Participant", "Contributor", "Discussant")
+_WORD = rf"[^\W{UNSPACED}]"
+_MESSAGE_ID = rf"(?<!{_WORD})m\d{{6,}}(?!{_WORD})"
+_SPACE = r"[^\S\r\n]+"
+_LETTERS = "[A-Z]{1,2}"
+_LETTERED = [*ascii_uppercase, *map("".join, product(ascii_uppercase, repeat=2))]
+_ARTICLES = frozenset({"a", "an", "the"})
+_PRONOUN = re.compile(
+    r"\b(?:(?P<subject>s?he)|(?P<possessive>his(?=\s+\w)|her(?=\s+(?!(?:and|as|at|for|in|on|or|that|to)\b)[\w“\"]))"
+    r"|(?P<object>him|her)|(?P<own>his|hers)|(?P<self>himself|herself))\b",
+    re.IGNORECASE,
+)
+_BOTH = {
+    "subject": "he or she",
+    "possessive": "his or her",
+    "object": "him or her",
+    "own": "his or hers",
+    "self": "himself or herself",
+}
+"""Neutral pronouns by grammatical form, which replace "he" or "she" in sentences that name a debater."""
+_SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
+_CITED = re.compile(r"\**:?\s*\[m\d{6,}\]")
+_BEFORE_SENTENCE = frozenset('.!?:;•–—*_#>|"“(«-')
+_LOOKBACK_CHARS = 200
+_ADDRESSED = re.compile(
+    r",\s+(?:you|your|(?:do|did|are|were|can|could|would|will|have|how|why|what|where|when)\s+(?:\w+\s+){0,2}you)\b",
+    re.IGNORECASE,
+)
+_SAYS = re.compile(
+    r"\s+(?:says|said|argues|argued|claims|claimed|concedes|conceded|asks|asked|replies|replied|proposes|proposed"
+    r"|objects|objected|thinks|believes|agrees|agreed|disagrees|disagreed|insists|insisted|writes|wrote)\b"
+)
+_NEXT_NAME = re.compile(r"[^\S\r\n]([A-Z][^\W\d_]+)")
+_NAME_BEFORE = re.compile(r"(?<![^\W\d_])([A-Z][^\W\d_]+)[^\S\r\n]$")
+_DETERMINER = re.compile(
+    r"\b(?:a|an|the|this|that|our|your|their|his|her|its|no|any|each|every|in)\s$", re.IGNORECASE
+)
+_JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
+_CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
+_EVERYDAY_NAMES = word_table("everyday_names")
+_LONG_WORD = 4
+"""Minimum length in letters at which token ranks can distinguish a whole word from the start of a longer
+word, such as "ben"."""
+_ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
+
+
+Evidence = Literal["form", "position", "sign"]
+"""Evidence needed before a name in the text counts as a mention of a debater. The evidence is the name
+itself, a position in the sentence that everyday words do not have, or a sign of a person next to the name."""
+
+
+@lru_cache(maxsize=8)
+def _quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
+    """Return the start and end of each quotation in a text, cached for repeated calls."""
+    return tuple(quoted_spans(text))
+
+
+def _starts_sentence(text: str, at: int) -> bool:
+    """Return True if the character at `at` is the first of a sentence, line or quotation."""
+    before = text[max(0, at - _LOOKBACK_CHARS) : at]
+    words = before.rstrip()
+    return not words or "\n" in before[len(words) :] or words[-1] in _BEFORE_SENTENCE
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Form in which a text mentions a debater, with the debater (`None` if shared) and needed evidence."""
+
+    pattern: str
+    debater: str | None
+    needs: Evidence = "form"
+    one_word: bool = False
+
+
+@dataclass(frozen=True)
+class Blinding:
+    """Reversible mapping from debaters to neutral labels, which hides the debaters' names from a judge.
+
+    `make_blinding` makes it.
+
+    Attributes:
+        labels: labels by debater id, in the order of the labels.
+        names: display names by debater id.
+        forms: ways to mention a debater, the longest first.
+        kind: the word before the letter of a label.
+        background: texts of the user, normalised. Quotations of them stay as they are.
+        bare: letters of labels that mean a debater even alone, because no text of the debate uses them.
+    """
+
+    labels: Mapping[str, str]
+    names: Mapping[str, str]
+    forms: tuple[_Form, ...]
+    kind: str
+    background: str = ""
+    bare: frozenset[str] = frozenset()
+
+    def blind_text(self, text: str) -> str:
+        """Return a text with labels instead of debaters' names, and with neutral pronouns near the labels."""
+        blinded = self._repetition.sub(r"\1", self._mention.sub(self._blind, text))
+        parts: list[str] = []
+        for line in blinded.splitlines(keepends=True):
+            # Pronouns may refer to a debater from the sentence with the name to the last one with a pronoun.
+            about = False
+            for sentence in _SENTENCE.findall(line):
+                named = any(label in sentence for label in self.labels.values())
+                about = named or (about and bool(_PRONOUN.search(sentence)))
+                parts.append(_PRONOUN.sub(_neutral_pronoun, sentence) if about else sentence)
+        return "".join(parts)
+
+    def unblind_text(self, text: str) -> str:
+        """Return a text with display names instead of labels, also in lists such as "Debaters A and B"."""
+        return self._label.sub(self._unblind, text)
+
+    def mentions(self, text: str) -> list[str]:
+        """Return the ids of the debaters that an unblinded text mentions, in order and with repetitions."""
+        found = [match for match in self._mention.finditer(text) if self._is_mention(match)]
+        forms = (self._form(match) for match in found)
+        return [form.debater for form in forms if form and form.debater]
+
+    def label_of(self, debater: str) -> str:
+        """Return the label of the debater with this id.
+
+        Other speakers, such as a moderator, stay as they are.
+        """
+        return self.labels.get(debater, debater)
+
+    def debater_of(self, said: str) -> str | None:
+        """Return the id of the debater with this label, letter, id or display name, or `None`."""
+        return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
+
+    def in_order(self, order: Sequence[str]) -> Blinding:
+        """Return a blinding with the same labels and the debaters in a different order."""
+        return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
+
+    def unblind_data(self, value: Any, field: str = "") -> Any:
+        """Return the JSON data of a judge's reply with all labels replaced by debaters.
+
+        Labels become ids in keys and in fields that name debaters, such as `winner`. In prose they become
+        display names.
+        """
+        if isinstance(value, str):
+            return (self.debater_of(value) or value) if field in _ID_FIELDS else self.unblind_text(value)
+        if isinstance(value, Mapping):
+            return {self._key_of(key): self.unblind_data(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.unblind_data(item, field) for item in value]
+        return value
+
+    @cached_property
+    def _mention(self) -> re.Pattern[str]:
+        lookalike = rf"(?<!{_WORD})(?i:{self.kind}s?)\s+{_LETTERS}(?!{_WORD})"
+        forms = "|".join(f"(?P<f{at}>{form.pattern})" for at, form in enumerate(self.forms))
+        title = rf"(?<!{_WORD})(?:{'|'.join(sorted(title.capitalize() for title in TITLES))})\.?{_SPACE}"
+        # A title before a label would identify the debater. Titles may also be part of a name.
+        mention = f"|(?:(?<!{_WORD})[Tt]he{_SPACE})?(?:{title}){{0,4}}?(?:{forms})" if forms else ""
+        return re.compile(f"{_MESSAGE_ID}{mention}|(?P<lookalike>{lookalike})")
+
+    @cached_property
+    def _repetition(self) -> re.Pattern[str]:
+        """Return the pattern for a label repeated because a first and a last name were both replaced."""
+        labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
+        return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
+
+    @cached_property
+    def _label(self) -> re.Pattern[str]:
+        more = rf"(?:(?:\s*[,/&]\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+){_LETTERS}(?!{_WORD}))+"
+        several = rf"(?i:{self.kind}s)\s+(?P<list>{_LETTERS}{more})"
+        one = rf"(?i:{self.kind})\s+(?P<letters>{_LETTERS})(?!{_WORD})"
+        alone = rf"|(?P<alone>{'|'.join(sorted(self.bare))})(?![\w.-])" if self.bare else ""
+        return re.compile(rf"(?<!{_WORD})(?<!-)(?:{several}|{one}{alone})")
+
+    @cached_property
+    def _by_letters(self) -> dict[str, str]:
+        return {label.rpartition(" ")[2]: debater for debater, label in self.labels.items()}
+
+    @cached_property
+    def _means(self) -> dict[str, str]:
+        names = Counter(_key(name) for name in self.names.values())
+        known = {_key(name): debater for debater, name in self.names.items() if names[_key(name)] == 1}
+        known |= {_key(debater): debater for debater in self.labels}
+        # The judge knows only labels, so "B" means Debater B even if another debater has the id "b".
+        known |= {_key(letters): debater for letters, debater in self._by_letters.items()}
+        return known | {_key(label): debater for debater, label in self.labels.items()}
+
+    def _form(self, found: re.Match[str]) -> _Form | None:
+        group = found.lastgroup or ""
+        return self.forms[int(group[1:])] if group[1:].isdecimal() else None
+
+    def _is_mention(self, found: re.Match[str]) -> bool:
+        """Return True if the matched text names a debater, judged by the name or the text around the name."""
+        form, text = self._form(found), found.string
+        if form is None or self._is_quoted_background(text, *found.span()):
+            return False
+        start, end = found.span(found.lastgroup or 0)
+        if form.one_word and self._is_part_of_other_name(text, start, end):
+            return False
+        if form.needs == "form" or text[max(0, start - 1) : start] == "@" or _CITED.match(text, end):
+            return True
+        if _ADDRESSED.match(text, end) or self._closes_address(text, start, end):
+            return True
+        if self._is_in_list(text, start, end):
+            return True
+        if form.needs == "sign":
+            return False
+        if _SAYS.match(text, end) or re.match(r"['’]s\b", text[end : end + 3]):
+            return True
+        if _starts_sentence(text, start):
+            return not re.match(r"\s+\w", text[end : end + _LOOKBACK_CHARS])
+        return not _DETERMINER.search(text[max(0, start - _LOOKBACK_CHARS) : start])
+
+    def _is_quoted_background(self, text: str, start: int, end: int) -> bool:
+        if not self.background:
+            return False
+        quotes = (text[a:b] for a, b in _quoted_spans(text) if a <= start and end <= b)
+        return any(_plain(quote) in self.background for quote in quotes)
+
+    def _is_part_of_other_name(self, text: str, start: int, end: int) -> bool:
+        """Return True if a capitalised word next to the match makes it another person's or place's name."""
+        after, before = (
+            _NEXT_NAME.match(text, end),
+            _NAME_BEFORE.search(text[max(0, start - _LOOKBACK_CHARS) : start]),
+        )
+        if after and _key(after[1]) not in self._name_words and after[1].casefold() not in STOP_WORDS:
+            return True
+        if before is None or _key(before[1]) in self._name_words | TITLES:
+            return False
+        return before[1].casefold() not in STOP_WORDS
+
+    @staticmethod
+    def _closes_address(text: str, start: int, end: int) -> bool:
+        """Return True if the name ends a sentence that addresses this person ("…, as you said, NAME.")."""
+        sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
+        said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
+        return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
+
+    def _is_in_list(self, text: str, start: int, end: int) -> bool:
+        """Return True if the match is in a list, next to an unambiguous mention of a debater."""
+        after = _JOINED.match(text, end)
+        if after and (other := self._sure_mention.match(text, after.end())):
+            return bool(other[0])
+        line = text[max(0, start - _LOOKBACK_CHARS) : start].rpartition("\n")[2]
+        return any(_JOINED.fullmatch(line, found.end()) for found in self._sure_mention.finditer(line))
+
+    @cached_property
+    def _sure_mention(self) -> re.Pattern[str]:
+        sure = "|".join(form.pattern for form in self.forms if form.needs == "form") or "(?!)"
+        return re.compile(sure)
+
+    @cached_property
+    def _name_words(self) -> frozenset[str]:
+        return frozenset(_key(word.strip(".,")) for name in self.names.values() for word in name.split())
+
+    def _blind(self, found: re.Match[str]) -> str:
+        form = self._form(found)
+        if form:
+            if not self._is_mention(found):
+                return found[0]
+            return self.labels[form.debater] if form.debater else SOMEONE
+        # Words of the debate that look like a label must not be replaced by a name.
+        return re.sub(r"\s+", "-", found[0]) if found.lastgroup else found[0]
+
+    def _name_of(self, letters: str, otherwise: str) -> str:
+        return self.names[self._by_letters[letters]] if letters in self._by_letters else otherwise
+
+    def _unblind(self, found: re.Match[str]) -> str:
+        if letters := found["letters"] or (self.bare and found["alone"]):
+            return self._name_of(letters, found[0])
+        each = rf"(?<!{_WORD}){_LETTERS}(?!{_WORD})"
+        return re.sub(each, lambda one: self._name_of(one[0], one[0]), found["list"])
+
+    def _key_of(self, key: object) -> object:
+        label = self._label.fullmatch(key) if isinstance(key, str) else None
+        return self._by_letters.get(label["letters"] or "", key) if label else key
+
+
+def make_blinding(
+    debaters: Mapping[str, str], texts: Iterable[str] = (), background: Iterable[str] = ()
+) -> Blinding:
+    """Return a blinding that gives each debater a label, in the given order.
+
+    `Blinding.in_order` gives the labels in another order.
+
+    Args:
+        debaters: display names by debater id. An empty name stands for the id.
+        texts: the texts to blind. A one-word name that they also have in lower case counts as an everyday
+            word. Letters that they use, as in "region A", are not used in labels.
+        background: the user's texts. Quotations of them stay as they are.
+
+    Raises:
+        ValueError: there are more than 702 debaters.
+    """
+    names = {debater: name.strip() or debater for debater, name in debaters.items()}
+    if len(names) > len(_LETTERED):
+        raise ValueError(f"blinding has labels for {len(_LETTERED)} debaters, not for {len(names)}")
+    texts, background = list(texts), list(background)
+    kind = _free_kind([*names, *names.values()], texts)
+    taken = {
+        each for text in (*names, *names.values(), *texts) for each in re.findall(rf"\b{_LETTERS}\b", text)
+    }
+    free = [letter for letter in _LETTERED if letter not in taken]
+    letters = (free if len(free) >= len(names) else _LETTERED)[: len(names)]
+    return Blinding(
+        labels={debater: f"{kind} {letter}" for debater, letter in zip(names, letters, strict=True)},
+        names=names,
+        forms=_forms(names, [*texts, *background]),
+        kind=kind,
+        background="\n".join(map(_plain, background)),
+        # “A” and “I” are words. Other letters that the debate does not use stand for a debater.
+        bare=frozenset(letters) - {"A", "I"} if texts and set(letters) <= set(free) else frozenset(),
+    )
+
+
+def is_everyday(word: str) -> bool:
+    """Return True if a debater's name, such as "Mark", is also an everyday word.
+
+    A table has common given names and roles. Of other words the encoding knows whether they are more frequent
+    in lower case: it numbers its tokens by frequency.
+    """
+    plain = word.casefold()
+    if plain in _EVERYDAY_NAMES | STOP_WORDS:
+        return True
+    return len(plain) >= _LONG_WORD and _is_mostly_lower(plain)
+
+
+@lru_cache(maxsize=1024)
+def _is_mostly_lower(word: str) -> bool:
+    known = encoding(_ENGLISH)
+    lower = capitalised = known.max_token_value
+    with suppress(KeyError):
+        lower = known.encode_single_token(f" {word}")
+        capitalised = known.encode_single_token(f" {word.capitalize()}")
+    return lower < capitalised
+
+
+_ENGLISH = "cl100k_base"
+"""Name of a token encoding with mostly English words. In `o200k_base`, many names are frequent words of other
+languages."""
+
+
+def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
+    for kind in _KINDS:
+        in_a_name = any(kind.casefold() in name.casefold() for name in names)
+        label = re.compile(rf"(?i:\b{kind}s?)\s+{_LETTERS}\b")
+        if not in_a_name and not any(map(label.search, texts)):
+            return kind
+    return _KINDS[0]
+
+
+def _neutral_pronoun(pronoun: re.Match[str]) -> str:
+    both = _BOTH[pronoun.lastgroup or ""]
+    return both.capitalize() if pronoun[0][0].isupper() else both
+
+
+def _key(said: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", said).casefold().split())
+
+
+def _plain(text: str) -> str:
+    """Return a text in lower case with single spaces, without quotation marks at its start and end."""
+    return " ".join(text.strip('“”"„«»「」『』> ').casefold().split())
+
+
+def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
+    """Return all forms in which texts mention the debaters, from the longest to the shortest.
+
+    A full name that several debaters share means none of them in particular; a shared part is no form.
+    """
+    full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
+    parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
+    written: list[tuple[str, _Form]] = []
+    for key, (spellings, owners) in full.items():
+        debater = min(owners) if len(owners) == 1 else None
+        one_word = len(re.split(r"[\s_-]", key)) == 1
+        everyday = one_word and len(key) > 1 and _is_everyday_here(key, texts)
+        needs: Evidence = "sign" if everyday else "form"
+        # The id "mark" of "Mark Weber" only counts as written, because its part "Mark" is a form of its own.
+        is_part = key in parts and parts[key][1] == owners and spellings == [key]
+        # "a finance lead" does not name a debater, unlike "Finance Lead".
+        ordinary = any(_is_everyday_here(word, texts) for word in re.findall(r"[^\W\d_]+", key))
+        as_written = is_part or (not one_word and ordinary)
+        pattern = "|".join(map(_exact if as_written else _full_pattern, spellings))
+        written.append((spellings[0], _Form(pattern, debater, needs, one_word and key.isascii())))
+    for key, ((part, *_), owners) in parts.items():
+        if len(owners) == 1 and (key not in full or full[key] == ([key], owners)):
+            needs = "position" if is_everyday(key) else "form"
+            if key in _CALENDAR or _is_in_lower_case(key, texts):
+                needs = "sign"
+            written.append((part, _Form(_exact(part), min(owners), needs, one_word=key.isascii())))
+    written.sort(key=lambda row: (-len(row[0]), row[0]))
+    return tuple(form for _, form in written)
+
+
+def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
+    return is_everyday(word) or _is_in_lower_case(word, texts)
+
+
+def _is_in_lower_case(word: str, texts: Sequence[str]) -> bool:
+    pattern = re.compile(_with_boundaries(re.escape(word), word))
+    return word.isascii() and any(map(pattern.search, texts))
+
+
+def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
+    """Return the spellings of each form of a name, with the debaters who have that form.
+
+    Forms that differ only in case are one.
+    """
+    owners: dict[str, tuple[list[str], set[str]]] = {}
+    for form, debater in pairs:
+        spellings, debaters = owners.setdefault(_key(form), ([], set()))
+        debaters.add(debater)
+        if form not in spellings:
+            spellings.append(form)
+    return owners
+
+
+def _parts(name: str) -> list[str]:
+    """Return the capitalised first and last word of a multi-word name, ignoring titles and articles."""
+    words = [word.strip(".,()\"'“”") for word in name.split()]
+    words = [word for word in words if word.casefold() not in TITLES | _ARTICLES]
+    ends = {words[0], words[-1]} if len(words) > 1 or (words and len(name.split()) > 1) else set()
+    return sorted(word for word in ends if len(word) > 1 and word[0].isupper())
+
+
+def _full_pattern(form: str) -> str:
+    """Return the regular expression that matches a debater's full name or id.
+
+    A name of several words matches in any case, one word as written or capitalised. A single letter matches
+    only as `@x` or before a colon or a possessive.
+    """
+    if re.search(r"[\s_-]", form):
+        return _exact(form, any_case=True)
+    if len(form) > 1 or not re.fullmatch(_WORD, form):
+        return "|".join(map(_exact, dict.fromkeys((form, form.capitalize() if form.islower() else form))))
+    letter = f"(?i:{re.escape(form)})"
+    return rf"(?<=@){letter}(?!{_WORD})|(?<!{_WORD}){letter}(?=\**:|['’]s(?!{_WORD}))"
+
+
+def _exact(form: str, *, any_case: bool = False) -> str:
+    """Return the regular expression that matches a name as written, in capitals or in lower case.
+
+    Word boundaries stay outside of the case-insensitive group.
+    """
+    normal = (form, unicodedata.normalize("NFC", form), unicodedata.normalize("NFD", form))
+    spellings = dict.fromkeys(r"\s+".join(map(re.escape, spelling.split())) for spelling in normal)
+    cased = (f"(?i:{spelling})" if any_case else spelling for spelling in spellings)
+    return "|".join(_with_boundaries(spelling, form) for spelling in cased)
+
+
+def _with_boundaries(pattern: str, form: str) -> str:
+    """Return the regular expression with word boundaries added on both sides.
+
+    Scripts without spaces have no boundaries.
+    """
+    before = rf"(?<!{_WORD})(?<![^\W\d_][-./@])" if re.match(_WORD, form) else ""
+    after = rf"(?!{_WORD})(?![-/@]\w|\.[a-z])" if re.match(_WORD, form[-1]) else ""
+    return f"{before}{pattern}{after}"

@@ -1,0 +1,534 @@
+"""Prompts for judges, in which each side of the debate gets an equal share of the tokens."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from moot.calls.effects import Prompt, WireMessage
+from moot.claims.ledger_rendering import memory_tokens, render_blackboard
+from moot.judging.blinding import Blinding
+from moot.judging.judge_response import JudgeSpec, reasons_each
+from moot.judging.rubrics import Rubric
+from moot.memory.background import select_background, with_background
+from moot.memory.summarizers.rule_based import NOTICE_BELOW
+from moot.prompts.fences import FENCE_TOKENS, fenced, fenced_section, system_message
+from moot.prompts.prompt_blocks import problem_block
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import TIME_TOKENS, Block, cut_block, cut_message, render_entry, truncate_blocks
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, MemoryKind, Omission, Summary
+from moot.state.entries import Entry, traits_of
+from moot.text.plain_text import break_template_tokens, quoted
+from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
+
+if TYPE_CHECKING:
+    from moot.retrieval import EvidenceIndex
+
+MIN_TRUNCATED_TOKENS = 40
+"""Minimum number of tokens in a truncated message. A message with less space is left out."""
+OTHERS_SHARE = 0.1
+"""Maximum share of the available tokens for messages of moderators and other people."""
+MESSAGE_SHARE = 0.5
+"""Maximum share of a debater's token limit for a single message. A longer message is truncated in the
+middle."""
+MAX_PARTS = 4
+"""Maximum number of equal parts into which the tokens for messages of non-debaters are divided, one part per
+message."""
+FRAME_TOKENS = 14 + FENCE_TOKENS
+"""Tokens that a message needs in addition to its content: 12 for role, label and id, 2 for a longer
+label, and the fence lines."""
+
+
+@dataclass(frozen=True)
+class SelectedMessage:
+    """Message selected for the judge's prompt, with its token limit."""
+
+    entry: Entry
+    remaining: int
+    """Maximum number of tokens for the message, including role, label and id. A longer message is truncated
+    in the middle."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Messages selected for a judge's prompt, before labels replace names."""
+
+    shown: tuple[SelectedMessage, ...]
+    """Selected messages in the order of the transcript."""
+    share: int | None
+    """Maximum number of tokens for the messages of each debater, or `None` if all messages are shown."""
+
+
+def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
+    """Return True if a transcript entry is an argument of one of the debaters in `sides`."""
+    return entry["speaker"] in sides and traits_of(entry).argues
+
+
+def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> bool:
+    """Return True if the arguments of all debaters together need more than `remaining` tokens."""
+    return any(
+        tokens > remaining
+        for tokens in accumulate(_estimated_cost(each) for each in entries if is_argued(each, sides))
+    )
+
+
+class TranscriptSelector:
+    """Selector of the messages that fit into the prompt of a judge.
+
+    One selector serves all judges of a debate.
+    """
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        sides: Sequence[str],
+        names: Mapping[str, str],
+        evidence: Sequence[Entry] | None = None,
+    ) -> None:
+        """Split the transcript into the debaters' arguments and all other messages.
+
+        Args:
+            entries: the transcript.
+            sides: ids of the judged debaters.
+            names: display names by debater.
+            evidence: arguments to show first. The newest others are added if they fit. `None`: all arguments.
+        """
+        self.sides = sorted(set(sides))
+        self._names = names
+        self._costs: dict[str, int] = {}
+        argued = [entry for entry in entries if is_argued(entry, sides)]
+        self.argued = sum(map(_estimated_cost, argued))
+        """Tokens of all arguments of the sides."""
+        self._ids = frozenset(entry["id"] for entry in argued)
+        self._arguments = (
+            argued if evidence is None else [each for each in evidence if is_argued(each, sides)]
+        )
+        seen = {entry["seq"] for entry in self._arguments}
+        self.earlier = [entry for entry in reversed(argued) if entry["seq"] not in seen]
+        """Arguments beside the evidence, the newest first. They are shown if tokens remain."""
+        # Leave out the topic, which the prompt contains anyway, and messages of the program.
+        self._others = [
+            entry
+            for entry in entries
+            if not is_argued(entry, sides) and traits_of(entry).in_prompts and traits_of(entry).by != "moot"
+        ]
+
+    def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
+        """Use exact costs, with labels and notes, if the messages may fit `budget` whole.
+
+        `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
+        """
+        for entries in (self._arguments, self._others):
+            if sum(map(_estimated_cost, entries)) <= budget:
+                self._costs |= {entry["id"]: cost(entry) for entry in entries}
+
+    def _cost(self, entry: Entry) -> int:
+        return self._costs.get(entry["id"]) or _estimated_cost(entry)
+
+    def reserved(self, remaining: int) -> int:
+        """Return the tokens that messages take before a summary or the ledger, at most `remaining`.
+
+        They are the messages to judge and the other messages, whole or else cut. 0: they do not fit.
+        """
+        said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
+        needed = said + (others if said + others <= remaining else _others_part(others, remaining))
+        return needed if needed <= remaining else 0
+
+    def select(self, query: str, remaining: int) -> Selection:
+        """Return the messages to show to a judge, which take at most `remaining` tokens in total.
+
+        All arguments of the debate come before the full text of other messages. If the messages to judge do
+        not fit, each side gets an equal share: its first and last message, then the messages that best match
+        `query`. The unused rest of a share stays unused.
+        """
+        said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
+        part = _others_part(others, remaining)
+        all_fit = said + sum(map(self._cost, self.earlier)) + part <= remaining
+        if said + others <= remaining and not all_fit:
+            shown, _ = self._with_earlier(remaining - said - others)
+            whole = (*self._arguments, *self._others, *shown)
+            return Selection(_in_order(SelectedMessage(entry, remaining) for entry in whole), None)
+        if remaining < MIN_TRUNCATED_TOKENS or not self.sides:
+            return Selection((), 0)
+        if said + part <= remaining:
+            shown, left = self._with_earlier(remaining - said - part)
+            chosen = [SelectedMessage(entry, remaining) for entry in (*self._arguments, *shown)]
+            return self._with_others(chosen, part + left, None)
+        share = (remaining - part) // len(self.sides)
+        return self._with_others(self._shares(query, share), part, share)
+
+    def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
+        """Return the newest other arguments that fit in `remaining` tokens, and the number of tokens left."""
+        shown = []
+        for entry in self.earlier:
+            if self._cost(entry) <= remaining:
+                shown.append(entry)
+                remaining -= self._cost(entry)
+        return shown, remaining
+
+    def is_whole(self, shown: Iterable[str]) -> bool:
+        """Return True if `shown` contains the ids of all arguments in the debate."""
+        return self._ids <= frozenset(shown)
+
+    def unselected(self, shown: Iterable[str]) -> list[Entry]:
+        """Return the selectable messages whose ids are not in `shown`."""
+        known = frozenset(shown)
+        material = [*self._arguments, *self._others, *self.earlier]
+        return [entry for entry in material if entry["id"] not in known]
+
+    def _shares(self, query: str, share: int) -> list[SelectedMessage]:
+        from moot.retrieval import select_evidence
+
+        most = max(int(share * MESSAGE_SHARE), min(share, MIN_TRUNCATED_TOKENS))
+        index = copy(self._index)  # limit the cost of each message to that of its truncated form
+        index.tokens = array("q", (min(tokens, most) for tokens in index.tokens))
+        ends: dict[str, list[int]] = {}
+        for entry in self._arguments:
+            ends.setdefault(entry["speaker"], []).append(entry["seq"])
+        chosen = select_evidence(
+            index,
+            query,
+            budget=share * len(self.sides),
+            costs={entry["seq"]: min(self._cost(entry), most) for entry in self._arguments},
+            must_keep=[seq for seqs in ends.values() for seq in (seqs[0], seqs[-1])],
+            speakers=self.sides,
+        )
+        wanted = frozenset(chosen.seqs)
+        return [SelectedMessage(entry, most) for entry in self._arguments if entry["seq"] in wanted]
+
+    @cached_property
+    def _index(self) -> EvidenceIndex:
+        from moot.retrieval import EvidenceIndex
+
+        return EvidenceIndex(self._arguments, names=self._names)
+
+    def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
+        """Add documents first, then messages to which selected messages reply, then the newest messages."""
+        answered = {shown.entry["seq"] - 1 for shown in chosen}
+        ranked = sorted(
+            self._others,
+            key=lambda entry: (
+                traits_of(entry).user_input != "document",
+                entry["seq"] not in answered,
+                -entry["seq"],
+            ),
+        )
+        most = max(MIN_TRUNCATED_TOKENS, remaining // max(1, min(len(ranked), MAX_PARTS)))
+        others = []
+        for entry in ranked:
+            cost = min(self._cost(entry), most)
+            if cost <= remaining:
+                others.append(SelectedMessage(entry, cost))
+                remaining -= cost
+            if remaining < MIN_TRUNCATED_TOKENS:
+                break
+        for one in others:  # tokens that shorter messages leave restore truncated messages
+            more = min(self._cost(one.entry) - one.remaining, remaining)
+            chosen.append(replace(one, remaining=one.remaining + more))
+            remaining -= more
+        return Selection(_in_order(chosen), share)
+
+
+def _others_part(others: int, remaining: int) -> int:
+    """Return the tokens for messages of people who are not debaters if not all messages fit."""
+    return min(others, int(remaining * OTHERS_SHARE))
+
+
+def _estimated_cost(entry: Entry) -> int:
+    return entry["tokens"] + FRAME_TOKENS + (TIME_TOKENS if entry.get("dated") else 0)
+
+
+def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
+    return tuple(sorted(shown, key=lambda one: one.entry["seq"]))
+
+
+def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
+    """Return token limits for a debater's messages with a sum of at most `share`.
+
+    The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
+    """
+    rooms = dict(costs)
+    while rooms and (over := sum(rooms.values()) - share) > 0:
+        longest = max(rooms, key=lambda key: (rooms[key], key))
+        left = rooms[longest] - over
+        if left >= MIN_TRUNCATED_TOKENS:
+            rooms[longest] = left
+        else:
+            del rooms[longest]
+    return rooms
+
+
+JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction")
+VERDICT = load_prompt_template("verdict", "most", "ending")
+VERDICT_ALONE = load_prompt_template("verdict-alone", "most", "ending")
+VERDICT_SCORES = load_prompt_template("verdict-scores").render()
+CONTEST = load_prompt_template("contest").render()
+
+OPTIONS = (
+    "The question has options: {}. `decision` is exactly one of them, word for word, or `undecided`. Choose "
+    "`undecided` only if what was said supports no option better than the others. `confidence` is how sure "
+    "you are that this option is right."
+)
+"""Part of the judge's instruction if the question has options."""
+
+SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
+EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
+"""Names under which the receipt of a judge's prompt lists messages that it does not show whole: messages to
+judge, and those that fill the rest of the prompt."""
+FRAME_SHARE = 0.25
+"""Maximum share of the prompt budget that the judge's instructions and rubric may use."""
+LEDGER_SHARE = 0.1
+"""Maximum share of the prompt budget that the claim ledger may use if not all messages fit. Otherwise it may
+use all tokens that they leave."""
+ATTEMPTS = 4
+"""Maximum number of attempts to select messages that still fit the budget after blinding, which may lengthen
+them."""
+
+
+@dataclass(frozen=True)
+class JudgeContext:
+    """Data from which the prompt of one judge is built."""
+
+    state: ConversationState
+    config: DebateConfig
+    rubric: Rubric
+    blinding: Blinding | None
+    order: Sequence[str]
+    """Ids of the debaters in the order in which the prompt presents them."""
+    count: TokenCounter
+    selector: TranscriptSelector
+    """Selector of the messages that the judge's prompt contains."""
+    background: Collection[str] = frozenset()
+    """Ids of the user's messages, in which labels do not replace names."""
+
+    def blind(self, text: str) -> str:
+        """Return a text with labels instead of names for a blind judge, and the unchanged text otherwise."""
+        return self.blinding.blind_text(text) if self.blinding else text
+
+    def label(self, debater: str) -> str:
+        """Return the debater's label in the prompt, or the debater's id if the judge is not blind."""
+        return self.blinding.label_of(debater) if self.blinding else debater
+
+    def cost(self, entry: Entry) -> int:
+        """Return the number of tokens of a message in the prompt."""
+        return message_tokens(_entry_message(self, entry), self.count)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the label or, without blinding, the display name of each debater, keyed by debater id."""
+        return self.blinding.labels if self.blinding else self.config.names()
+
+
+def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | None = None) -> Prompt:
+    """Return the prompt for one judge and one order of the debaters, with at most `budget` tokens.
+
+    If `budget` is `None`, it is `memory.budget.total`.
+    """
+    budget = context.config.memory.budget.total if budget is None else budget
+    frame = _frame(context, judge_spec)
+    ending = (
+        judge_spec.instruction
+        if judge_spec.solution
+        else "\n".join(filter(None, (CONTEST, judge_spec.instruction)))
+    )
+    if context.config.options:
+        ending = "\n".join(filter(None, (OPTIONS.format(quoted(context.config.options)), ending)))
+    each = reasons_each(len(context.order))
+    most = "the strongest of each" if each == 1 else f"at most {each} of each, the strongest first"
+    asked = VERDICT_SCORES
+    if judge_spec.judging != "scores":
+        asked = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(most=most, ending=ending)
+    last = Block("turn_suffix", {"role": "user", "content": asked}, label="verdict asked for")
+    topic, remaining = context.state["topic"], context.config.memory.budget
+    shared_prefix = [
+        frame,
+        problem_block(topic, remaining, context.config.fence, context.count, heading="# Topic"),
+    ]
+    background = select_background(
+        context.state, context.config, context.count, partial(_entry_message, context)
+    )
+
+    def left(*blocks: Block) -> int:
+        fixed = [*shared_prefix, *background.blocks, *blocks, last]
+        return budget - prompt_tokens([block.message for block in fixed], context.count)
+
+    # All messages whole come first, then the ledger. A summary stands only for messages that are left out.
+    shown = _evidence(context, left()) if context.selector.argued <= budget else []
+    if context.selector.is_whole(key for block in shown for key in block.ids):
+        # Scores need only the messages. The answer also rests on what the ledger says about them.
+        notes = [] if judge_spec.judging == "scores" else _ledger(context, left(*shown))
+    else:
+        kept = context.selector.reserved(left())  # 0: the messages share what the notes leave
+        notes = _summary(context, left() - kept)
+        notes += _ledger(context, min(int(remaining.total * LEDGER_SHARE), left(*notes) - kept))
+        shown = _evidence(context, left(*notes))
+    if not judge_spec.interactive:
+        shown = _in_presentation_order(context, shown)
+    passages = background.passages(_query(context), left(*notes, *shown))
+    blocks = [*shared_prefix, *passages, *notes, *shown, last]
+    prompt = truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
+    gone = context.selector.unselected(key for block in (*blocks, *background.blocks) for key in block.ids)
+    note: Omission = {
+        "what": EVIDENCE,
+        "why": "no room",
+        "tokens": sum(entry["tokens"] for entry in gone),
+        "count": len(gone),
+    }
+    return replace(prompt, omitted=(*prompt.omitted, note)) if gone else prompt
+
+
+def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
+    budget = int(context.config.memory.budget.total * FRAME_SHARE)
+    alone = "independent answers to one question, whose writers saw no other's"
+    text = JUDGE.render(
+        judged="a debate" if judge_spec.interactive else alone,
+        debaters="\n".join(f"- {context.label(debater)}" for debater in context.order),
+        rubric="\n".join(
+            f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"
+            for c in context.rubric.criteria
+        ),
+        instruction=context.config.judge.instruction,
+    )
+    whole = system_message(break_template_tokens(text), context.config.fence)
+    return cut_block("system", whole, budget, context.count, label="rubric")
+
+
+def _summary(context: JudgeContext, remaining: int) -> list[Block]:
+    """Return the prompt blocks with the summaries, which together use at most `remaining` tokens."""
+    blocks: list[Block] = []
+    summaries: tuple[tuple[MemoryKind, Summary | None, str], ...] = (
+        ("judge's summary", context.state.get("judge_summary"), "# Summary of the final round"),
+        ("rolling summary", context.state.get("rolling_summary"), "# Summary of the earlier debate"),
+    )
+    for label, summary, heading in summaries:
+        if summary and (text := summary["text"]):
+            whole: WireMessage = {
+                "role": "user",
+                "content": fenced(context.blind(text), context.config.fence, heading),
+            }
+            most, rank = min(context.config.memory.budget.summary, remaining), SUMMARY_PRIORITY
+            if most < NOTICE_BELOW:
+                continue
+            block = cut_block("summary", whole, most, context.count, label=label, priority=rank, memory=label)
+            blocks.append(replace(block, grows=False))
+            remaining -= message_tokens(block.message, context.count)
+    return blocks[::-1]  # the more important one was served first, and stands next to the messages
+
+
+def _ledger(context: JudgeContext, budget: int) -> list[Block]:
+    """Return the prompt block with the claim ledger, which lists the debaters in presentation order."""
+    names = {who: context.labels[who] for who in context.order if who in context.labels}
+    labels: dict[str, str] = {}
+    if context.blinding:
+        # The ledger's own lines name debaters by placeholders, because a name may be an everyday word.
+        labels = {f"{context.config.fence}{number}z": context.label(who) for number, who in enumerate(names)}
+        names = dict(zip(names, labels, strict=True))
+    text, remaining = "", budget
+    for _ in range(ATTEMPTS):  # labels may be longer than names
+        text = render_blackboard(context.state, "", max_tokens=remaining, count=context.count, names=names)
+        blind = context.blind(text)
+        for placeholder, label in labels.items():
+            blind = blind.replace(placeholder, label)
+        shown: WireMessage = {"role": "user", "content": fenced_section(blind, context.config.fence)}
+        over = prompt_tokens([shown], context.count) - budget
+        if over <= 0:
+            break
+        remaining -= over
+    if not text:
+        return []
+    message = cut_message(shown, budget, context.count)
+    held = memory_tokens(text, context.state, context.count)
+    return [Block("ledger", message, LEDGER_PRIORITY, label="ledger", memory=held)]
+
+
+def _evidence(context: JudgeContext, remaining: int) -> list[Block]:
+    """Return prompt blocks with all messages if they fit, or with an equal share for each debater."""
+    query, wanted = _query(context), remaining
+    for _ in range(ATTEMPTS):
+        selection = context.selector.select(query, wanted)
+        blocks = _evidence_blocks(context, selection)
+        over = sum(message_tokens(block.message, context.count) for block in blocks) - remaining
+        if over <= 0:
+            break
+        wanted -= over
+    return blocks
+
+
+def _query(context: JudgeContext) -> str:
+    return " ".join([context.state["topic"], *(criterion.name for criterion in context.rubric.criteria)])
+
+
+def _in_presentation_order(context: JudgeContext, blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks of independent answers in the order in which the judge is shown their writers.
+
+    Messages of a debate keep the order of the transcript, because they reply to each other.
+    """
+    names = [debater for debater in context.config.names() if debater in context.order]
+    if list(context.order) == names:
+        return list(blocks)
+    entries = context.state["full_transcript"]
+    places = {
+        entry["id"]: context.order.index(entry["speaker"])
+        for entry in entries
+        if is_argued(entry, context.order)
+    }
+    return sorted(blocks, key=lambda block: max((places.get(key, -1) for key in block.ids), default=-1))
+
+
+def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]:
+    shown = {
+        one.entry["id"]: cut_message(_entry_message(context, one.entry), one.remaining, context.count)
+        for one in selection.shown
+    }
+    if selection.share is not None:
+        # Truncate messages that exceed their side's share because of blinding.
+        for side in context.order:
+            own = [one.entry["id"] for one in selection.shown if is_argued(one.entry, [side])]
+            costs = {key: message_tokens(shown[key], context.count) for key in own}
+            rooms = fair_shares(costs, selection.share)
+            for key in own:
+                message = shown.pop(key)
+                if key in rooms:
+                    shown[key] = cut_message(message, rooms[key], context.count)
+    blocks = []
+    for one in selection.shown:
+        key, whole = one.entry["id"], _entry_message(context, one.entry)
+        if key in shown:
+            part = shown[key]
+            priority = EVIDENCE_PRIORITY if is_argued(one.entry, context.order) else OTHERS_PRIORITY
+            label = EARLIER_EVIDENCE if one.entry in context.selector.earlier else EVIDENCE
+            cut = whole if part != whole else None
+            blocks.append(Block("messages", part, priority, (key,), label=label, whole=cut, grows=False))
+    return blocks
+
+
+def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
+    """Return the user's messages that keep their names, such as topic and documents."""
+    first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
+    return [
+        entry
+        for entry in transcript
+        if traits_of(entry).user_input in ("topic", "document")
+        or (entry["seq"] < first and traits_of(entry).by == "person")
+    ]
+
+
+def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
+    about = ", ".join(context.label(target) for target in entry["targets"] if target in context.order)
+    note = f"(critique of {about}, round {entry['round']})" if entry["kind"] == "critique" and about else ""
+    if entry["kind"] in ("proposal", "refinement"):
+        earlier = f"proposal of round {entry['round']}, replaced since"
+        note = f"({earlier if entry in context.selector.earlier else 'final proposal'})"
+    is_background = entry["id"] in context.background
+    content = entry["content"] if is_background else context.blind(entry["content"])
+    at = context.blind(entry["at"]) if entry.get("dated") else entry["at"]
+    message = render_entry(
+        {**entry, "content": content, "at": at}, context.labels, context.config.fence, note
+    )
+    return {"role": message["role"], "content": message["content"]}  # the field `name` would tell who spoke

@@ -1,0 +1,416 @@
+"""Requests to judges, and the schema of a judge's reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from statistics import fmean
+from types import MappingProxyType
+from typing import Annotated, Any, Union, cast, get_origin
+
+from pydantic import BaseModel, Field, GetJsonSchemaHandler, WithJsonSchema, create_model
+from pydantic_core import CoreSchema
+
+from moot.judging.rubrics import Rubric
+from moot.prompts.request import between, cause_type, citation_type, many, narrow_schema, one_of
+from moot.state.verdict import (
+    NO_WINNER,
+    SOLVED,
+    SYNTHESIS,
+    TIE,
+    UNDECIDED,
+    VERDICT_FIELDS,
+    Case,
+    Judging,
+    Move,
+    ScoreRecord,
+    Section,
+    Unmet,
+    Verdict,
+    VerdictField,
+    asked_fields,
+    shown_fields,
+)
+from moot.text.terms import same_statement
+
+MAX_POINTS = 12
+"""Maximum number of entries in each list of a judge's response, except the list of scores."""
+MAX_REASONS = 3
+"""Maximum number of reasons for a debater's answer, and maximum number of reasons against it. The numbers are
+lower with more than four debaters."""
+SCORE_TOKENS, REASON_TOKENS = 80, 60
+"""Numbers of tokens in JSON for one score with its reason, and for one reason for or against an answer.
+`VerdictField.tokens` has the tokens of the other fields."""
+
+
+@dataclass(frozen=True)
+class JudgeSpec:
+    """Default settings that a protocol defines for its judge."""
+
+    instruction: str = ""
+    """Instruction to the judge at the end of the prompt, about the contents of the verdict beyond the
+    rubric."""
+    judging: Judging = "contest"
+    """Subject of the judging, which determines the fields that the judge must fill in."""
+    rubric: str = "debate"
+    swap: bool = True
+    """True if each judge judges the debate twice, in two different presentation orders."""
+    interactive: bool = True
+    """True if the debaters can read each other's messages during the debate."""
+    judged: bool = True
+    """True if debates with this protocol are judged."""
+
+    @property
+    def solution(self) -> bool:
+        """Return True if the judge writes a solution and checks whether it meets the requirements."""
+        return self.judging in SOLVED
+
+
+class CriterionScore(BaseModel):
+    """Score that a judge gives one debater on one criterion."""
+
+    debater: str
+    criterion: str
+    reason: str = Field("", description="Reason for the score, in one sentence.")
+    citations: list[str] = []
+    score: float
+
+
+class CitedReason(BaseModel):
+    """Reason about the question itself, not about the quality of the arguments."""
+
+    text: str = Field(description="Reason in one sentence that can be understood without the debate.")
+    citations: list[str] = []
+
+
+class DebaterCase(BaseModel):
+    """Reasons for and against one debater's answer."""
+
+    debater: str
+    pros: list[CitedReason] = Field(
+        [], description="Reasons for its answer that were not refuted, strongest reason first."
+    )
+    cons: list[CitedReason] = Field(
+        [], description="Reasons against its answer that the debate showed, strongest reason first."
+    )
+
+
+class UnmetRequirement(BaseModel):
+    """Requirement of the topic that no answer meets."""
+
+    text: str
+    major: bool = Field(False, description="True if the result is unusable until this requirement is met.")
+
+
+class FinalPosition(BaseModel):
+    """Position of one debater at the end of the debate."""
+
+    debater: str
+    position: str = Field(description="In one sentence.")
+
+
+class DebaterMove(BaseModel):
+    """Change of a debater's position during the debate."""
+
+    debater: str
+    before: str = Field(description="In one sentence.")
+    after: str = Field(description="In one sentence.")
+    message_id: str = ""
+
+
+class JudgeResponse(BaseModel):
+    """Response of a judge, with the reasoning first, then the answer, then the scores.
+
+    `response_type` adds the fields that a kind of judging asks for.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the JSON schema of the response, in which the most important fields are marked as required.
+
+        A response that lacks required fields can still be read.
+        """
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        required = [name for name in cls.model_fields if name in VERDICT_FIELDS]
+        schema["required"] = [name for name in required if VERDICT_FIELDS[name].required]
+        return schema
+
+
+def reasons_each(sides: int) -> int:
+    """Return the maximum number of reasons for each of `sides` answers, and of reasons against each."""
+    return max(1, min(MAX_REASONS, MAX_POINTS // max(1, sides)))
+
+
+def response_tokens(sides: int, criteria: int, *, judging: Judging) -> int:
+    """Return the maximum number of tokens in a judge's response if each field has its requested length."""
+    reasons = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
+    each = SCORE_TOKENS * criteria + reasons
+    rows = (dict[str, str], list[Move])
+    fields = sum(field.tokens * (sides if field.kind in rows else 1) for field in asked_fields(judging))
+    return each * sides + fields
+
+
+def response_type(
+    judging: Judging,
+    types: Mapping[str, Any] = MappingProxyType({}),
+    asks: Mapping[str, str] = MappingProxyType({}),
+) -> type[JudgeResponse]:
+    """Return the Pydantic class that a judge's response must match for a kind of judging.
+
+    Args:
+        judging: what is judged.
+        types: types that replace those of single fields.
+        asks: descriptions that replace those of single fields.
+    """
+    fields: dict[str, Any] = {}
+    for field in asked_fields(judging):
+        kind = types.get(field.name, _REPLY_TYPES.get(field.kind, field.kind))
+        default = _UNSAID.get(field.kind, [])
+        if field.name in _NEEDED:
+            default = ...
+        fields[field.name] = (Annotated[kind, Field(description=asks.get(field.name, field.ask))], default)
+    return create_model("JudgeResponse", __base__=JudgeResponse, __doc__="The verdict.", **fields)
+
+
+_REPLY_TYPES: Mapping[Any, Any] = {
+    float | None: Annotated[float | None, WithJsonSchema({"type": "number"})],
+    dict[str, str]: list[FinalPosition],
+    list[Move]: list[DebaterMove],
+    list[Unmet]: list[UnmetRequirement],
+    dict[str, Case]: list[DebaterCase],
+    dict[str, dict[str, ScoreRecord]]: list[CriterionScore],
+}
+"""Types of response fields that differ from the types in a stored verdict."""
+_UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
+"""Default value of a field that the judge's response omits, by type of field; an empty list otherwise."""
+DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate supports none of them better."
+"""Description of the field `decision` in the JSON schema if the question has options."""
+REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
+"""Description of the field `reasoning` if the judge only scores again."""
+_NEEDED = ("reasoning", "winner")
+"""Fields without which a response is invalid, so that the judge is asked again."""
+
+
+def response_schema(
+    rubric: Rubric, sides: Sequence[str], ids: Sequence[str], *, judging: Judging, options: Sequence[str] = ()
+) -> type[JudgeResponse]:
+    """Return the Pydantic class for the responses of judges in one debate.
+
+    The class allows only the debate's ids and scales. Each valid instance is a usable response.
+
+    Args:
+        rubric: the rubric, with criteria and scales.
+        sides: names or labels of the debaters.
+        ids: ids of the messages in the prompt.
+        judging: what is judged.
+        options: options of the question. The decision is one of them or `undecided`.
+    """
+    scales: dict[tuple[float, float], list[str]] = {}
+    for each in rubric.criteria:
+        scales.setdefault((each.scale_min, each.scale_max), []).append(each.id)
+    rows: list[Any] = [
+        narrow_schema(
+            CriterionScore,
+            {
+                "debater": one_of(sides, "Debater"),
+                "criterion": one_of(criteria),
+                "citations": citation_type(ids),
+                "score": between(*scale),
+            },
+            f"ScoreOf{number}to{scale[1]:g}" if len(scales) > 1 else "",
+        )
+        for number, (scale, criteria) in enumerate(scales.items(), 1)
+    ]
+    count, debater = len(sides) * len(rubric.criteria), {"debater": one_of(sides, "Debater")}
+    reasons = many(narrow_schema(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
+    narrowed: dict[Any, Any] = {
+        list[str]: many(str, 0, MAX_POINTS),
+        list[Unmet]: many(UnmetRequirement, 0, MAX_POINTS),
+        float | None: Annotated[
+            float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
+        ],
+        dict[str, str]: many(narrow_schema(FinalPosition, debater), 0, len(sides)),
+        list[Move]: many(
+            narrow_schema(DebaterMove, {**debater, "message_id": cause_type(ids)}), 0, MAX_POINTS
+        ),
+        dict[str, Case]: many(
+            narrow_schema(DebaterCase, {**debater, "pros": reasons, "cons": reasons}), len(sides), len(sides)
+        ),
+        dict[str, dict[str, ScoreRecord]]: many(Union[tuple(rows)], count, count),  # noqa: UP007  # built at run time
+    }
+    asked = asked_fields(judging)
+    types = {field.name: narrowed[field.kind] for field in asked if field.kind in narrowed}
+    types["winner"] = one_of([*sides, *(() if judging in SOLVED else (TIE,)), SYNTHESIS])
+    asks = {"reasoning": REASONING_OF_SCORES} if judging == "scores" else {}
+    if options:
+        types["decision"] = one_of([*options, UNDECIDED])
+        asks["decision"] = DECISION_OF_OPTIONS
+    return response_type(judging, types, asks)
+
+
+@dataclass(frozen=True)
+class ShownLine:
+    """Line of a displayed verdict field, with its text and the ids of cited messages."""
+
+    text: str
+    citations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownField:
+    """Verdict field with a value, in a form ready for display."""
+
+    name: str
+    label: str
+    lines: tuple[ShownLine, ...]
+    single: bool
+    """True if the field is displayed as one line after its label. False if the field is displayed as a
+    list."""
+    percent: int | None = None
+    """Confidence as a number from 0 to 100, or `None` for fields that are not a confidence."""
+
+    @property
+    def text(self) -> str:
+        """Return all lines of the field as a single line, separated by semicolons."""
+        return "; ".join(line.text for line in self.lines)
+
+
+def empty_value(field: VerdictField) -> Any:
+    """Return the value that an empty verdict field has."""
+    if field.kind is str:
+        return ""
+    return cast(Any, get_origin(field.kind))() if get_origin(field.kind) in (list, dict) else None
+
+
+def combine(field: VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
+    """Return a single value for a verdict field, combined from the values in several verdicts.
+
+    Args:
+        field: the field.
+        verdicts: the verdicts to combine.
+        how: `first`, `union` or `mean`.
+    """
+    values = [each.get(field.name) for each in verdicts]
+    said = [value for value in values if value not in (None, "", [], {})]
+    if not said:
+        return empty_value(field)
+    if how == "mean":
+        return float(round(fmean(said)))
+    if how != "union" or isinstance(said[0], str):
+        return deepcopy(said[0])
+    if isinstance(said[0], Mapping):
+        return _union_of_maps(said, reasons_each(len(verdicts[0]["order"])))
+    return stated_once(chain.from_iterable(said))
+
+
+def _union_of_maps(maps: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
+    united: dict[str, Any] = {}
+    for key in dict.fromkeys(chain.from_iterable(maps)):
+        values = [each[key] for each in maps if key in each]
+        if isinstance(values[0], Mapping):  # alternate between the verdicts' lists of reasons
+            united[key] = {
+                part: stated_once(filter(None, chain(*zip_longest(*(value[part] for value in values)))))[
+                    :most
+                ]
+                for part in values[0]
+            }
+        else:
+            united[key] = values[0]
+    return united
+
+
+def stated_once(given: Iterable[Any]) -> list[Any]:
+    """Return the statements without repetitions of earlier statements.
+
+    Of two statements that say the same, the first is kept, with the citations of both.
+    """
+    once: list[Any] = []
+    for each in given:
+        alike = next((known for known in once if _same(known, each)), None)
+        if alike is None:
+            once.append(deepcopy(each))
+        elif isinstance(alike, dict):
+            _merge(alike, each)
+    return once
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, str):
+        return one == other or same_statement(one, other)
+    if "text" in one:
+        return same_statement(one["text"], other["text"])
+    # Two verdicts word the same move differently, so debater and message identify the move.
+    return one == other or bool(
+        one.get("message_id")
+        and (one.get("debater"), one["message_id"]) == (other.get("debater"), other.get("message_id"))
+    )
+
+
+def _merge(known: dict[str, Any], again: Mapping[str, Any]) -> None:
+    if "citations" in known:
+        known["citations"] = list(dict.fromkeys([*known["citations"], *again["citations"]]))
+    if "major" in known:  # keep the longer wording, and mark the result as major if one of the two is major
+        known["text"] = max(known["text"], again["text"], key=len)
+        known["major"] |= again["major"]
+
+
+def shown(
+    verdict: Verdict,
+    names: Mapping[str, str],
+    *sections: Section,
+    headline: str = "",
+    winner_label: str = "",
+) -> list[ShownField]:
+    """Return the verdict fields that have a value, in display order.
+
+    Args:
+        verdict: verdict of a judge or of a panel. Fields of newer versions may be missing.
+        names: display names by debater.
+        sections: sections to include. Default: title and answer.
+        headline: text for the winner. Default: the winner's name.
+        winner_label: label of the winner.
+    """
+    found = []
+    for field in shown_fields(*(sections or ("title", "answer"))):
+        value = cast(Mapping[str, Any], verdict).get(field.name)
+        if field.name == "decision" and value and headline.startswith(value):
+            value = headline  # the headline also names the winner
+        elif field.name == "winner" and value:
+            value = headline or NO_WINNER.get(value, "").capitalize() or names.get(value, value)
+            value = "" if (decision := verdict.get("decision")) and value.startswith(decision) else value
+        lines = tuple(_lines(value, names))
+        if lines:
+            own = field.name == "winner" or (field.name == "decision" and value == headline)
+            label = winner_label if own and winner_label else field.label
+            if field.name == "winner_confidence" and verdict["winner"] in NO_WINNER:
+                label = "Confidence in this result"
+            percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
+            found.append(ShownField(field.name, label, lines, not isinstance(value, list | dict), percent))
+    return found
+
+
+def _lines(value: Any, names: Mapping[str, str]) -> Iterable[ShownLine]:
+    if value is None or value == "":
+        return
+    if isinstance(value, str):
+        yield ShownLine(value)
+    elif isinstance(value, int | float):
+        yield ShownLine(f"{round(min(max(value, 0.0), 100.0))} of 100")
+    elif isinstance(value, Mapping):
+        for key, text in value.items():
+            if text:
+                yield ShownLine(f"{names.get(key, key)}: {text}")
+    else:
+        for each in value:
+            if isinstance(each, str):
+                yield ShownLine(each)
+            elif "before" in each:
+                who, cause = names.get(each["debater"], each["debater"]), each["message_id"]
+                changed = f"from “{each['before']}” to “{each['after']}”" if each["before"] else each["after"]
+                yield ShownLine(f"{who}: {changed}", (cause,) if cause else ())
+            else:
+                yield ShownLine(f"{'major: ' if each.get('major') else ''}{each['text']}")

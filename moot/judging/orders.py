@@ -1,0 +1,346 @@
+"""Presentation orders, in which each judge sees the debaters twice, the second time reversed.
+
+Judges, above all models, favour what they read first or last (Wang et al. 2023, *Large Language Models are
+not Fair Evaluators*; Zheng et al. 2023, *Judging LLM-as-a-Judge*, section 3.3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, combinations
+from math import isnan, sqrt
+from statistics import NormalDist, fmean
+from types import MappingProxyType
+from typing import Any, Literal, cast
+
+from moot.judging.judge_response import combine
+from moot.judging.response_check import cap_confidence, clear_confidence
+from moot.state.reducers import add_totals
+from moot.state.verdict import (
+    NO_WINNER,
+    SYNTHESIS,
+    TIE,
+    UNDECIDED,
+    VERDICT_FIELDS,
+    Flip,
+    PairAgreement,
+    Rate,
+    ScoreRecord,
+    Verdict,
+    tenths,
+)
+
+Mark = str | int | float
+Unit = Sequence[Mark | None]
+Level = Literal["nominal", "ordinal", "interval"]
+
+
+def rate_of(k: int, n: int) -> Rate:
+    """Return the proportion `k / n` with its 95 % Wilson score interval (Wilson 1927, *Probable inference*).
+
+    Raises:
+        ValueError: `k` is not within 0–`n`.
+    """
+    if not 0 <= k <= n:
+        raise ValueError(f"{k!r} of {n!r} is not a proportion")
+    if n == 0:
+        return Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
+    z = NormalDist().inv_cdf(0.975)
+    p = k / n
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    # At 0 and 1, rounding must not move the rate out of its interval.
+    return Rate(k=k, n=n, rate=p, low=min(p, max(0.0, centre - half)), high=max(p, min(1.0, centre + half)))
+
+
+def flip_rate(flips: Iterable[bool | None]) -> Rate:
+    """Return the share of verdicts in which the winner changed with the presentation order.
+
+    Verdicts given in only one order (`None`) do not count.
+    """
+    known = [flip for flip in flips if flip is not None]
+    return rate_of(sum(known), len(known))
+
+
+def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float | None:
+    """Return Krippendorff's α for ratings (Krippendorff 2011, *Computing Krippendorff's Alpha-Reliability*).
+
+    The tests compare it with the package `krippendorff`, whose GPL licence prevents a dependency.
+
+    Args:
+        units: rows of ratings. Units with fewer than two ratings do not count.
+        level: `nominal` compares for equality. `ordinal` and `interval` need numbers.
+
+    Returns:
+        1 for full agreement, 0 for chance, below 0 for systematic disagreement. `None` if no unit has two
+        ratings, or all ratings are equal.
+    """
+    rated = [Counter(given) for given in map(_marks, units) if len(given) > 1]
+    totals = sum(rated, Counter[Mark]())
+    values = sorted(totals)
+    if len(values) < 2:
+        return None
+    if level == "ordinal":  # ranks count all lower ratings and half of the equal ones
+        ranks = accumulate(totals[value] for value in values)
+        places = {value: rank - totals[value] / 2 for value, rank in zip(values, ranks, strict=True)}
+    elif level == "interval":
+        places = {value: float(value) for value in values}
+    far = {
+        (one, other): 1.0 if level == "nominal" else (places[other] - places[one]) ** 2
+        for one, other in combinations(values, 2)
+    }
+
+    def disagreement(marks: Counter[Mark]) -> float:
+        pairs = combinations(sorted(marks), 2)
+        return 2 * sum(far[one, other] * marks[one] * marks[other] for one, other in pairs)
+
+    observed = sum(disagreement(marks) / (marks.total() - 1) for marks in rated)
+    return 1 - (totals.total() - 1) * observed / disagreement(totals)
+
+
+def cohen_kappa(first: Unit, second: Unit) -> float | None:
+    """Return Cohen's κ, the chance-corrected agreement of two judges on units that both rated (Cohen 1960).
+
+    Returns:
+        `None` if they share no unit, or if chance alone explains full agreement.
+
+    Raises:
+        ValueError: the two have different lengths.
+    """
+    pairs = _mark_pairs(first, second)
+    if not pairs:
+        return None
+    n = len(pairs)
+    observed = sum(a == b for a, b in pairs)
+    left, right = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    by_chance = sum(left[value] * right[value] for value in left)
+    # Integers until the last division keep the check for equal ratings exact.
+    return None if by_chance == n * n else (observed * n - by_chance) / (n * n - by_chance)
+
+
+def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
+    """Return the agreement between the ratings of each pair of judges, as Cohen's κ.
+
+    Args:
+        ratings: ratings by judge, in the same order of units.
+    """
+    found = []
+    for first, second in combinations(sorted(ratings), 2):
+        pairs = _mark_pairs(ratings[first], ratings[second])
+        alike = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
+        kappa = cohen_kappa(ratings[first], ratings[second])
+        found.append(PairAgreement(first=first, second=second, n=len(pairs), agreement=alike, kappa=kappa))
+    return found
+
+
+def _marks(unit: Unit) -> list[Mark]:
+    return [
+        rating for rating in unit if rating is not None and not (isinstance(rating, float) and isnan(rating))
+    ]
+
+
+def _mark_pairs(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
+    both = [_marks(pair) for pair in zip(first, second, strict=True)]
+    return [(pair[0], pair[1]) for pair in both if len(pair) == 2]
+
+
+ScoreTable = dict[str, dict[str, ScoreRecord]]
+"""Scores with their reasons, keyed by debater id and criterion id."""
+
+
+def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[list[str]]:
+    """Return the two orders in which a judge is shown the debaters, as given and reversed.
+
+    A single debater has one order.
+    """
+    order = list(debaters)
+    return [order, order[::-1]] if swap and len(order) > 1 else [order]
+
+
+def reconcile(
+    first: Verdict, second: Verdict, *, names: Mapping[str, str] = MappingProxyType({}), capped: bool = False
+) -> Verdict:
+    """Return one verdict that combines a judge's two verdicts in different presentation orders.
+
+    Args:
+        first: verdict in the first order.
+        second: verdict in the other order.
+        names: display names by debater.
+        capped: True if an unmet major requirement caps the confidence.
+
+    Returns:
+        - If both name the same winner: that winner, with mean scores and confidence.
+        - If they differ, but one debater has the highest total in both orders and no order names another
+          debater: that debater. `flip.flipped` is true, and a note says what changed.
+        - If they differ in another way: a tie with both reasonings. `flip.flipped` is true.
+        - If one failed: the other, with `flip.flipped` `None` and a note.
+        - If both failed: a failed verdict with both errors.
+
+        Usage and counts, such as dropped citations, are sums in each case.
+    """
+    both = (first, second)
+    judged = [verdict for verdict in both if verdict["status"] == "ok"]
+    winners = [verdict["winner"] for verdict in judged]
+    flipped = winners[0] != winners[1] if len(judged) == 2 else None
+    notes = _notes_by_order(both, names) if len(judged) == 2 else _union(first["notes"], second["notes"])
+    verdict: Verdict = {
+        **(judged or both)[0],
+        "dropped_citations": first["dropped_citations"] + second["dropped_citations"],
+        "dropped_scores": first["dropped_scores"] + second["dropped_scores"],
+        "clamped_scores": first["clamped_scores"] + second["clamped_scores"],
+        "notes": notes,
+        "lengths": {**second["lengths"], **first["lengths"]},
+        "usage": add_totals(first["usage"], [second["usage"]]),
+        "flip": Flip(orders=[first["order"], second["order"]], winners=winners, flipped=flipped),
+    }
+    if any(each.get("placeholder") for each in judged):
+        verdict["placeholder"] = True
+    errors = _union([first["error"], second["error"]])
+    if not judged:
+        return {**verdict, "error": "; ".join(errors)}
+    if len(judged) == 1:
+        if "options" in verdict and not verdict["decision"]:
+            verdict["decision"] = UNDECIDED
+        note = f"Judged in one order only. The other order failed: {errors[-1]}"
+        return {**verdict, "notes": _union(verdict["notes"], [note])}
+    totals = [each["totals"] for each in both]
+    verdict["scores"] = in_tenths(mean_table(each["scores"] for each in both))
+    verdict["totals"] = {
+        side: tenths(fmean(given[side] for given in totals if side in given))
+        for side in totals[0] | totals[1]
+    }
+    for field in VERDICT_FIELDS.values():
+        if field.orders != "own":
+            cast(dict[str, Any], verdict)[field.name] = combine(field, both, field.orders)
+    if deciding := [each for each in both if "options" in each and each["decision"]]:
+        merge_decisions(verdict, deciding)
+    sure = combine(VERDICT_FIELDS["winner_confidence"], both, "mean")
+    verdict["winner_confidence"] = None if flipped else sure
+    if capped:
+        cap_confidence(verdict)
+    if flipped:
+        _merge_flipped(verdict, both, names)
+    return verdict
+
+
+def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str, str]) -> None:
+    """Set the winner after two orders that led to different winners, and add both reasonings and notes."""
+    leader = _leader_of_both(both)
+    verdict["winner"] = leader or TIE
+    # The confidence in two different winners means nothing for a tie.
+    clear_confidence(verdict)
+    passes, changed = [], []
+    for each in both:
+        order, winner = _order_text(each, names), _winner_text(each["winner"], names)
+        passes.append(f"Presented as {order}: {winner}.\n\n{each['reasoning']}")
+        changed.append(f"{winner} in the order {order}")
+    verdict["reasoning"] = "\n\n".join(passes)
+    outcome = f"{_winner_text(leader, names)} has the highest total in both orders." if leader else "A tie."
+    notes = [f"The winner changed with the order of presentation: {'; '.join(changed)}. {outcome}"]
+    second = both[1]
+    if "options" not in verdict and second["decision"] and second["decision"] != verdict["decision"]:
+        notes.append(f"In the order {_order_text(second, names)} the decision was: {second['decision']}")
+    verdict["notes"] = _union(verdict["notes"], notes)
+
+
+def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
+    """Set the option that most verdicts choose and its confidence, or `undecided` if two options lead.
+
+    The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
+    of all verdicts. A verdict with another option so counts as no confidence at all.
+    """
+    votes = Counter(each["decision"] for each in given)
+    ranked = votes.most_common(2)
+    tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
+    chosen = UNDECIDED if tied else ranked[0][0]
+    agreeing = [each["confidence"] or 0.0 for each in given if each["decision"] == chosen]
+    verdict["decision"] = chosen
+    if len(given) > 1:
+        verdict["confidence"] = None if chosen == UNDECIDED else float(round(sum(agreeing) / len(given)))
+    else:
+        verdict["confidence"] = given[0]["confidence"]
+    if len(votes) > 1:
+        shares = ", ".join(f"{option} ({number} of {len(given)})" for option, number in votes.items())
+        verdict["notes"] = [*verdict["notes"], f"The judgements chose different options: {shares}."]
+
+
+def _leader_of_both(both: Sequence[Verdict]) -> str:
+    """Return the debater with the highest total in both orders, or `""` if the orders disagree."""
+    leaders = set()
+    for each in both:
+        ranked = sorted(each["totals"].values(), reverse=True)
+        if len(ranked) < 2 or ranked[0] == ranked[1]:
+            return ""
+        leaders.add(max(each["totals"], key=lambda side: each["totals"][side]))
+    named = {each["winner"] for each in both} - {TIE, SYNTHESIS}
+    return leaders.pop() if len(leaders) == 1 and named <= leaders else ""
+
+
+def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[str]:
+    """Return the notes of the verdicts in both presentation orders.
+
+    A note that applies to one order only names this order.
+    """
+    first, second = both
+    shared = [note for note in first["notes"] if note in second["notes"]]
+    own = [
+        f"In the order {_order_text(each, names)}: {note}"
+        for each in both
+        for note in each["notes"]
+        if note not in shared
+    ]
+    return _union(shared, own)
+
+
+def _order_text(verdict: Verdict, names: Mapping[str, str]) -> str:
+    return ", ".join(names.get(who, who) for who in verdict["order"])
+
+
+def _winner_text(winner: str, names: Mapping[str, str]) -> str:
+    return NO_WINNER.get(winner, "") or names.get(winner, winner)
+
+
+def in_tenths(table: ScoreTable) -> ScoreTable:
+    """Return the scores rounded to one decimal place, as stored in a verdict."""
+    return {
+        side: {key: {**record, "score": tenths(record["score"])} for key, record in records.items()}
+        for side, records in table.items()
+    }
+
+
+def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
+    """Return the share of verdicts whose winner changed with the presentation order, keyed by judge."""
+    flips: dict[str, list[bool | None]] = {}
+    for verdict in verdicts:
+        flips.setdefault(verdict["judge"], []).append(verdict["flip"]["flipped"])
+    return {judge: flip_rate(of_judge) for judge, of_judge in sorted(flips.items())}
+
+
+def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:
+    """Return the mean scores of several score tables, with the reasons and citations of all tables.
+
+    Missing scores do not count.
+    """
+    given: dict[str, dict[str, list[ScoreRecord]]] = {}
+    for table in tables:
+        for side, records in table.items():
+            of_side = given.setdefault(side, {})
+            for criterion, record in records.items():
+                of_side.setdefault(criterion, []).append(record)
+    return {
+        side: {
+            criterion: ScoreRecord(
+                score=sum(record["score"] for record in records) / len(records),
+                reason="\n".join(_union([record["reason"] for record in records])),
+                citations=_union(*(record["citations"] for record in records)),
+            )
+            for criterion, records in of_side.items()
+        }
+        for side, of_side in given.items()
+    }
+
+
+def _union(*lists: Iterable[str]) -> list[str]:
+    """Return the non-empty texts of all lists in their order, without duplicates."""
+    return list(dict.fromkeys(text for texts in lists for text in texts if text))

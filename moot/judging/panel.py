@@ -1,0 +1,561 @@
+"""Verdicts of a panel, which combine the verdicts of several judges by a rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import fsum
+from statistics import fmean
+from typing import Any, NamedTuple, cast
+
+from typing_extensions import TypedDict
+
+from moot.calls.effects import CallGenerator, Hints, ModelCall
+from moot.judging.blinding import make_blinding
+from moot.judging.judge_prompt import (
+    EVIDENCE,
+    JudgeContext,
+    TranscriptSelector,
+    background_of,
+    is_argued,
+    judge_prompt,
+)
+from moot.judging.judge_response import JudgeResponse, JudgeSpec, combine, response_schema, response_tokens
+from moot.judging.orders import (
+    Mark,
+    ScoreTable,
+    flip_rate,
+    flip_rates,
+    in_tenths,
+    krippendorff_alpha,
+    mean_table,
+    merge_decisions,
+    pairwise_kappa,
+    presentation_orders,
+    reconcile,
+)
+from moot.judging.response_check import JudgeRequest, ResponseCheck, failed_verdict
+from moot.judging.rubrics import rubric_for
+from moot.memory.background import background_entries
+from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
+from moot.prompts.truncation import SHOWN_IN_PART
+from moot.state.config import DebateConfig, PanelJudge
+from moot.state.conversation import ConversationState
+from moot.state.entries import Entry
+from moot.state.errors import ConfigError, JudgeFailed
+from moot.state.verdict import (
+    PANEL,
+    SYNTHESIS,
+    TIE,
+    VERDICT_FIELDS,
+    CriterionScale,
+    Dissent,
+    Flip,
+    PanelReport,
+    PanelVerdict,
+    Rule,
+    RuleResult,
+    Verdict,
+    tenths,
+)
+from moot.text.tokens import TokenCounter
+
+APPROVED = 60.0
+"""Minimum total score, out of 100, at which a judge approves of a debater under the rule `approval`."""
+_CLOSE = 1e-9
+"""Maximum difference between two scores that count as equal, since rounding can change means of equal
+numbers."""
+
+
+class Ballot(TypedDict):
+    """Winner and total scores of one judge, in the form that the decision rules count."""
+
+    judge: str
+    """Id of the judge who cast the ballot."""
+    winner: str
+    """Id of the winning debater, `tie` or `synthesis`."""
+    scores: dict[str, float]
+    """Total score that the judge gave each debater, from 0 to 100, keyed by debater id. Debaters without a
+    score are missing."""
+    approved: list[str]
+    """Ids of the debaters whom the judge approves of under the rule `approval`."""
+
+
+class _Tally(NamedTuple):
+    """Points or votes that a decision rule counted, and the resulting winner."""
+
+    tally: dict[str, float]
+    winner: str
+    tied: list[str]
+    """Ids of the debaters who share first place. Empty if one debater wins."""
+
+
+class PanelRule(NamedTuple):
+    """Decision rule of a panel."""
+
+    decides: str
+    """Description of the basis of the decision, such as "highest mean total score"."""
+    counts: str
+    """Description of the numbers in the tally, such as "votes"."""
+    over: Callable[[Sequence[Ballot]], _Tally]
+
+
+def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> RuleResult:
+    """Apply a decision rule from `RULES` to the ballots and return the result.
+
+    Raises:
+        JudgeFailed: there is no ballot.
+        ConfigError: the rule is unknown.
+    """
+    if rule not in RULES:
+        raise ConfigError(f"judging.rule: {rule!r} is not one of {', '.join(RULES)}")
+    if not ballots:
+        raise JudgeFailed("no judge returned a usable verdict: there is nothing to decide")
+    tally, winner, tied = RULES[rule].over(ballots)
+    others = [Dissent(judge=b["judge"], winner=b["winner"]) for b in ballots if b["winner"] != winner]
+    return RuleResult(
+        rule=rule,
+        winner=winner,
+        tally=tally,
+        tied=tied,
+        mean_scores=mean_scores(ballots),
+        dissent=sorted(others, key=lambda dissent: (dissent["judge"], dissent["winner"])),
+        judges=len(ballots),
+    )
+
+
+def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
+    """Return one ballot for each verdict that did not fail. Each judge approves of its own winner.
+
+    A judge whose presentation orders contradict each other scores all debaters equally.
+    """
+    ballots = []
+    for verdict in verdicts:
+        if verdict["status"] != "ok":
+            continue
+        scores = dict(verdict["totals"])
+        if verdict["flip"]["flipped"] and verdict["winner"] == TIE and scores:
+            scores = dict.fromkeys(scores, sum(scores.values()) / len(scores))
+        approved = {debater for debater, total in scores.items() if total >= APPROVED}
+        winner = verdict["winner"]
+        approved |= {winner} - {TIE, SYNTHESIS}
+        ballots.append(
+            Ballot(judge=verdict["judge"], winner=winner, scores=scores, approved=sorted(approved))
+        )
+    return ballots
+
+
+def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
+    """Return the side that wins under the panel's decision rule, or `tie`.
+
+    Several debaters may form one side.
+    """
+    own = [verdict for verdict in verdicts if verdict.get("judging") == decision.get("judging")]
+    ballots = ballots_of(verdict_on_sides(verdict, sides) for verdict in own)
+    winner = decide(ballots, decision["outcome"]["rule"])["winner"] if ballots else ""
+    named = winner or sides.get(decision["winner"], TIE)
+    return named if named in sides.values() else TIE
+
+
+def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
+    """Return the verdict with the names of sides instead of debaters.
+
+    The total of a side is the mean of its members.
+    """
+    named = [sides.get(winner, winner) for winner in verdict["flip"]["winners"]]
+    agreed = len(set(named)) == 1
+    members = {side: [who for who in verdict["totals"] if sides.get(who) == side] for side in sides.values()}
+    flipped = None if verdict["flip"]["flipped"] is None else not agreed
+    return {
+        **verdict,
+        "winner": named[0] if agreed else sides.get(verdict["winner"], TIE),
+        "totals": {side: fmean(verdict["totals"][who] for who in of) for side, of in members.items() if of},
+        "flip": {**verdict["flip"], "winners": named, "flipped": flipped},
+    }
+
+
+def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
+    """Return the mean total score of each debater over all ballots that score the debater, sorted by id."""
+    given: dict[str, list[float]] = {}
+    for ballot in ballots:
+        for debater, score in ballot["scores"].items():
+            given.setdefault(debater, []).append(score)
+    # With fsum, the mean does not depend on the order of the ballots.
+    return {debater: tenths(fsum(given[debater]) / len(given[debater])) for debater in sorted(given)}
+
+
+def borda_points(ballots: Sequence[Ballot]) -> dict[str, float]:
+    """Return the Borda points of each debater.
+
+    A ballot gives a debater one point for every debater ranked lower, and half a point for every equal one.
+
+    Debaters without a score share the last place of a ballot.
+    """
+
+    def points(scores: Mapping[str, float], debater: str) -> float:
+        mine = scores.get(debater, float("-inf"))
+        others = [scores.get(other, float("-inf")) for other in debaters if other != debater]
+        return sum(0.5 if equal_scores(mine, other) else float(mine > other) for other in others)
+
+    debaters = sorted({debater for ballot in ballots for debater in ballot["scores"]})
+    return {debater: fsum(points(ballot["scores"], debater) for ballot in ballots) for debater in debaters}
+
+
+def equal_scores(a: float, b: float) -> bool:
+    """Return True if two scores are equal except for rounding errors."""
+    return a == b or abs(a - b) <= _CLOSE
+
+
+def _highest(tally: dict[str, float]) -> _Tally:
+    best = max(tally.values(), default=0.0)
+    leaders = sorted(name for name, value in tally.items() if equal_scores(value, best))
+    return _Tally(tally, leaders[0], []) if len(leaders) == 1 else _Tally(tally, TIE, leaders)
+
+
+def _votes(choices: Iterable[str]) -> dict[str, float]:
+    votes = Counter(choices)
+    return {choice: float(votes[choice]) for choice in sorted(votes)}
+
+
+def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
+    """Return the tally and the choice with at least `needed` votes, or a tie if no choice has enough."""
+    tally = _votes(ballot["winner"] for ballot in ballots)
+    winner = next((choice for choice, n in tally.items() if n >= needed), TIE)
+    leaders = [choice for choice, n in tally.items() if n == max(tally.values()) and choice != TIE]
+    return _Tally(tally, winner, leaders if winner == TIE and len(leaders) > 1 else [])
+
+
+RULES: Mapping[str, PanelRule] = {
+    "mean": PanelRule(
+        "highest mean total score", "mean total score", lambda given: _highest(mean_scores(given))
+    ),
+    "majority": PanelRule(
+        "choice of more than half of the judges", "votes", lambda given: _at_least(given, len(given) // 2 + 1)
+    ),
+    "ranked": PanelRule(
+        "Borda count of the judges' rankings by score",
+        "Borda points",
+        lambda given: _highest(borda_points(given)),
+    ),
+    "approval": PanelRule(
+        f"who most judges approve of: a total of {APPROVED:g} of 100, or their winner",
+        "approvals",
+        lambda given: _highest(_votes(name for ballot in given for name in set(ballot["approved"]))),
+    ),
+    "unanimous": PanelRule(
+        "choice of every judge, else a tie", "votes", lambda given: _at_least(given, len(given))
+    ),
+}
+"""All decision rules of a panel, keyed by rule name."""
+
+
+Cell = tuple[str, str]
+"""Key of one score, which consists of the debater id and the criterion id."""
+
+
+def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> PanelVerdict:
+    """Return the combined verdict of the panel, with figures on the agreement of its judges.
+
+    The status of the verdict is `failed` if all judges failed.
+
+    It has the mean scores of all judges. Reasoning, solution and open questions come from the first judge who
+    named the winner, else from the first judge; `speaker` has its id. Placeholders count only if there is no
+    other verdict.
+    """
+    alone = len(verdicts) == 1
+    given = [verdict for verdict in verdicts if verdict["status"] == "ok"]
+    usable = [verdict for verdict in given if not verdict.get("placeholder")] or given
+    try:
+        outcome = decide(ballots_of(usable), "majority" if alone else rule)
+    except JudgeFailed as error:
+        errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
+        failed = failed_verdict(PANEL, f"{error}: {errors}")
+        return as_decision(failed, agreement=panel_report(verdicts, None, earlier))
+    report = panel_report(verdicts, outcome, earlier)
+    if alone:
+        return as_decision(usable[0], outcome, report)
+    agreeing = [verdict for verdict in usable if verdict["winner"] == outcome["winner"]]
+    speaking = (agreeing or usable)[0]
+    notes = [f"{verdict['judge']}: {note}" for verdict in usable for note in verdict["notes"] if note]
+    if not agreeing:
+        notes.insert(0, f"No judge named this outcome. It is the result of the rule {outcome['rule']!r}.")
+    united: Verdict = {
+        **speaking,
+        "dropped_citations": sum(verdict["dropped_citations"] for verdict in usable),
+        "dropped_scores": sum(verdict["dropped_scores"] for verdict in usable),
+        "clamped_scores": sum(verdict["clamped_scores"] for verdict in usable),
+        "judge": PANEL,
+        "model": ", ".join(dict.fromkeys(verdict["model"] for verdict in usable)),
+        "criteria": list(_criteria(usable).values()),
+        "scores": in_tenths(mean_scores_of(usable)),
+        "totals": outcome["mean_scores"],
+        "winner": outcome["winner"],
+        "winner_confidence": None
+        if outcome["winner"] == TIE or not agreeing or speaking.get("winner_confidence") is None
+        else float(round(sum(verdict["winner_confidence"] or 0.0 for verdict in agreeing) / len(usable))),
+        "notes": notes,
+        # Each judge has its own flip, and `agreement` has the flip rate of all judges.
+        "flip": Flip(orders=[], winners=[], flipped=None),
+    }
+    for field in VERDICT_FIELDS.values():
+        if field.panel not in ("own", "speaker"):
+            cast(dict[str, Any], united)[field.name] = combine(field, usable, field.panel)
+    if deciding := [each for each in usable if "options" in each]:
+        merge_decisions(united, deciding)
+    decision = as_decision(united, outcome, report)
+    decision["speaker"] = speaking["judge"]
+    return decision
+
+
+def as_decision(
+    verdict: Verdict, outcome: RuleResult | None = None, agreement: PanelReport | None = None
+) -> PanelVerdict:
+    """Return a verdict as the panel's verdict, with the decision rule's result and the agreement if given."""
+    decision = cast(PanelVerdict, verdict.copy())
+    if outcome:
+        decision["outcome"] = outcome
+    if agreement:
+        decision["agreement"] = agreement
+    return decision
+
+
+def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
+    """Return the mean of all judges' scores, with each reason preceded by the name of its judge.
+
+    If a judge's presentation orders tie, its scores count as their mean for each debater. Judges may have
+    different rubrics: scores are converted to the scale of the first judge.
+    """
+    shared = _criteria(verdicts)
+    tables = []
+    for verdict in verdicts:
+        table: ScoreTable = {side: {} for side in verdict["scores"]}
+        for key, own in _criteria([verdict]).items():
+            low, high = own["scale_min"], own["scale_max"]
+            bottom, top = shared[key]["scale_min"], shared[key]["scale_max"]
+            moved = (low, high) != (bottom, top)
+            records = {side: of[key] for side, of in verdict["scores"].items() if key in of}
+            level = fmean(record["score"] for record in records.values()) if records else None
+            for side, record in records.items():
+                tied = verdict["flip"]["flipped"] and verdict["winner"] == TIE
+                score = level if level is not None and tied else record["score"]
+                score = bottom + (top - bottom) * (score - low) / (high - low) if moved else score
+                reason = f"{verdict['judge']}: {record['reason']}" if record["reason"] else ""
+                table[side][key] = {**record, "score": score, "reason": reason}
+        tables.append(table)
+    return mean_table(tables)
+
+
+def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
+    scales: dict[str, CriterionScale] = {}
+    for verdict in verdicts:
+        for scale in verdict.get("criteria", []):
+            scales.setdefault(scale["id"], scale)
+    return scales
+
+
+def panel_report(
+    verdicts: Sequence[Verdict], outcome: RuleResult | None, earlier: Sequence[Verdict] = ()
+) -> PanelReport:
+    """Return a report on the agreement of a panel's judges. Earlier verdicts count only for flip rates."""
+    usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
+    several = len(usable) > 1
+    given: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}
+    for verdict in usable:
+        for side, of in verdict["scores"].items():
+            given[verdict["judge"]].update({(side, key): one["score"] for key, one in of.items()})
+    cells = dict.fromkeys(cell for scores in given.values() for cell in scores)
+    pairs = pairwise_kappa(_preferences(given)) if several else []
+    kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
+    flips = flip_rate(verdict["flip"]["flipped"] for verdict in usable)
+    units = [[scores.get(cell) for scores in given.values()] for cell in cells]
+    return PanelReport(
+        judges=len(usable),
+        failed=len(verdicts) - len(usable),
+        alpha=krippendorff_alpha(units, "interval") if several else None,
+        kappa=fmean(kappas) if kappas else None,
+        flip_rate=flips["rate"],
+        flips=flips,
+        flip_rates=flip_rates([*earlier, *usable]),
+        pairs=pairs,
+        unanimous=len({verdict["winner"] for verdict in usable}) == 1 if several else None,
+        mean_scores=outcome["mean_scores"] if outcome else {},
+        dissent=outcome["dissent"] if outcome else [],
+    )
+
+
+def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:
+    """Return the debater who scores higher in each pair and criterion, keyed by judge."""
+
+    def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
+        mine, theirs = scores.get((one, key)), scores.get((other, key))
+        if mine is None or theirs is None:
+            return None
+        return "even" if equal_scores(mine, theirs) else (one if mine > theirs else other)
+
+    sides = sorted({side for scores in given.values() for side, _ in scores})
+    criteria = dict.fromkeys(key for scores in given.values() for _, key in scores)
+    units = [(one, other, key) for one, other in combinations(sides, 2) for key in criteria]
+    return {judge: [ahead(scores, *unit) for unit in units] for judge, scores in given.items()}
+
+
+IDS_SHARE = 0.1
+"""Maximum share of the prompt budget for listing the ids of the shown messages in the reply's JSON schema."""
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Result of judging a debate, with the verdicts of all judges and the panel's verdict."""
+
+    verdicts: list[Verdict]
+    """Verdict of each judge, including failed verdicts, in the order of the panel."""
+    decision: PanelVerdict
+    """Verdict of the panel. Its status is `failed` if all judges failed."""
+
+
+def assess(
+    state: ConversationState,
+    config: DebateConfig,
+    count: TokenCounter,
+    judge_spec: JudgeSpec,
+    evidence: Sequence[Entry] | None = None,
+) -> CallGenerator[Assessment]:
+    """Ask each judge of the panel for a verdict, and return all verdicts and the panel's verdict.
+
+    Args:
+        state: state of the debate.
+        config: configuration of the debate.
+        count: token counter.
+        judge_spec: defaults of the protocol.
+        evidence: messages to judge. `None`: all.
+    """
+    requests = _judge_requests(state, config, count, judge_spec, evidence)
+    replies = yield [request.call for request in requests]
+    passes: dict[str, list[Verdict]] = {}
+    for request, reply in zip(requests, replies, strict=True):
+        response, check = request.response(reply), request.check
+        said = (
+            check.response_verdict(response, reply)
+            if isinstance(response, JudgeResponse)
+            else request.failed(reply)
+        )
+        passes.setdefault(check.judge, []).append(said)
+    verdicts = [
+        reconcile(*both, names=config.names(), capped=judge_spec.solution) if len(both) == 2 else both[0]
+        for both in passes.values()
+    ]
+    number = next_judging(state)
+    for verdict in verdicts:
+        verdict["judging"] = number
+    decision = decision_of(verdicts, config.judge.rule, state.get("verdicts") or [])
+    return Assessment(verdicts, {**decision, "judging": number})
+
+
+def shows_whole(
+    state: ConversationState,
+    config: DebateConfig,
+    count: TokenCounter,
+    judge_spec: JudgeSpec,
+    evidence: Sequence[Entry] | None = None,
+) -> bool:
+    """Return True if the prompts of all judges show every message in full, without a summary.
+
+    `evidence` are the messages. `None`: all arguments of the debaters.
+    """
+    names = config.names()
+    wanted = {
+        entry["id"]
+        for entry in (state["full_transcript"] if evidence is None else evidence)
+        if is_argued(entry, list(names))
+    }
+    prompts = [request.call.prompt for request in _judge_requests(state, config, count, judge_spec, evidence)]
+    return all(
+        prompt
+        and wanted <= {*prompt.shown}
+        and not any(each["what"] == EVIDENCE and each["why"] == SHOWN_IN_PART for each in prompt.omitted)
+        for prompt in prompts
+    )
+
+
+def next_judging(state: ConversationState) -> int:
+    """Return the number of the debate's next judging, starting from 1."""
+    decision = state.get("verdict")
+    before = [*(state.get("verdicts") or []), *([decision] if decision else [])]
+    return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)
+
+
+def _judge_requests(
+    state: ConversationState,
+    config: DebateConfig,
+    count: TokenCounter,
+    judge_spec: JudgeSpec,
+    evidence: Sequence[Entry] | None,
+) -> list[JudgeRequest]:
+    """Return one model request for each judge and presentation order. Shared parts are computed once."""
+    transcript = state["full_transcript"]
+    spoke = {entry["speaker"] for entry in transcript}
+    debaters = [debater for debater in config.debaters if debater.id in spoke] or config.debaters
+    sides = [debater.id for debater in debaters]
+    lengths = dict.fromkeys(sides, 0)
+    for entry in transcript:
+        if is_argued(entry, sides):
+            lengths[entry["speaker"]] += entry["tokens"]
+    background = background_of(transcript, config.names())
+    blinding = None
+    if config.judge.blind:
+        names = {debater.id: debater.name for debater in debaters}
+        texts = [entry["content"] for entry in transcript]
+        blinding = make_blinding(names, texts, [state["topic"], *(entry["content"] for entry in background)])
+    # Every prompt shows background and pinned messages right after the topic.
+    apart = {entry["id"] for entry in background_entries(state, config)}
+    material = [entry for entry in transcript if entry["id"] not in apart]
+    selector = TranscriptSelector(material, sides, config.names(), evidence)
+    swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
+    user_ids = frozenset(entry["id"] for entry in background)
+    requests: list[JudgeRequest] = []
+    for panel_judge in config.judge.judges():
+        rubric = rubric_for(panel_judge, config, judge_spec.rubric, state.get("question"))
+        for index, order in enumerate(presentation_orders(sides, swap=swap)):
+            shown = blinding and blinding.in_order(order)
+            context = JudgeContext(state, config, rubric, shown, order, count, selector, user_ids)
+            if not requests:  # the labels of all judges have the same length
+                selector.measure(context.cost, config.memory.budget.total)
+            # The answer does not depend on who is shown first, so the second order only scores again.
+            spec = replace(judge_spec, judging="scores") if index else judge_spec
+            call = _call(context, panel_judge, spec, index)
+            shown_ids = set(call.hints["message_ids"])
+            check = ResponseCheck(
+                rubric, order, shown_ids, panel_judge.id, lengths, config.names(), config.options
+            )
+            requests.append(JudgeRequest(call, check, shown))
+    return requests
+
+
+def _call(context: JudgeContext, panel_judge: PanelJudge, judge_spec: JudgeSpec, index: int) -> ModelCall:
+    labels, total = [context.label(debater) for debater in context.order], context.config.memory.budget.total
+
+    def schema_for(ids: Sequence[str]) -> type[JudgeResponse]:
+        options = context.config.options
+        return response_schema(context.rubric, labels, ids, judging=judge_spec.judging, options=options)
+
+    # The schema counts towards the budget. It lists the ids of the shown messages if the budget allows.
+    prompt, bare = judge_prompt(context, judge_spec), schema_for(())
+    listed, schema = prompt.shown, schema_for(prompt.shown)
+    listing = schema_tokens(schema, context.count) - schema_tokens(bare, context.count)
+    lists = listing <= total * IDS_SHARE
+    prompt = judge_prompt(context, judge_spec, prompt_budget(total, schema if lists else bare, context.count))
+    if not lists:
+        schema = bare
+    elif prompt.shown != listed:
+        # The schema lists fewer ids than the first prompt showed, so one more message may fit.
+        schema = schema_for(prompt.shown)
+        fuller = judge_prompt(context, judge_spec, prompt_budget(total, schema, context.count))
+        wider = schema_for(fuller.shown)
+        if fuller.total_tokens <= prompt_budget(total, wider, context.count):
+            prompt, schema = fuller, wider
+    hints: Hints = {"debaters": labels, "message_ids": list(prompt.shown)}
+    needed = response_tokens(len(labels), len(context.rubric.criteria), judging=judge_spec.judging)
+    reply = max(context.config.judge.reply, needed)
+    params = model_params(context.config, panel_judge)
+    return make_call(params, "judge", prompt, schema=schema, reply=reply, call_index=index, hints=hints)

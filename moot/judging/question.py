@@ -1,0 +1,145 @@
+"""The debated question, its options and its criteria, which a model finds in the topic.
+
+Options keep an open question, such as “build, or keep buying?”, from being read as a question for yes or no.
+Criteria keep a council on a business decision from being judged as a software design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, create_model
+
+from moot.calls.effects import Hints, ModelCall, Reply
+from moot.claims.ledger_rendering import board_text
+from moot.claims.model_extraction import debater_lines, shown_entries, structured_call, structured_data
+from moot.judging.judge_response import JudgeSpec
+from moot.judging.rubrics import asks_for_criteria
+from moot.prompts.fences import fenced
+from moot.prompts.request import many, model_params
+from moot.prompts.templates import load_prompt_template
+from moot.state.config import DebateConfig
+from moot.state.config.debate_config import OPTION_CHARS
+from moot.state.config.model_settings import is_built_in
+from moot.state.conversation import DebateQuestion, QuestionCriterion
+from moot.state.entries import Entry
+from moot.state.verdict import UNDECIDED
+from moot.text.tokens import TokenCounter, truncate_middle
+
+FRAME = load_prompt_template("question_frame", "topic", "debaters", "parts")
+
+LONG_TOPIC = 200
+"""Number of characters above which a topic is too long to be shown as the question, which takes one line."""
+MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
+CRITERION_CHARS = 200
+"""Maximum length of the description of a criterion, in characters."""
+_FRAME_TOKENS = 600
+_OPTIONS = (
+    "- `options`: the answers to choose from, in a few words each, in the topic's words where it names them. "
+    "Leave the list empty if the question can be answered with yes or no. Add no option of your own, unless "
+    "the topic names none."
+)
+_CRITERIA = (
+    "- `criteria`: three to five criteria by which a good answer to this question differs from a bad one. "
+    "The first criterion is that the answer meets every stated requirement and constraint. The others follow "
+    "from the question and the background. Give each a short name, and describe in one sentence what "
+    "deserves a high score."
+)
+
+
+class CriterionFinding(BaseModel):
+    """A criterion by which answers to the question are judged."""
+
+    name: str
+    description: str
+
+
+def asked_of_topic(
+    config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool
+) -> tuple[str, ...]:
+    """Return the parts of the debated question that a model must find, or `()` if no call is needed.
+
+    Args:
+        config: configuration of the debate.
+        topic: topic of the debate.
+        judge_spec: the protocol's judge.
+        extracts: True if a model extracts claims, which refer to the options.
+    """
+    if is_built_in(config.model) or not judge_spec.interactive:
+        return ()
+    judged = config.judge.enabled and judge_spec.judged
+    parts = []
+    if extracts and not config.options:
+        parts.append("options")
+    if judged and asks_for_criteria(config, judge_spec.rubric):
+        parts.append("criteria")
+    return ("question", *parts) if parts or (judged and is_long(topic)) else ()
+
+
+def question_call(
+    config: DebateConfig, topic: str, parts: Sequence[str], background: Sequence[Entry], count: TokenCounter
+) -> ModelCall:
+    """Return the model call that asks for the question, its options and the criteria."""
+    room = max(200, config.memory.budget.total - _FRAME_TOKENS)
+    wanted = [text for name, text in (("options", _OPTIONS), ("criteria", _CRITERIA)) if name in parts]
+    system = FRAME.render(
+        topic=fenced(truncate_middle(topic, room // 2, count), config.fence),
+        debaters=debater_lines(config),
+        parts="\n".join(wanted),
+    )
+    shown = shown_entries(background, config, room // 2, count)
+    hints: Hints = {"phase": "question"}
+    params = model_params(config, config.blackboard)
+    said = [*shown, "Fill in the parts."]
+    return structured_call("extract", config, system, said, _schema(parts), count, params=params, hints=hints)
+
+
+def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
+    """Return the debated question in a model's reply, `{}` if the reply has none."""
+    data = None if reply.placeholder else structured_data(_schema(parts), reply)
+    if data is None or not (question := board_text(data["question"], LONG_TOPIC)):
+        return {}
+    found: DebateQuestion = {"question": question}
+    texts = dict.fromkeys(board_text(option, OPTION_CHARS) for option in data.get("options", ()))
+    options = [option for option in texts if option and option.casefold() != UNDECIDED][:MAX_OPTIONS]
+    if len(options) > 1:
+        found["options"] = options
+    criteria = [
+        QuestionCriterion(
+            name=board_text(each["name"], 60), description=board_text(each["description"], CRITERION_CHARS)
+        )
+        for each in data.get("criteria", ())
+    ]
+    criteria = [each for each in criteria if each["name"]][:MAX_CRITERIA]
+    if len({each["name"].casefold() for each in criteria}) >= MIN_CRITERIA:
+        found["criteria"] = criteria
+    return found
+
+
+def question_text(question: DebateQuestion, topic: str) -> str:
+    """Return the debated question as text for the transcript, which all debaters see.
+
+    It is `""` if there is no question, or if the topic says the same already. The rules of the debate show
+    the criteria.
+    """
+    options = question.get("options") or ()
+    if not question or not (options or is_long(topic)):
+        return ""
+    lines = [f"Question to decide: {question.get('question', '')}"]
+    return "\n".join([*lines, *(["", "Options:"] if options else []), *(f"- {each}" for each in options)])
+
+
+def is_long(topic: str) -> bool:
+    """Return True if a topic is too long to be shown as the question."""
+    return len(topic) > LONG_TOPIC or "\n" in topic
+
+
+def _schema(parts: Sequence[str]) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        "question": (str, ...),
+        "options": (many(str, 0, MAX_OPTIONS), ...),
+        "criteria": (many(CriterionFinding, MIN_CRITERIA, MAX_CRITERIA), ...),
+    }
+    schema: type[BaseModel] = create_model("QuestionFrame", **{name: fields[name] for name in parts})
+    return schema

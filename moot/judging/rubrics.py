@@ -1,0 +1,257 @@
+"""Rubrics, which are lists of criteria with scales and weights, read from YAML files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from moot.prompts.templates import shipped_role
+from moot.state.config import DebateConfig, PanelJudge, slug
+from moot.state.config.config_files import data_in
+from moot.state.config.section import duplicates, errors_in
+from moot.state.conversation import DebateQuestion, QuestionCriterion
+from moot.state.errors import ConfigError
+from moot.state.plugins import load_plugin, plugin_entry_points
+from moot.state.verdict import CriterionScale
+
+SHIPPED = Path(__file__).parent / "rubric_files"
+"""Folder with the built-in rubrics. The file `NAME.yaml` defines the rubric `NAME`."""
+
+DESIGN, DECISION = "design", "decision"
+"""Names of the rubrics for software designs and for other proposals."""
+
+ENTRY_POINT_GROUP = "moot.rubrics"
+"""Name of the entry point group in which packages offer rubrics. Each entry point has the rubric's name and
+refers to a `Rubric`."""
+
+_REGISTERED: dict[str, Rubric] = {}
+"""Rubrics that were registered in this process or loaded from plug-ins, keyed by name."""
+
+
+class Criterion(BaseModel):
+    """Criterion that judges score, with its scale and weight."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
+    """Id of the criterion, which is unique within the rubric. Use lower-case letters, digits, `_` and `-`."""
+    name: str = Field(min_length=1)
+    """Name of the criterion for readers."""
+    description: str = ""
+    """Instruction that tells the judge what deserves a high score and what deserves a low score."""
+    scale_min: float = Field(default=1, allow_inf_nan=False)
+    """Lowest possible score, which must be below `scale_max`."""
+    scale_max: float = Field(default=10, allow_inf_nan=False)
+    """Highest possible score, which must be above `scale_min`."""
+    weight: float = Field(default=1, gt=0, allow_inf_nan=False)
+    """Weight of the criterion in the total score, relative to the weights of the other criteria."""
+
+    @model_validator(mode="after")
+    def _scale_is_a_range(self) -> Criterion:
+        if self.scale_min >= self.scale_max:
+            raise ValueError(f"scale_max {self.scale_max:g} must be above scale_min {self.scale_min:g}")
+        return self
+
+    def clamp(self, score: float) -> float:
+        """Return the score, limited to the range from `scale_min` to `scale_max`."""
+        return min(max(score, self.scale_min), self.scale_max)
+
+    def share(self, score: float) -> float:
+        """Return the position of a score on the scale, from 0 for `scale_min` to 1 for `scale_max`."""
+        return (self.clamp(score) - self.scale_min) / (self.scale_max - self.scale_min)
+
+
+class Rubric(BaseModel):
+    """List of criteria by which a judge scores the debaters."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    """Name under which configurations refer to the rubric."""
+    criteria: tuple[Criterion, ...] = Field(min_length=1)
+    """Criteria of the rubric with unique ids. At least one is needed."""
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> Rubric:
+        if twice := duplicates([criterion.id for criterion in self.criteria]):
+            raise ValueError(f"criteria share the id {twice[0]!r}")
+        return self
+
+    def criterion(self, said: str) -> Criterion | None:
+        """Return the criterion with this id or name, ignoring case, or `None` if there is none."""
+        wanted = _key(said)
+        return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
+
+    def scales(self) -> list[CriterionScale]:
+        """Return the names, scales and weights of the criteria.
+
+        Verdicts store them so that readers do not need the rubric.
+        """
+        return [cast(CriterionScale, each.model_dump(exclude={"description"})) for each in self.criteria]
+
+    def total(self, scores: Mapping[str, float]) -> float | None:
+        """Return the weighted total of a debater's scores, from 0 to 100.
+
+        Criteria without a score do not count. Return `None` if there is no score at all.
+
+        Args:
+            scores: scores by criterion id.
+        """
+        rated = [each for each in self.criteria if each.id in scores]
+        weights = sum(each.weight for each in rated)
+        shares = sum(each.weight * each.share(scores[each.id]) for each in rated)
+        return 100 * shares / weights if rated else None
+
+
+def shipped_rubrics() -> dict[str, Rubric]:
+    """Return all built-in rubrics, keyed by name."""
+    return _rubrics_in(SHIPPED)
+
+
+def register(rubric: Rubric) -> None:
+    """Register a rubric under its name in this process.
+
+    An installed package uses an entry point of the group `moot.rubrics` instead.
+
+    Raises:
+        ConfigError: the object is no rubric, or another rubric has its name.
+    """
+    if not isinstance(rubric, Rubric):
+        raise ConfigError(f"rubric {rubric!r} is not a `moot.rubrics.Rubric`")
+    if (shipped_rubrics() | _REGISTERED).get(rubric.name, rubric) != rubric:
+        raise ConfigError(f"rubric name {rubric.name!r} is already registered: choose another `name`")
+    _REGISTERED[rubric.name] = rubric
+
+
+def find_rubric(name: str) -> Rubric | None:
+    """Return the built-in, registered or plug-in rubric with this name, or `None` if there is none.
+
+    Raises:
+        ConfigError: the plug-in of this name cannot be imported, or is no rubric.
+    """
+    known = shipped_rubrics() | _REGISTERED
+    if name not in known and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
+        rubric = load_plugin(point, "judge.rubric")
+        if not isinstance(rubric, Rubric) or rubric.name != name:
+            raise ConfigError(f"judge.rubric: {name!r} ({point.value}) is not a `Rubric` with this name")
+        register(rubric)
+        return rubric
+    return known.get(name)
+
+
+def rubric_names() -> list[str]:
+    """Return the names of all built-in, registered and plug-in rubrics in alphabetical order."""
+    return sorted({*shipped_rubrics(), *_REGISTERED, *plugin_entry_points(ENTRY_POINT_GROUP)})
+
+
+def load_rubric(path: Path) -> Rubric:
+    """Return the rubric that a YAML or JSON file defines.
+
+    Raises:
+        ConfigError: the file cannot be read or is no valid rubric.
+    """
+    try:
+        return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
+    except (OSError, ValueError) as error:
+        known = ", ".join(map(repr, rubric_names()))
+        raise ConfigError(f"rubric: {str(path)!r} is neither {known} nor a file to read: {error}") from error
+
+
+def asks_for_criteria(config: DebateConfig, default: str) -> bool:
+    """Return True if a model must name criteria for the debated question.
+
+    It is so for a council that is not made of the built-in software roles and has no configured rubric.
+    """
+    configured = [panel_judge.rubric or config.judge.rubric for panel_judge in config.judge.judges()]
+    return default == DESIGN and not all(configured) and not _designs_software(config)
+
+
+def rubric_for(
+    panel_judge: PanelJudge,
+    config: DebateConfig,
+    default: str = "debate",
+    question: DebateQuestion | None = None,
+) -> Rubric:
+    """Return the rubric of the judge, of the configuration or of the protocol, the first that is set.
+
+    A council that designs no software is judged by the criteria of its question, or by `decision`.
+
+    Args:
+        panel_judge: the judge.
+        config: configuration of the debate.
+        default: the protocol's rubric.
+        question: the debated question, which may have criteria.
+
+    Raises:
+        ConfigError: the rubric is unknown or invalid.
+    """
+    given = panel_judge.rubric or config.judge.rubric or default
+    if given == default == DESIGN and not config.judge.rubric and not _designs_software(config):
+        if criteria := (question or {}).get("criteria"):
+            return _rubric_of(criteria)
+        given = DECISION
+    if isinstance(given, dict):
+        return parse_rubric(given, "judge.rubric")
+    rubric = find_rubric(given)
+    if rubric is None:  # a rubric file is read only if the operator names it on the command line
+        raise ConfigError(
+            f"judge.rubric: {given!r} is none of {', '.join(map(repr, rubric_names()))}: give one of them, "
+            "the rubric itself, or on the command line a file"
+        )
+    return rubric
+
+
+def _designs_software(config: DebateConfig) -> bool:
+    """Return True if every debater has a built-in role, because all built-in roles design software."""
+    return all(shipped_role(debater) for debater in config.debaters)
+
+
+def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
+    """Return the rubric made of the criteria of the debated question."""
+    named: dict[str, QuestionCriterion] = {}
+    for number, each in enumerate(criteria, 1):
+        key = slug(each["name"])
+        named[key if key[:1].isalpha() and key not in named else f"criterion-{number}"] = each
+    made = [Criterion(id=key, **each) for key, each in named.items()]
+    return Rubric(name="question", criteria=tuple(made))
+
+
+def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
+    """Return the criteria of all judges as a prompt section that tells debaters what will be judged.
+
+    Return `""` if the debate has no judge.
+    """
+    if not config.judge.enabled:
+        return ""
+    rubrics = (rubric_for(panel_judge, config, default, question) for panel_judge in config.judge.judges())
+    criteria = {each.id: each for rubric in rubrics for each in rubric.criteria}.values()
+    lines = (f"- {each.name}{': ' + each.description if each.description else ''}" for each in criteria)
+    return "\n".join(["", "# What will be judged at the end", *lines])
+
+
+@lru_cache
+def _rubrics_in(folder: Path) -> dict[str, Rubric]:
+    return {path.stem: load_rubric(path) for path in sorted(folder.glob("*.yaml"))}
+
+
+def parse_rubric(data: object, source: str = "rubric") -> Rubric:
+    """Return the rubric that the data of a YAML or JSON file defines.
+
+    Raises:
+        ConfigError: the data is no valid rubric. The message names `source` and each wrong key.
+    """
+    try:
+        return Rubric.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {'; '.join(errors_in(error, 'rubric'))}") from error
+
+
+def _key(said: str) -> str:
+    return " ".join(said.casefold().replace("_", " ").replace("-", " ").split())
+
+
+shipped_rubrics()  # read at import, so that judging on an event loop does not wait for the disk

@@ -1,0 +1,1 @@
+"""Memory of a debate, with recent messages, summaries, retrieval and answers to questions."""

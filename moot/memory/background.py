@@ -1,0 +1,231 @@
+"""Background of a debate, which consists of documents, early messages and pinned messages.
+
+Topic, background and pinned messages are shown whole if together they fit half of the prompt's budget. If
+they do not fit, every prompt shows the same passages of the background, those that match the topic, so that a
+provider's prefix cache applies to them. Each prompt then adds the passages that match its own subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from moot.calls.effects import WireMessage
+from moot.memory.question_prompt import Place, Splitting, by_message, key_of
+from moot.prompts.prompt_blocks import pinned_entries, problem_block, truncate_evenly
+from moot.prompts.truncation import OPTIONAL, Block, render_entry
+from moot.state.config import DebateConfig
+from moot.state.conversation import StateValues
+from moot.state.entries import Entry, traits_of
+from moot.state.identity_cache import memoize_by_identity
+from moot.text.tokens import TRUNCATION_MARK, TokenCounter, message_tokens
+
+if TYPE_CHECKING:
+    from moot.retrieval import EvidenceIndex
+
+BACKGROUND_SHARE = 0.5
+"""Maximum share of the total prompt budget that topic, background and pinned messages may use and still be
+shown in full, and that the passages which every prompt shows may use with them."""
+PASSAGES_SHARE = 0.1
+"""Share of the total prompt budget for the passages that match the subject of a long-form prompt. A provider
+caches none of them."""
+PIN_SHARE = 0.25
+"""Maximum share of `memory.budget.messages` that all pinned messages together may use if the background is
+not shown whole. The rest is left for the window of recent messages."""
+PASSAGE_TOKENS = 120
+"""Approximate number of tokens in a passage of the background. A shorter message is one passage."""
+MIN_TOKENS = 48
+"""Minimum number of tokens for which passages are selected."""
+
+_SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
+
+Render = Callable[[Entry], WireMessage]
+"""Function that makes the chat message of an entry."""
+
+
+def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
+    """Return the debate's documents and the messages before the first debater's turn."""
+    names, transcript = config.names(), state["full_transcript"]
+    first = next(
+        (entry["seq"] for entry in transcript if entry["speaker"] in names and traits_of(entry).ends_turn),
+        len(transcript),
+    )
+    given = (transcript[seq] for seq in state.get("user_provided") or () if seq >= first)
+    early = (
+        entry
+        for entry in transcript[:first]
+        if traits_of(entry).in_prompts and not traits_of(entry).automatic
+    )
+    return [*early, *(entry for entry in given if traits_of(entry).user_input == "document")]
+
+
+@dataclass(frozen=True)
+class Background:
+    """The background of one debate, as its prompts show it."""
+
+    blocks: tuple[Block, ...]
+    """Prompt blocks of background and pinned messages, the same in every prompt."""
+    tokens: int
+    """Number of tokens of the blocks."""
+    ids: frozenset[str]
+    """Ids of the background messages, which prompts show nowhere else."""
+    _rest: _Passages | None
+    """Passages that the blocks do not show, or `None` if prompts show the background in full."""
+    _render: Render
+    _count: TokenCounter
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the blocks show the whole background."""
+        return self._rest is None
+
+    def passages(self, query: str, remaining: int) -> list[Block]:
+        """Return blocks with the passages that match `query` best and that the other blocks do not show.
+
+        Together they use at most `remaining` tokens. The list is empty if the background is shown whole.
+        """
+        if self._rest is None or remaining < MIN_TOKENS:
+            return []
+        blocks, _ = self._rest.blocks(query, remaining, self._render, self._count, heading="(more of it)")
+        return blocks
+
+    def texts(self, query: str, remaining: int) -> list[str]:
+        """Return the background as texts of at most `remaining` tokens, with passages that match `query`."""
+        blocks = truncate_evenly(
+            [b for b in self.blocks if b.section == "background"], remaining, self._count
+        )
+        shown = [block for block in blocks if block.priority == OPTIONAL]
+        left = remaining - background_tokens(shown, self._count)
+        return [block.message["content"] for block in (*shown, *self.passages(query, left))]
+
+
+def select_background(
+    state: StateValues, config: DebateConfig, count: TokenCounter, render: Render | None = None
+) -> Background:
+    """Return the background and the pinned messages of a debate, in the form that its prompts show.
+
+    `render` makes the chat message of an entry. `None`: the default rendering.
+    """
+    names, budget = config.names(), config.memory.budget
+    shown = render or (lambda entry: render_entry(entry, names, config.fence))
+    pinned = pinned_entries(state)
+    apart = {entry["id"] for entry in pinned}
+    entries = [entry for entry in background_entries(state, config) if entry["id"] not in apart]
+    ids = frozenset(entry["id"] for entry in entries)
+    pins = [
+        Block(
+            "pinned",
+            shown(entry),
+            OPTIONAL,
+            (entry["id"],),
+            label=f"pinned {entry['id']}",
+            memory={"pinned": entry["tokens"]},
+        )
+        for entry in pinned
+    ]
+    topic = message_tokens(problem_block(state["topic"], budget, config.fence, count).message, count)
+    limit = int(budget.total * BACKGROUND_SHARE) - topic
+    # The stored counts are without labels, so a background that is far too long is not rendered whole.
+    if sum(entry["tokens"] for entry in entries) <= limit:
+        whole = [*(_background_block(entry, shown(entry)) for entry in entries), *pins]
+        if (tokens := background_tokens(whole, count)) <= limit:
+            return Background(tuple(whole), tokens, ids, None, shown, count)
+    pins = truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
+    limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
+    if not entries:
+        return Background(tuple(pins), background_tokens(pins, count), ids, None, shown, count)
+    blocks, rest = _passages_of(*entries).blocks(state["topic"], limit, shown, count)
+    return Background((*blocks, *pins), background_tokens([*blocks, *pins], count), ids, rest, shown, count)
+
+
+def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
+    """Return the number of tokens that the shown ones of background and pinned blocks use in a prompt."""
+    return sum(message_tokens(block.message, count) for block in blocks if block.priority == OPTIONAL)
+
+
+def with_background(blocks: Sequence[Block], background: Sequence[Block]) -> list[Block]:
+    """Insert background and pinned messages after the prompt's shared prefix, and show no message twice.
+
+    A block that is always shown keeps its place. Any other copy of a pinned message is removed.
+    """
+    kept = {key for block in blocks if block.priority == 0 and block.ids for key in block.ids}
+    own = [block for block in background if not kept.issuperset(block.ids)]
+    ids = {block.ids for block in own}
+    rest = [block for block in blocks if block.ids not in ids]
+    shared_prefix = next(
+        (at for at, block in enumerate(rest) if block.section not in ("system", "topic")), len(rest)
+    )
+    return [*rest[:shared_prefix], *own, *rest[shared_prefix:]]
+
+
+def _background_block(entry: Entry, message: WireMessage, whole: WireMessage | None = None) -> Block:
+    return Block(
+        "background",
+        message,
+        OPTIONAL,
+        (entry["id"],),
+        label=f"background {entry['id']}",
+        whole=whole,
+        grows=False,
+    )
+
+
+@dataclass(frozen=True)
+class _Passages:
+    """Passages of the background, some of which may be shown elsewhere already."""
+
+    entries: tuple[Entry, ...]
+    search: EvidenceIndex
+    shown: frozenset[int] = frozenset()
+    """Keys of the passages that the prompt shows elsewhere."""
+
+    def blocks(
+        self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
+    ) -> tuple[list[Block], _Passages]:
+        """Return one block for each message with passages that match `query`, and what is left to show.
+
+        The beginning of each message is selected first, because it names the document.
+        """
+        from moot.retrieval import select_evidence
+
+        keys = [key for key in self.search.seqs if key not in self.shown]
+        costs = {key: remaining + 1 for key in self.search.seqs}
+        costs |= {key: self.search.tokens[self.search.position(key) or 0] + 4 for key in keys}
+        starts = [] if self.shown else [key_of(Place(entry["seq"], 0)) for entry in self.entries]
+        frame = sum(
+            message_tokens(render({**entry, "content": heading}), count) + 4 for entry in self.entries
+        )
+        budget = remaining - min(frame, remaining // 2)
+        while budget > 0:
+            chosen = select_evidence(self.search, query, budget=budget, costs=costs, must_keep=starts)
+            made = self._render(chosen.seqs, render, heading)
+            over = background_tokens(made, count) - remaining
+            if over <= 0:
+                return made, replace(self, shown=self.shown | frozenset(chosen.seqs))
+            budget -= over
+        return [], self
+
+    def _render(self, keys: Sequence[int], render: Render, heading: str) -> list[Block]:
+        by_seq = {entry["seq"]: entry for entry in self.entries}
+        made = []
+        for seq, parts in by_message(sorted(keys)):
+            entry, spans = by_seq[seq], _SPLITTING.spans(by_seq[seq])
+            text, end = "", 0
+            for start, after in (spans[part] for part in parts):
+                text += (TRUNCATION_MARK if start > end else "") + entry["content"][start:after]
+                end = after
+            text += TRUNCATION_MARK.rstrip() if end < len(entry["content"]) else ""
+            is_whole = len(parts) == len(spans)
+            message = render({**entry, "content": text})
+            message = {**message, "content": f"{heading}\n{message['content']}".lstrip("\n")}
+            made.append(_background_block(entry, message, None if is_whole else render(entry)))
+        return made
+
+
+@memoize_by_identity(8)  # the background is the same in all prompts of a debate
+def _passages_of(*entries: Entry) -> _Passages:
+    """Return the passages of background entries, with a search index of them."""
+    from moot.retrieval import EvidenceIndex
+
+    return _Passages(entries, EvidenceIndex(chunk for entry in entries for chunk in _SPLITTING.chunks(entry)))

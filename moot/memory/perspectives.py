@@ -1,0 +1,193 @@
+"""Perspective of a debater, with its proposals, the critiques of these proposals, and a summary."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from moot.calls.effects import CallGenerator
+from moot.memory.summarizers.drafting import FRAME_TOKENS, draft_summary, make_summary
+from moot.memory.summarizers.registry import summarizer_named
+from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
+from moot.prompts.request import ModelParams, model_params
+from moot.prompts.templates import load_prompt_template, role_of
+from moot.prompts.truncation import label_tokens
+from moot.state.config import DebateConfig
+from moot.state.config.memory_config import NO_SUMMARY, PerspectiveConfig
+from moot.state.config.participants import DebaterConfig
+from moot.state.conversation import ConversationState, StateValues, Summary
+from moot.state.entries import Entry, traits_of
+from moot.text.tokens import TokenCounter, truncate_middle
+
+SUMMARY = load_prompt_template("perspective", "name", "focus")
+JUDGE_SUMMARY = load_prompt_template("judge_summary")
+
+
+@dataclass(frozen=True)
+class Perspective:
+    """Perspective of a debater on the debate, as shown in prompts."""
+
+    summary: str
+    """Text of the latest summary, or `""` if prompts still show all entries in full."""
+    entries: list[Entry]
+    """Entries that the summary does not cover yet, oldest first."""
+
+
+@dataclass(frozen=True)
+class PerspectiveResult:
+    """Result of summarizing the debate from the perspective of one debater or the judge."""
+
+    summary: Summary | None
+    failure: str
+    """Reason why the configured summarizer failed, or `""` if the summarizer succeeded."""
+    owner: str
+
+
+def perspective_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
+    """Return the proposals and refinements by a debater and the critiques of them, oldest first."""
+    return [
+        entry
+        for entry in transcript
+        if (entry["kind"] == "critique" and debater in entry["targets"])
+        or (traits_of(entry).proposes and entry["speaker"] == debater)
+    ]
+
+
+def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
+    """Return the latest proposal or refinement of each debater, in transcript order."""
+    latest = {entry["speaker"]: entry for entry in transcript if traits_of(entry).proposes}
+    return dict(sorted(latest.items(), key=lambda item: item[1]["seq"]))
+
+
+def perspective_of(state: StateValues, debater: str) -> Perspective:
+    """Return a debater's perspective, which consists of a summary and the entries after the summary."""
+    summary = (state.get("perspective_summaries") or {}).get(debater) or {}
+    covered = summary.get("covers_through_seq", -1)
+    entries = perspective_entries(state["full_transcript"], debater)
+    return Perspective(summary.get("text", ""), [entry for entry in entries if entry["seq"] > covered])
+
+
+def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
+    """Return the debate's settings for perspective summaries, overridden by the debater's own settings."""
+    return config.memory.perspectives.with_overrides(debater.perspective)
+
+
+def check_summarizers(config: DebateConfig) -> None:
+    """Check that the configured summarizers exist and can be created.
+
+    Raises:
+        ConfigError: A summarizer is unknown or cannot be created.
+    """
+    if config.memory.summarizer != NO_SUMMARY:
+        summarizer_named(config.memory.summarizer)
+    for own in (config.judge.summary, *(debater.perspective for debater in config.debaters)):
+        summarizer_named(config.memory.perspectives.with_overrides(own).method)
+
+
+def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> bool:
+    """Return true if `entries` are long enough to need a summary."""
+    chars = sum(len(entry["content"]) for entry in entries)
+    return settings.is_exceeded(chars, sum(entry["tokens"] for entry in entries))
+
+
+def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
+    """Return the ids of the debaters whose perspective has new entries and needs a new summary."""
+    summaries = state.get("perspective_summaries") or {}
+    due = []
+    for each in config.debaters:
+        debater, settings = each.id, perspective_settings(config, each)
+        entries = perspective_entries(state["full_transcript"], debater)
+        covered = summaries[debater]["covers_through_seq"] if debater in summaries else -1
+        is_new = bool(entries) and entries[-1]["seq"] > covered
+        if settings.enabled and is_new and exceeds_threshold(entries, settings):
+            due.append(debater)
+    return due
+
+
+def judge_summary(
+    state: ConversationState, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter, now: str
+) -> CallGenerator[PerspectiveResult | None]:
+    """Return a summary of the final round for the judge, or `None` if the round needs no summary."""
+    own = config.judge.summary
+    settings = config.memory.perspectives.with_overrides(own)
+    if not settings.enabled or not exceeds_threshold(entries, settings):
+        return None
+    request = _request(
+        state,
+        config,
+        model_params(config, config.judge),
+        settings,
+        entries,
+        count,
+        JUDGE,
+        (own and own.prompt) or JUDGE_SUMMARY.render(),
+    )
+    return (yield from _make(request, settings, state.get("judge_summary") or {}, now))
+
+
+def perspective_summary(
+    state: ConversationState, config: DebateConfig, debater_id: str, count: TokenCounter, now: str
+) -> CallGenerator[PerspectiveResult]:
+    """Return a new summary of a debater's perspective, written by the debater's own model."""
+    debater = config.debater(debater_id)
+    settings = perspective_settings(config, debater)
+    entries = perspective_entries(state["full_transcript"], debater_id)
+    previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
+    built_in = SUMMARY.render(name=debater.name, focus=role_of(debater).says("summary"))
+    prompt = debater.summary_prompt or settings.prompt or built_in
+    params = model_params(config, debater)
+    request = _request(state, config, params, settings, entries, count, debater_id, prompt)
+    if settings.mode == "rolling" and previous:
+        new = [entry for entry in entries if entry["seq"] > previous["covers_through_seq"]]
+        request = replace(request, previous=previous, entries=new)
+    # A refinement or critique also contains a whole proposal.
+    proposals = latest_proposals(state["full_transcript"]).values()
+    beside = max((entry["tokens"] for entry in proposals), default=0)
+    return (yield from _make(request, settings, previous, now, beside))
+
+
+def _request(
+    state: ConversationState,
+    config: DebateConfig,
+    params: ModelParams,
+    settings: PerspectiveConfig,
+    entries: Sequence[Entry],
+    count: TokenCounter,
+    owner: str,
+    prompt: str,
+) -> SummaryRequest:
+    most = config.memory.budget.summary - FRAME_TOKENS
+    if settings.max_tokens is not None:
+        remaining = min(most, settings.max_tokens)
+    else:
+        # A limit in characters is converted to tokens with the ratio of these entries, for any script.
+        chars = sum(len(entry["content"]) for entry in entries)
+        rate = sum(entry["tokens"] for entry in entries) / chars if chars else 0.25
+        remaining = max(16, min(most, int(settings.max_chars * rate)))
+    own = {"model": params.model, "temperature": params.temperature, "fallbacks": params.fallbacks}
+    return SummaryRequest(
+        previous={},
+        entries=entries,
+        max_tokens=remaining,
+        topic=state["topic"],
+        config=config.model_copy(update=own),
+        count=count,
+        owner=owner,
+        prompt=prompt,
+        transcript=entries,
+    )
+
+
+def _make(
+    request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str, beside: int = 0
+) -> CallGenerator[PerspectiveResult]:
+    """Draft a summary and return it with the reason for any failure of the configured method.
+
+    If the summarization method fails and all entries fit in a prompt, return a result without a summary.
+    """
+    draft, failure = yield from draft_summary(settings.method, request)
+    whole = sum(entry["tokens"] + label_tokens(entry) for entry in request.transcript)
+    if failure and beside + whole <= request.config.memory.budget.messages:
+        return PerspectiveResult(None, failure, request.owner)
+    if settings.max_tokens is None:
+        draft = replace(draft, text=truncate_middle(draft.text, settings.max_chars, len))
+    return PerspectiveResult(make_summary(request, draft, now, before, failure), failure, request.owner)

@@ -1,0 +1,562 @@
+"""Prompt for a question about a debate, which contains the messages that retrieval selects."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moot.calls.effects import Prompt, WireMessage
+from moot.claims.claim_fold import ledger_of
+from moot.claims.ledger_rendering import render_blackboard
+from moot.memory.summarizers.rule_based import layout_points, render
+from moot.prompts.fences import (
+    FENCE_TOKENS,
+    fenced,
+    fenced_item,
+    fenced_items,
+    fenced_section,
+    system_message,
+)
+from moot.prompts.prompt_blocks import pinned_entries
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import (
+    PEOPLE,
+    SUMMARY,
+    Block,
+    cut_message,
+    source_time,
+    speaker_label,
+    truncate_blocks,
+)
+from moot.state.config import DebateConfig
+from moot.state.conversation import ConversationState, Omission
+from moot.state.entries import Entry, JsonObject, entry_id, ids_in, seq_of, seqs_of, traits_of
+from moot.text.plain_text import sanitize_line
+from moot.text.terms import (
+    QUESTION_WORDS,
+    is_unspaced,
+    question_word_terms,
+    spellings,
+    split_sentences,
+    term_set,
+    terms,
+)
+from moot.text.tokens import REPLY_PRIMING, TRUNCATION_MARK, TokenCounter, message_tokens, truncate_middle
+
+if TYPE_CHECKING:
+    from moot.retrieval import EvidenceIndex, RetrievalQuestion, SelectedEvidence
+    from moot.retrieval.indexes import Indexes
+
+HEADING = "# Messages"
+NAME_CHARS = 60
+TOO_LONG = "too long: cut around what bears on the question"
+LONG_SHARE, LONG_TOKENS = 8, 1_000
+"""Sizes above which a message counts as long. The limits are 1/`LONG_SHARE` of the prompt's tokens and
+`LONG_TOKENS` tokens."""
+PASSAGES, MIN_TOKENS = 4, 32
+"""Number of passages in the shortest message that is split, and minimum number of tokens in each passage."""
+PARTS = 1 << 20
+"""Maximum number of passages into which one message is split."""
+
+
+class Place(NamedTuple):
+    """Position of a passage, given by the message's `seq` and the passage's number."""
+
+    seq: int
+    """Sequence number of the message that contains the passage."""
+    part: int
+    """Number of the passage within its message, counted from 0."""
+
+
+class Span(NamedTuple):
+    """Start and end of a passage as character offsets in the content of its message."""
+
+    start: int
+    end: int
+
+
+def key_of(place: Place) -> int:
+    """Return the integer key of a passage, made of its message's `seq` and its number in the message."""
+    return place.seq * PARTS + place.part
+
+
+def place_of(key: int) -> Place:
+    """Return the message and the passage that an integer key identifies."""
+    return Place(*divmod(key, PARTS))
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """Token limits for splitting long messages into passages."""
+
+    long: int
+    """Maximum number of tokens of a message that is not split."""
+    passage: int
+    """Approximate number of tokens in each passage."""
+
+    @classmethod
+    def within(cls, total: int) -> Splitting:
+        """Return the limits for splitting messages in a prompt of `total` tokens."""
+        long = min(LONG_TOKENS, total // LONG_SHARE)
+        return cls(long, max(MIN_TOKENS, long // PASSAGES))
+
+    def spans(self, entry: Entry) -> list[Span]:
+        """Return the character ranges of the passages in an entry. Together they cover the whole content.
+
+        A passage ends at a sentence, else at white space if there is any.
+        """
+        content, tokens = entry["content"], entry["tokens"]
+        if tokens <= self.long:
+            return [Span(0, len(content))]
+        most = max(1, self.passage * len(content) // tokens)
+        starts = [sentence.start for sentence in split_sentences(content)]
+        spans, start = list[Span](), 0
+        while len(content) - start > most:
+            limit = start + most
+            end = starts[bisect_right(starts, limit) - 1] if starts else 0
+            if end <= start:
+                end = max(content.rfind(" ", start, limit), content.rfind("\n", start, limit)) + 1
+            end = end if end > start else limit
+            spans.append(Span(start, end))
+            start = end
+        return [*spans, Span(start, len(content))]
+
+    def chunks(self, entry: Entry) -> Iterable[Entry]:
+        """Yield the passages of an entry as separate entries, with the passage's key as `seq`."""
+        content = entry["content"]
+        for part, (start, end) in enumerate(self.spans(entry)):
+            tokens = entry["tokens"] * (end - start) // max(1, len(content))
+            key = key_of(Place(entry["seq"], part))
+            yield {**entry, "seq": key, "content": content[start:end], "tokens": tokens}
+
+
+class EntryLines:
+    """Renderer of transcript entries for a question's prompt, which also counts their tokens."""
+
+    def __init__(
+        self, transcript: Sequence[Entry], config: DebateConfig, count: TokenCounter, splitting: Splitting
+    ) -> None:
+        self.transcript, self.names, self.fence = transcript, config.names(), config.fence
+        self.count, self.splitting = count, splitting
+        self._labels: dict[str, str] = {}
+        self._costs: dict[int, int] = {}
+        self._spans: dict[int, list[Span]] = {}
+
+    def text(self, seq: int) -> str:
+        """Return an entry's text as one paragraph. It begins with the fence, which no other line contains."""
+        entry = self.transcript[seq]
+        return self._line(seq, entry["content"], source_time(entry))
+
+    def cost(self, seq: int) -> int:
+        """Return the number of tokens that an entry takes in the prompt."""
+        return self.count(self.text(seq))
+
+    def passages(self, keys: Iterable[int]) -> str:
+        """Return the passages as text, with one paragraph for each message and a mark for each gap.
+
+        A message shows its time unless the message above it in the text has the same time.
+        """
+        lines, time_above = [], ""
+        for seq, parts in by_message(keys):
+            content, spans = self.transcript[seq]["content"], self.spans(seq)
+            shown, end = list[str](), 0
+            for start, after in (spans[part] for part in parts):
+                shown += [TRUNCATION_MARK, content[start:after]] if start > end else [content[start:after]]
+                end = after
+            time = source_time(self.transcript[seq])
+            text = "".join([*shown, TRUNCATION_MARK.rstrip() if end < len(content) else ""])
+            lines.append(self._line(seq, text, "" if time == time_above else time))
+            time_above = time
+        return "".join(lines)
+
+    def block(self, text: str) -> str:
+        """Return the text of passages as one block of a prompt, in which the fence begins each message."""
+        return fenced_items(text, self.fence, HEADING)
+
+    def size(self, text: str) -> int:
+        """Return the number of tokens that the text of passages takes below their heading."""
+        return self.count(self.block(text)) - self.count(self.block(""))
+
+    def fit(self, index: EvidenceIndex, remaining: int) -> bool:
+        """Return true if all indexed passages fit in `remaining` tokens.
+
+        Labels are assumed to be as long as that of the newest message.
+        """
+        if not len(index):
+            return True
+        last = self.transcript[-1]
+        label = max(0, self.cost(last["seq"]) - last["tokens"])
+        return index.ends[-1] + label * len(index) <= remaining
+
+    def key_cost(self, key: int) -> int:
+        """Return the number of tokens that a passage takes if it is the only one in the prompt."""
+        if key not in self._costs:
+            self._costs[key] = self.count(self.passages([key]))
+        return self._costs[key]
+
+    def is_part(self, key: int) -> bool:
+        """Return true if the key identifies only a part of a message, because the message is split."""
+        return len(self.spans(place_of(key).seq)) > 1
+
+    def shares_time(self, key: int) -> bool:
+        """Return true if a message shows its time only where the message above it has another one."""
+        return bool(source_time(self.transcript[place_of(key).seq]))
+
+    def keys(self, seqs: Iterable[int]) -> list[int]:
+        """Return the keys of all passages in the messages with these `seqs`."""
+        return [key_of(Place(seq, part)) for seq in seqs for part in range(len(self.spans(seq)))]
+
+    def spans(self, seq: int) -> list[Span]:
+        """Return the character ranges of the passages in a message."""
+        if seq not in self._spans:
+            self._spans[seq] = self.splitting.spans(self.transcript[seq])
+        return self._spans[seq]
+
+    def lack(self, seq: int, shown: str) -> int:
+        """Return the approximate number of a message's tokens that are missing from the `shown` text."""
+        return max(0, self.transcript[seq]["tokens"] - self.count(shown))
+
+    def _line(self, seq: int, content: str, time: str) -> str:
+        entry = self.transcript[seq]
+        who = entry["speaker"]
+        if who not in self._labels:
+            self._labels[who] = speaker_label(who, self.names, NAME_CHARS)
+        label = f"{entry['id']} {self._labels[who]}{time}"
+        return fenced_item(label, content.strip(), self.fence)
+
+
+def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the `seq` of each message with the numbers of its passages, from the sorted `keys`."""
+    for seq, group in groupby(keys, key=lambda key: key // PARTS):
+        yield seq, [key % PARTS for key in group]
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """Messages and passages that a prompt quotes."""
+
+    text: str
+    whole: tuple[int, ...]
+    """Sequence numbers (`seq`) of the messages that the prompt shows in full."""
+    cut: Mapping[int, int]
+    """Approximate number of omitted tokens of each partly shown message, keyed by `seq`."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of all messages that the prompt quotes, in transcript order."""
+        return tuple(map(entry_id, sorted((*self.whole, *self.cut))))
+
+    def omitted(self, transcript: Sequence[Entry]) -> list[Entry]:
+        """Return the transcript entries that the prompt does not quote at all."""
+        shown = {*self.whole, *self.cut}
+        return [e for e in transcript if e["seq"] not in shown and traits_of(e).in_prompts]
+
+    def notes(self, transcript: Sequence[Entry]) -> list[JsonObject]:
+        """Return a record of the messages that the prompt omits, as `{what, why, tokens, count}`."""
+        notes: list[JsonObject] = [
+            {"what": entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
+            for seq, tokens in self.cut.items()
+        ]
+        gone = [entry["tokens"] for entry in self.omitted(transcript)]
+        if gone:
+            notes.append({"what": "messages", "why": "no room", "tokens": sum(gone), "count": len(gone)})
+        return notes
+
+
+def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
+    """Return the messages and passages in the sorted `keys` that together fit in `remaining` tokens."""
+    kept = list(keys)
+    text = lines.passages(kept)
+    while kept and lines.size(text) > remaining:  # joined lines may have one more token each
+        kept.remove(min(kept, key=lines.key_cost))
+        text = lines.passages(kept)
+    whole, cut = list[int](), dict[int, int]()
+    for seq, parts in by_message(kept):
+        if len(parts) == len(lines.spans(seq)):
+            whole.append(seq)
+        else:
+            cut[seq] = lines.lack(seq, lines.passages(key_of(Place(seq, part)) for part in parts))
+    return Quoted(text, tuple(whole), cut)
+
+
+def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
+    """Return one passage with its middle truncated, for prompts in which no whole passage fits."""
+    text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
+    seq = place_of(key).seq
+    return Quoted(text, (), {seq: lines.lack(seq, text)})
+
+
+ASK = load_prompt_template("ask", "topic", "speakers")
+QUESTION = load_prompt_template("question", "question")
+
+SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
+"""Maximum shares of the prompt's budget for the summary and for the most recent messages. Retrieved messages
+get the rest of the budget."""
+FOCUS = 0.35
+"""Minimum probability of the best 2,000 tokens of messages at which a question is about these messages.
+
+Of LoCoMo's questions about facts, 97 % reach it. Twenty questions about a whole transcript, such as "Who
+won?", were asked of five conversations and seven meetings: 25 % reach it.
+"""
+NOT_BROAD = "the question is about certain messages"
+"""Reason why a prompt omits the summary."""
+FRAME_SHARE = 0.2
+"""Maximum share of the prompt's budget for the instruction. The same share applies to the question."""
+LEDGER_SHARE = 0.4
+"""Maximum share of the summary's tokens for a list of the debaters' positions."""
+
+# Chinese function words, longest first, and all other characters outside Han and Katakana
+_BETWEEN = re.compile(
+    "|".join(sorted(filter(is_unspaced, QUESTION_WORDS), key=lambda word: (-len(word), word)))
+    + "|[^\u3005\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
+)
+
+
+@dataclass(frozen=True)
+class QuestionPrompt:
+    """Prompt that asks a model a question about a debate, with the messages selected for the question."""
+
+    question: str
+    prompt: Prompt
+    messages: Quoted
+    remaining: int
+    """Number of tokens in the prompt that are available for messages."""
+    unknown: tuple[str, ...]
+    """Words of the question that do not occur in the transcript."""
+    failure: str = ""
+    """Error message of the embedding model, or `""` if the embedding succeeded."""
+
+
+def question_prompt(
+    state: ConversationState,
+    config: DebateConfig,
+    question: str,
+    index: EvidenceIndex,
+    count: TokenCounter,
+    *,
+    budget: int | None = None,
+) -> QuestionPrompt:
+    """Return the prompt for a question, with instruction, summary and relevant messages in order.
+
+    The messages are selected for the question until the budget is full. A question about the whole transcript
+    also gets the summary and the most recent messages. A question about certain messages gets more of them
+    instead, because the summary and the most recent messages seldom answer it. If all messages fit, the
+    summary is shown too.
+    """
+    from moot.retrieval import concentration, probabilities, read_question, select_evidence
+
+    total = config.memory.budget.total if budget is None else budget
+    read, failure = read_question(index, question), ""
+    try:
+        chances = probabilities(index, read)
+    except Exception as error:  # a failing embedding service must not fail the answer
+        if index.vectors is None:
+            raise
+        failure = f"{type(error).__name__}: {error}"
+        chances = probabilities(index, read, semantic=False)
+    share = int(total * FRAME_SHARE)
+    asked = QUESTION.render(
+        question=fenced(truncate_middle(question, max(8, share - 60), count), config.fence)
+    )
+    turn_suffix = Block(
+        "turn_suffix", cut_message({"role": "user", "content": asked}, share, count), label="question"
+    )
+    lines = entry_lines(state, config, count)
+    frame: WireMessage = {"role": "user", "content": lines.block("")}
+
+    def remaining_beside(prefix: Sequence[Block]) -> int:
+        shown = (*(block.message for block in prefix), frame, turn_suffix.message)
+        return total - REPLY_PRIMING - sum(message_tokens(message, count) for message in shown)
+
+    shared_prefix = _shared_prefix(state, config, total, count)
+    remaining = remaining_beside(shared_prefix)
+    has_overview = lines.fit(index, remaining) or concentration(index, chances) < FOCUS
+    if not has_overview:
+        shared_prefix = _shared_prefix(state, config, total, count, summarize=False)
+        remaining = remaining_beside(shared_prefix)
+    recent = recent_seqs(state, lines, total) if has_overview else []
+    pins = (entry["seq"] for entry in pinned_entries(state))
+    named = named_seqs(question, len(state["full_transcript"]))
+    look = partial(
+        select_evidence,
+        index,
+        read,
+        chances=chances,
+        costs=lines.key_cost,
+        must_keep=lines.keys(recent),
+        named=lines.keys([*_seqs_asked_for(state, index, read, named), *pins]),
+    )
+    quoted = _fill_remaining(look, lines, remaining)
+    messages: WireMessage = {"role": "user", "content": lines.block(quoted.text)}
+    chosen = [Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
+    unknown = unsaid_words(read, config.names(), ids=map(entry_id, named))
+    prompt = truncate_blocks([*shared_prefix, *chosen, turn_suffix], total, count)
+    if (summary := str(state.get("rolling_summary", {}).get("text", ""))) and not has_overview:
+        note: Omission = {"what": "summary", "why": NOT_BROAD, "tokens": count(summary), "count": 1}
+        prompt = replace(prompt, omitted=(*prompt.omitted, note))
+    return QuestionPrompt(
+        question,
+        prompt,
+        quoted,
+        remaining,
+        unknown,
+        failure,
+    )
+
+
+def _seqs_asked_for(
+    state: ConversationState, index: EvidenceIndex, read: RetrievalQuestion, named: Sequence[int]
+) -> set[int]:
+    """Return the `seq` of the messages to which the question refers, which enter the prompt first.
+
+    These are messages that the question names by id, and neighbouring messages of a speaker that it also
+    names. Changes of position on the question's subject are included, each with the earlier position and the
+    message it answers.
+    """
+    transcript, ledger = state["full_transcript"], ledger_of(state)
+    whose = {index.speakers[number] for number in read.speakers}
+    wanted = set(named)
+    if named and whose:
+        wanted |= {entry["seq"] for entry in transcript if entry["speaker"] in whose}
+    for change in ledger.changes:
+        events = [change.event, *([change.before] if change.before else [])]
+        about = ledger.claims.get(change.event["claim"])
+        words = term_set(" ".join([about["text"] if about else "", *(each["quote"] for each in events)]))
+        if words & read.terms.keys() and (not whose or change.event["debater"] in whose):
+            seqs = list(seqs_of(each["message_id"] for each in events))
+            wanted |= {*seqs, max(1, seqs[0] - 1)}
+    return wanted
+
+
+def named_seqs(question: str, entries: int) -> list[int]:
+    """Return the `seq` of the existing messages whose ids a question contains."""
+    named = map(seq_of, ids_in(question.lower()))
+    return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
+
+
+def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
+    """Return messages that fit in `remaining` tokens."""
+    found = look(budget=remaining)
+    if found.oversize is not None:
+        return quote_cut(found.oversize, lines, remaining)
+    if found.omitted and any(lines.is_part(key) or lines.shares_time(key) for key in found.seqs):
+        # Passages side by side cost less than the sum of their single costs.
+        saved = found.tokens - lines.size(lines.passages(found.seqs))
+        more = look(budget=remaining + max(0, saved))
+        found = more if lines.size(lines.passages(more.seqs)) <= remaining else found
+    return quote(found.seqs, lines, remaining)
+
+
+def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
+    """Return an object that renders the debate's entries for the prompt of a question."""
+    splitting = Splitting.within(config.memory.budget.total)
+    return EntryLines(state["full_transcript"], config, count, splitting)
+
+
+def ask_index(
+    indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
+) -> EvidenceIndex:
+    """Return the search index over the passages of all messages, for answering questions about a debate."""
+    splitting = Splitting.within(config.memory.budget.total)
+    use = f"ask {splitting.long}"
+    return indexes.of(
+        debate, use, state["full_transcript"], config.names(), embeddings, split=splitting.chunks
+    )
+
+
+def _shared_prefix(
+    state: ConversationState,
+    config: DebateConfig,
+    total: int,
+    count: TokenCounter,
+    *,
+    summarize: bool = True,
+) -> list[Block]:
+    """Return the instruction message, and a second message with the positions and the summary, if any.
+
+    `summarize=False` omits the summary.
+    """
+    share = int(total * FRAME_SHARE)
+    speakers = sanitize_line(", ".join(dict.fromkeys(debater.name for debater in config.debaters)))
+    text = ASK.render(
+        topic=fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
+        speakers=truncate_middle(speakers, share // 3, count),
+    )
+    message = cut_message(system_message(text, config.fence), share, count)
+    shared_prefix = [Block("system", message, label="instruction")]
+
+    share, names = int(total * SUMMARY_SHARE), config.names()
+    most = int((share - 16) * LEDGER_SHARE)
+    board = render_blackboard(state, "", max_tokens=most, count=count, names=names)
+    size = share - 16 - count(board) - 8 - 2 * FENCE_TOKENS
+    summary = _summary_text(state, size, names, count) if summarize else ""
+    text = "\n\n".join(
+        filter(
+            None,
+            [
+                fenced(summary, config.fence, "# Summary") if summary else "",
+                fenced_section(board, config.fence),
+            ],
+        )
+    )
+    if text:
+        message = cut_message({"role": "user", "content": text}, share, count)
+        shared_prefix.append(Block("summary", message, SUMMARY, label="summary and ledger"))
+    return shared_prefix
+
+
+def _summary_text(
+    state: ConversationState, remaining: int, names: Mapping[str, str], count: TokenCounter
+) -> str:
+    """Return the text of the rolling summary, shortened to at most `remaining` tokens."""
+    summary = state.get("rolling_summary", {})
+    text = str(summary.get("text", ""))
+    if not text or remaining <= 0 or count(text) <= remaining:
+        return text if remaining > 0 else ""
+    points: Any = summary.get("points")
+    if points and str(summary.get("method", "")).startswith("rule-based"):
+        return render(layout_points(points, max_tokens=remaining, count=count, names=names), names)
+    return truncate_middle(text, remaining, count)
+
+
+def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
+    """Return the `seq` of the newest messages that fit in `RECENT_SHARE` of a prompt of `total` tokens."""
+    remaining, kept = int(total * RECENT_SHARE), list[int]()
+    for entry in reversed(state["full_transcript"]):
+        if entry["tokens"] > remaining or not traits_of(entry).in_prompts:
+            break
+        remaining -= lines.cost(entry["seq"])
+        if remaining < 0:
+            break
+        kept.append(entry["seq"])
+    return kept
+
+
+def unsaid_words(
+    question: RetrievalQuestion, names: Mapping[str, str], *, ids: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return the lower-case content words of a question that the transcript does not contain, in order.
+
+    For Chinese and Katakana, which have no spaces between words, the result holds each stretch of characters
+    of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because
+    word limits are unknown.
+    """
+    called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
+    unknown = frozenset(question.unknown) - called - question_word_terms()
+    words: dict[str, None] = {}
+    for run in map(str.casefold, spellings(question.text)):
+        if not is_unspaced(run):
+            if len(run) > 1 and not unknown.isdisjoint(terms(run)):
+                words[run] = None
+            continue
+        # Split text without spaces at known pairs of characters.
+        pairs = [place for place in range(len(run) - 1) if run[place : place + 2] not in unknown]
+        known = {*pairs, *(place + 1 for place in pairs)}
+        left = "".join(" " if place in known else character for place, character in enumerate(run))
+        words |= dict.fromkeys(part for part in _BETWEEN.sub(" ", left).split() if len(part) > 1)
+    return tuple(words)

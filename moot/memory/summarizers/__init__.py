@@ -1,0 +1,1 @@
+"""Summarizers, one in each module."""

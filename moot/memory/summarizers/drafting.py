@@ -1,0 +1,186 @@
+"""Drafting of a summary version: runs a summarizer, checks its draft and records the result.
+
+Errors of a summarizer never fail the turn, whatever it yields, returns or raises.
+"""
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, create_model
+
+from moot.calls.effects import CallGenerator, Emit, ModelCall, Reply
+from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, summarizer_named
+from moot.memory.summarizers.rule_based import NOTICE_BELOW, SummaryPoints
+from moot.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, SummaryRequest
+from moot.prompts.fences import FENCE_TOKENS
+from moot.prompts.truncation import LABEL_TOKENS
+from moot.state.conversation import Summary, SummaryPoint, SummaryVersion
+from moot.state.entries import JsonObject, tokens_of
+from moot.text.plain_text import clip, plain_line
+from moot.text.tokens import prompt_tokens, truncate_middle
+
+_FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).items()}
+_DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
+_POINTS = TypeAdapter(SummaryPoints)
+FRAME_TOKENS = 24 + FENCE_TOKENS
+"""Number of tokens in the summary's budget that are reserved for its heading, fence lines and message format.
+"""
+_REASON_CHARS = 500
+
+
+def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
+    """Draft a summary with the given method, and return the draft and any failure.
+
+    The failure is the reason why a fallback summarizer was used, or `""`.
+    """
+    request = replace(request, max_tokens=_token_limit(request))
+    if request.max_tokens < NOTICE_BELOW:
+        method = FALLBACK_SUMMARIZER  # no model is called if only a notice fits
+    calls = _DraftCalls(request)
+    try:
+        draft = check_draft((yield from calls.run(summarizer_named(method).summarize(request))))
+        known = replace(
+            draft,
+            method=draft.method or method,
+            model=draft.model or calls.model,
+            provider=draft.provider or calls.provider,
+            latency_s=draft.latency_s or calls.latency_s,
+            tokens_used=calls.tokens,
+        )
+        return known, ""
+    except (Exception, SystemExit) as error:  # a summarizer may raise any exception
+        failure = clip(plain_line(f"{method}: {type(error).__name__}: {error}"), _REASON_CHARS)
+    made = yield from summarizer_named(FALLBACK_SUMMARIZER).summarize(request)
+    carried = request.previous.get("points") or {}
+    kept = carried if isinstance(carried, Mapping) else {}  # data that the method stores for its next version
+    draft = replace(made, method=f"{made.method} (after {method} failed)", points={**kept, **made.points})
+    return replace(draft, tokens_used=calls.tokens), failure
+
+
+def _token_limit(request: SummaryRequest) -> int:
+    """Return the maximum number of tokens of a summary, which is never longer than what it covers."""
+    covered = sum(entry["tokens"] + LABEL_TOKENS for entry in request.past)
+    return min(request.max_tokens, max(NOTICE_BELOW, covered))
+
+
+def check_draft(draft: Any) -> Draft:
+    """Check the draft of a summarizer and return it if the draft can be stored and shown.
+
+    Raises:
+        SummaryFailed: the value is no `Draft`, or its text is empty.
+        ValueError: a field has a wrong type or is not JSON.
+    """
+    if not isinstance(draft, Draft):
+        raise SummaryFailed(f"the summarizer returned {type(draft).__name__} instead of Draft")
+    fields = dict(vars(draft))
+    _DRAFT(**fields)
+    json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
+    if "points" in draft.points:
+        _POINTS.validate_python(draft.points, strict=True)
+        if not all(point["message_ids"] for point in draft.points["points"]):
+            raise SummaryFailed("a point of the summary has no message ids")
+    if not draft.text.strip():
+        raise SummaryFailed("the summary is empty")
+    return draft
+
+
+@dataclass
+class _DraftCalls:
+    """Runner of a summary's model calls, which records total tokens, latency and the model that replied."""
+
+    request: SummaryRequest
+    tokens: int = 0
+    latency_s: float = 0.0
+    model: str = ""
+    provider: str = ""
+
+    def run(self, flow: Any) -> Generator[Sequence[ModelCall], list[Reply], Any]:
+        """Run the generator of a summarizer and return its result.
+
+        Raises:
+            SummaryFailed: the value is no generator, or yields something other than model calls.
+        """
+        if not isinstance(flow, Generator):
+            raise SummaryFailed(f"`summarize` returned {type(flow).__name__} instead of a generator")
+        most, replies = self.request.config.memory.budget.total, None
+        try:
+            while True:
+                batch = flow.send(replies)
+                if not isinstance(batch, Sequence) or not all(isinstance(call, ModelCall) for call in batch):
+                    raise SummaryFailed("the summarizer yielded something other than model calls")
+                for call in batch:
+                    if not call.digest or prompt_tokens(call.messages, self.request.count) > most:
+                        raise SummaryFailed(f"a prompt of the summarizer has more than {most} tokens")
+
+                replies = yield list(batch)
+                self.latency_s += max((reply.latency_s for reply in replies), default=0.0)
+                for reply in replies:
+                    self.tokens += tokens_of(reply.usage)
+                    self.model, self.provider = reply.model or self.model, reply.provider or self.provider
+        except StopIteration as end:
+            return end.value
+        finally:
+            flow.close()
+
+
+def version_of(summary: Summary) -> SummaryVersion:
+    """Return a summary in its stored form, with only the points that its text shows."""
+    pool = summary["points"]
+    shown: list[SummaryPoint] = [
+        {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
+        for point in pool.get("points", [])[: pool.get("shown", 0)]
+    ]
+    return {**summary, "points": shown}
+
+
+def make_summary(
+    request: SummaryRequest, draft: Draft, now: str, before: Mapping[str, Any], failure: str = ""
+) -> Summary:
+    """Return a summary version made from the draft, truncated to the summary's token budget.
+
+    `before` is the previous version, or `{}` if there is none, even if this version was made without it.
+    `failure` is the reason why the configured method did not make it, `""` if it did.
+    """
+    previous: Mapping[str, Any] = request.previous
+    text = truncate_middle(draft.text, _token_limit(request), request.count)
+    old = previous.get("text", "")
+    made: Summary = {
+        "kind": {"": "rolling", JUDGE: "judge"}.get(request.owner, "perspective"),
+        "owner": request.owner,
+        "round": request.entries[-1]["round"],
+        "version": int(before.get("version", 0)) + 1,
+        "text": text,
+        "points": draft.points,
+        "covers_from_seq": min(
+            [seq for seq in (previous.get("covers_from_seq"), request.entries[0]["seq"]) if seq is not None]
+        ),
+        "covers_through_seq": request.entries[-1]["seq"],
+        "messages": int(previous.get("messages", 0)) + len(request.entries),
+        "before_tokens": request.count(old) + sum(entry["tokens"] for entry in request.entries),
+        "after_tokens": request.count(text),
+        "before_chars": len(old) + sum(len(entry["content"]) for entry in request.entries),
+        "after_chars": len(text),
+        "method": draft.method,
+        "model": draft.model,
+        "provider": draft.provider,
+        "temperature": draft.temperature,
+        "latency_s": draft.latency_s,
+        "tokens_used": int(before.get("tokens_used", 0)) + draft.tokens_used,
+        "created_at": before.get("created_at") or now,
+        "updated_at": now,
+    }
+    if request.owner in request.config.names():
+        made["role"] = request.config.debater(request.owner).role
+    if failure:
+        made["failure"] = failure
+    return made
+
+
+def summary_event(summary: Summary | None, owner: str, failure: str) -> Emit:
+    """Return the event that reports a new summary version, the failure of a method, or both."""
+    told: JsonObject = {"owner": owner}
+    if summary:
+        told = {key: summary[key] for key in ("kind", "owner", "version", "method")}
+    return Emit({"event": "summary", **told, **({"failure": failure} if failure else {})})

@@ -1,0 +1,70 @@
+"""`hierarchical`: summaries of rounds, then of phases, and from these the summary of the debate.
+
+Each level is made from the level below, once: rounds from messages, a phase from its rounds when it ends, and
+the debate from phases and the rounds of the open phase.
+"""
+
+from dataclasses import replace
+from itertools import groupby
+
+from moot.memory.summarizers.chunk_summaries import (
+    chunk_summary_token_limit,
+    chunks_of,
+    condense,
+    input_token_limit,
+    merge,
+    reusable_chunk_summaries,
+    truncate_to_one_call,
+    unread_entries,
+    write_summary,
+)
+from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, SummaryRequest
+from moot.state.entries import Entry
+
+SMALL = 8
+"""Divisor for combining short rounds. Rounds are summarized together until their text fills 1/`SMALL` of a
+call's input."""
+
+
+class Hierarchical(Summarizer):
+    """Summarizer that condenses each round with a model and merges the rounds of each finished phase."""
+
+    name = "hierarchical"
+
+    def summarize(self, request: SummaryRequest) -> SummaryGenerator:
+        """Summarize new rounds, merge the summaries of finished phases, and write the debate's summary."""
+        chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
+        new = yield from condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
+
+        # Every phase except the last one becomes a single chunk summary.
+        phases = [
+            list(group)
+            for _, group in groupby([*reusable_chunk_summaries(request), *new], lambda note: note.part)
+        ]
+        ended = [group for group in phases[:-1] if len(group) > 1]
+        united = iter((yield from merge(request, ended, 2 * chunk_summary_token_limit(request))))
+        over = [next(united) if len(group) > 1 else group[0] for group in phases[:-1]]
+        notes = yield from truncate_to_one_call(request, [*over, *(phases[-1] if phases else [])])
+
+        titled = [
+            replace(note, text=f"{note.part.capitalize()}: {note.text}")
+            if index == 0 or notes[index - 1].part != note.part
+            else note
+            for index, note in enumerate(notes)
+        ]
+        return (yield from write_summary(self.name, request, notes, titled))
+
+
+def parts_of(request: SummaryRequest) -> list[list[Entry]]:
+    """Split new entries at the end of each phase, and between rounds that are long enough."""
+    least, parts = input_token_limit(request) // SMALL, list[list[Entry]]()
+    for (phase, _), group in groupby(
+        unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])
+    ):
+        last = parts[-1] if parts else []
+        small = last and last[-1]["phase"] == phase and sum(entry["tokens"] for entry in last) < least
+        if small:
+            last.extend(group)
+        else:
+            parts.append(list(group))
+    return parts

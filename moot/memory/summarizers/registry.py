@@ -1,0 +1,76 @@
+"""Registry of summarizers, including those of other packages."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from moot.memory.summarizers.hierarchical import Hierarchical
+from moot.memory.summarizers.llm import Llm
+from moot.memory.summarizers.rule_based import RuleBased
+from moot.memory.summarizers.summarizer import Summarizer
+from moot.state.config.memory_config import NO_SUMMARY
+from moot.state.errors import ConfigError
+from moot.state.plugins import load_plugin, plugin_entry_points
+
+ENTRY_POINT_GROUP = "moot.summarizers"
+"""Name of the entry point group with which packages register a `Summarizer` class."""
+
+SUMMARIZERS: dict[str, Summarizer] = {
+    summarizer.name: summarizer for summarizer in (RuleBased(), Llm(), Hierarchical())
+}
+REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
+"""Names of removed summarizers, which covered less of a meeting than its longest sentences do."""
+
+
+FALLBACK_SUMMARIZER = RuleBased.name
+"""Name of the summarizer that is used if another summarizer fails or no debater reads the summary. This
+summarizer calls no model."""
+
+
+def register(summarizer: Summarizer) -> None:
+    """Register a summarizer for this Python process.
+
+    An installed package uses an entry point of the group `moot.summarizers` instead.
+
+    Raises:
+        ConfigError: the name is empty or taken.
+    """
+    name = getattr(summarizer, "name", "")
+    if not name or name == NO_SUMMARY or type(SUMMARIZERS.get(name, summarizer)) is not type(summarizer):
+        raise ConfigError(f"summarizer name {name!r} is empty or already registered: choose another `name`")
+    SUMMARIZERS[name] = summarizer
+    summarizer_named.cache_clear()
+
+
+def summarizer_names() -> list[str]:
+    """Return the names of all registered or installed summarizers, sorted."""
+    return sorted({*SUMMARIZERS, *plugin_entry_points(ENTRY_POINT_GROUP)})
+
+
+@lru_cache(maxsize=32)
+def summarizer_named(name: str) -> Summarizer:
+    """Return the summarizer with this name, which is built in or from an installed package.
+
+    Raises:
+        ConfigError: the name is unknown, or the summarizer cannot be created.
+    """
+    if name in SUMMARIZERS:
+        return SUMMARIZERS[name]
+    plugged = plugin_entry_points(ENTRY_POINT_GROUP)
+    if name not in plugged:
+        known = ", ".join(summarizer_names())
+        why = f"was removed; {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else "is unknown"
+        raise ConfigError(f"memory.summarizer: the summarizer {name!r} {why}: use one of {known}")
+    point = plugged[name]
+    made: Summarizer = load_plugin(point, "memory.summarizer")
+    if not callable(getattr(made, "summarize", None)):
+        raise ConfigError(f"memory.summarizer: {point.name!r} ({point.value}) has no method `summarize`")
+    return made
+
+
+def asks_model(name: str) -> bool:
+    """Return whether the summarizer with this name calls a model.
+
+    The method `none`, which makes no summary, calls no model.
+    """
+    return name != NO_SUMMARY and getattr(summarizer_named(name), "asks_model", True)

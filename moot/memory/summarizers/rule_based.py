@@ -1,0 +1,435 @@
+"""`rule-based`: quoted sentences, added as messages leave the window, without a model.
+
+The same messages always give the same summary. It is the fallback for a failed model summary, so it handles
+any text and any budget.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NotRequired, cast
+
+from typing_extensions import TypedDict
+
+from moot.memory.summarizers.summarizer import Draft, Summarizer, SummaryGenerator, SummaryRequest
+from moot.memory.tool_results import passages, tool_use
+from moot.state.entries import Entry, seq_of, traits_of
+from moot.text.plain_text import clip, count_noun, sanitize_line
+from moot.text.terms import split_sentences, term_set, terms
+from moot.text.tokens import truncate_middle
+
+MAX_POINT = 240
+"""Maximum number of characters in the text of a point."""
+READ_CHARS = 16_000
+"""Maximum number of characters to read from a message."""
+MIN_TERMS = 3
+"""Minimum number of content terms in a sentence that can become a point. Shorter sentences are greetings or
+fragments."""
+
+# Scores on the 35 meetings of `benchmarks/summaries.py`: .46 with 5 segments, .45 with 10 segments.
+SEGMENTS = 5
+"""Number of equally long segments of the transcript, which get equal shares of the summary."""
+_LINE_CHARS = 40
+"""Number of characters of a point's line in addition to its text, for mark, message id and line break."""
+
+
+class Point(TypedDict):
+    """Sentence that a summary may quote, stored as JSON types."""
+
+    text: str
+    """Text of the point on one line, with at most `MAX_POINT` characters."""
+    speaker: str
+    message_ids: list[str]
+    """Ids of the messages from which the point is taken. A point from a document's summary lists all message
+    ids that the point names."""
+    place: NotRequired[int]
+    """Number of the point within its message."""
+    error: NotRequired[bool]
+    """True if the point is a tool's error message, which the summary shows in full."""
+
+
+def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
+    """Return the points of a message, which are its sentences or, if no sentence qualifies, the whole text.
+
+    A tool result gives its relevant passages, by how often `terms` occur in the debate. A tool's error is one
+    point of at most `error_chars` characters.
+    """
+    content = entry["content"][:READ_CHARS]
+    if brought := tool_use(entry):
+        sentences = passages(*brought, terms)
+        if brought[0]["failed"]:
+            text = truncate_middle(sentences[0], error_chars, len)
+            return [Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]], error=True)]
+    elif traits_of(entry).automatic:
+        sentences = [content]
+    else:
+        sentences = [sentence.text for sentence in split_sentences(content)]
+    texts = [clip(sanitize_line(sentence), MAX_POINT) for sentence in sentences]
+    telling = [text for text in texts if len(term_set(text)) >= MIN_TERMS]
+    whole = clip(sanitize_line(content), MAX_POINT) or "".join(texts[:1])
+    return [
+        Point(text=text, speaker=entry["speaker"], message_ids=[entry["id"]], place=place)
+        for place, text in enumerate(telling or [whole])
+        if text
+    ]
+
+
+def first_seq(point: Point) -> int:
+    """Return the `seq` of the message from which a point is taken."""
+    return seq_of(point["message_ids"][0]) or 0
+
+
+class Ranking(NamedTuple):
+    """Points for a summary in the order of their rank."""
+
+    points: list[Point]
+    quota: int
+    """Number of points at the start of the list that have reserved space. Reserved points are tool errors and
+    one point for each speaker."""
+
+
+def rank(
+    points: Sequence[Point],
+    spoken: Mapping[str, int],
+    terms: Mapping[str, int],
+    through: int,
+    error_chars: int = 0,
+) -> Ranking:
+    """Rank the points that a summary may contain.
+
+    The newest tool errors come first, up to `error_chars`, then the best point of each speaker, the most
+    frequent speakers first. The other points follow. The segment with the least text so far gives the next
+    point: the one that covers the most content per character, by the counts in `terms`. Points that add
+    nothing come last; repetitions of one speaker are dropped. The order is deterministic.
+    """
+    distinct = _distinct(points)
+    seqs, ordered = [seq for seq, _ in distinct.values()], [point for _, point in distinct.values()]
+    contents = [content for _, content in distinct]
+    # Use whole numbers, because the sum over a set must not depend on its order.
+    weights = {term: round(1000 * math.log1p(terms.get(term, 1))) for term in set[str]().union(*contents)}
+    costs = [len(point["text"]) + _LINE_CHARS for point in ordered]
+    start = seqs[0] if seqs else 0
+    segments = [min(SEGMENTS - 1, (seq - start) * SEGMENTS // max(1, through + 1 - start)) for seq in seqs]
+    told, remaining, chosen = set[str](), [0] * SEGMENTS, list[int]()
+
+    def worth(number: int) -> float:
+        return sum(map(weights.__getitem__, contents[number] - told)) / costs[number]
+
+    def take(number: int) -> None:
+        chosen.append(number)
+        told.update(contents[number])
+        remaining[segments[number]] += costs[number]
+
+    # Points with reserved space are the newest errors that fit, then the best point of each other speaker.
+    for number in reversed(range(len(ordered))):
+        if ordered[number].get("error") and costs[number] <= error_chars:
+            error_chars -= costs[number]
+            take(number)
+    heard = {ordered[number]["speaker"] for number in chosen}
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, point in enumerate(ordered):
+        numbers[point["speaker"]].append(number)
+    for who in sorted(numbers.keys() - heard, key=lambda who: (-spoken.get(who, 0), who)):
+        take(max(numbers[who], key=lambda number: (worth(number), -number)))
+
+    quota, taken = len(chosen), set(chosen)
+    # The value of a point only falls as others are chosen, so only the top of the heap is computed again.
+    waiting = sorted((-worth(number), number) for number in range(len(ordered)) if number not in taken)
+    heaps = [[each for each in waiting if segments[each[1]] == segment] for segment in range(SEGMENTS)]
+    while open_segments := [segment for segment in range(SEGMENTS) if heaps[segment]]:
+        heap = heaps[min(open_segments, key=lambda segment: (remaining[segment], segment))]
+        while (value := -worth(heap[0][1])) > heap[0][0]:
+            heapq.heapreplace(heap, (value, heap[0][1]))
+        if not value:
+            heap.clear()
+            continue
+        take(heapq.heappop(heap)[1])
+    left = sorted(set(range(len(ordered))) - set(chosen), reverse=True)
+    return Ranking([ordered[number] for number in [*chosen, *left]], quota)
+
+
+def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
+    """Return the distinct points with their `seq` in transcript order, keyed by speaker and terms."""
+    distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
+    keyed = ((first_seq(point), point["speaker"], point["text"], point) for point in points)
+    for seq, speaker, text, point in sorted(keyed, key=lambda key: key[:3]):
+        distinct.setdefault((speaker, term_set(text) or frozenset([text])), (seq, point))
+    return distinct
+
+
+class SummaryPoints(TypedDict):
+    """Rule-based summary as JSON data, with a pool of points and the number of shown points.
+
+    The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
+    """
+
+    points: list[Point]
+    """Points that the summary may show, best first. The budget limits their number."""
+    shown: int
+    """Number of points that the summary's text shows, counted from the start of `points`."""
+    text_chars: int
+    """Maximum number of characters of a point in the summary's text."""
+    name_chars: int
+    """Maximum number of characters of a speaker's name in the summary's text."""
+    notice: str
+    """Text shown if no point fits, or after the points if some speakers have no point. Empty otherwise."""
+    messages: int
+    """Number of messages that the summary covers."""
+    speakers: dict[str, int]
+    """Number of messages of each speaker, for the first 256 speakers."""
+    terms: dict[str, int]
+    """Counts of the most frequent terms in the messages."""
+    covers_through_seq: int
+    """`seq` of the last message that the summary covers, or -1 if it covers no message."""
+
+
+Fits = Callable[[SummaryPoints], bool]
+
+NOTICE_BELOW = 50
+"""Minimum number of tokens for a summary with points. A smaller summary shows a notice instead."""
+TOKENS_PER_SPEAKER = 60
+"""Minimum number of tokens per speaker in a summary that gives each speaker a point."""
+ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
+"""Maximum share of a summary for tool errors, and estimated number of characters per token."""
+_FILL_TRIES = 8
+_MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
+
+_DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
+"""Maximum numbers of characters of a speaker's name and of a point's text, for each attempt to fit the
+summary."""
+_LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
+_NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
+
+
+def layout_points(
+    summary: SummaryPoints, *, max_tokens: int, count: Callable[[str], int], names: Mapping[str, str]
+) -> SummaryPoints:
+    """Return `summary` with as many points as fit in `max_tokens`.
+
+    Texts are shortened before a speaker loses its point. The result was rendered and counted, so its length
+    is exact.
+    """
+    through, errors = summary["covers_through_seq"], int(max_tokens * ERROR_SHARE * CHARS_PER_TOKEN)
+    ranking = rank(summary["points"], summary["speakers"], summary["terms"], through, errors)
+    laid = SummaryPoints(**{**summary, "points": ranking.points, "shown": 0, "notice": ""})
+    if max_tokens <= 0 or not ranking.points:
+        return laid
+
+    def fits(candidate: SummaryPoints, limit: float = max_tokens) -> bool:
+        return count(render(candidate, names)) <= limit
+
+    def name_list(speakers: Iterable[str]) -> str:
+        return ", ".join(_labels(list(speakers)[:_NAMES_IN_NOTICE], names, _NAME_CHARS_IN_NOTICE).values())
+
+    if max_tokens >= NOTICE_BELOW:
+        details = _DETAILS if max_tokens >= TOKENS_PER_SPEAKER * ranking.quota else _LEGIBLE
+        tried = [
+            SummaryPoints(**{**laid, "shown": ranking.quota, "name_chars": name, "text_chars": text})
+            for name, text in details
+        ]
+        chosen = next((each for each in tried if fits(each)), None)
+        if chosen:
+            return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
+
+        def naming(candidate: SummaryPoints) -> SummaryPoints:
+            """Return a copy of the summary with a notice that names the speakers without a point."""
+            quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
+            others = name_list(who for who in candidate["speakers"] if who not in quoted)
+            notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
+            return SummaryPoints(**{**candidate, "notice": notice})
+
+        few = _most(tried[-1], ranking.quota, lambda candidate: fits(naming(candidate)))
+        if few["shown"]:
+            return naming(few)
+    messages = count_noun(laid["messages"], "message")
+    who = name_list(laid["speakers"])
+    return _with_notice(laid, f"Earlier: {messages} by {who}; omitted because of the token limit.", fits)
+
+
+def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
+    """Return `summary` with as many of its first `high` points as fit in the budget."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(SummaryPoints(**{**summary, "shown": middle})):
+            low = middle
+        else:
+            high = middle - 1
+    return SummaryPoints(**{**summary, "shown": low})
+
+
+def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
+    """Return `summary` with all further points that fit, even after a point that does not fit."""
+    most = _most(summary, min(most_points, len(summary["points"])), fits)
+    filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
+    for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
+        points, shown = filled["points"], filled["shown"]
+        moved = [*points[:shown], points[at], *points[shown:at], *points[at + 1 :]]
+        candidate = SummaryPoints(**{**filled, "points": moved, "shown": shown + 1})
+        filled = candidate if fits(candidate) else filled
+    return filled
+
+
+def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
+    """Return `summary` with as much of the notice `text` as fits, counted from the start."""
+    chars = len(text)
+    while chars > 0:  # in steps of a twelfth, because a shorter text does not always have fewer tokens
+        noticed = SummaryPoints(**{**summary, "notice": clip(text, chars)})
+        if fits(noticed):
+            return noticed
+        chars -= max(1, chars // 12)
+    return summary
+
+
+def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
+    """Return the text of the summary, with a list of points under each speaker's name."""
+    if not points:
+        return ""
+    groups: dict[str, list[Point]] = defaultdict(list)
+    for point in points["points"][: points["shown"]]:
+        groups[point["speaker"]].append(point)
+    order = sorted(groups, key=lambda who: (min(map(first_seq, groups[who])), who))
+    labels = _labels(order, names, points["name_chars"])
+    lines: list[str] = []
+    for who in order:
+        lines.append(f"{labels[who]}:")
+        for point in sorted(groups[who], key=lambda point: (first_seq(point), point.get("place", 0))):
+            ids = ", ".join(dict.fromkeys((point["message_ids"][0], point["message_ids"][-1])))
+            text = point["text"] if point.get("error") else clip(point["text"], points["text_chars"])
+            lines.append(f"- {text} [{ids}]")
+    if points["notice"]:
+        lines.append(points["notice"])
+    return "\n".join(lines)
+
+
+def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
+    """Return a unique name for each speaker that is safe to show in a prompt."""
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for who in speakers:
+        name = clip(sanitize_line(names.get(who, who)[:200]) or sanitize_line(who[:200]) or "?", chars)
+        label = next(
+            each for n in itertools.count(1) if (each := name if n == 1 else f"{name} {n}") not in taken
+        )
+        taken.add(label)
+        labels[who] = label
+    return labels
+
+
+MAX_SPEAKERS = 256
+MAX_TERMS = 1_000
+"""Maximum number of different terms to count, most frequent first."""
+_POOL_FLOOR, _POOL_CEILING = 48, 600
+_TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
+ERROR_TOKENS = 300
+"""Maximum number of tokens of a tool's error message that a summary shows in full. All errors together take
+at most a third of a summary."""
+_BATCH = 32  # number of messages between two prunings, which limits the pool during a long import
+
+
+class RuleBased(Summarizer):
+    """Summarizer that works without a model.
+
+    It selects the sentences that together cover the most content, with their message ids.
+    """
+
+    name = "rule-based"
+    asks_model = False
+
+    def summarize(self, request: SummaryRequest) -> SummaryGenerator:
+        """Return a draft of the summary without calling a model."""
+        yield from ()
+        points = fold_points(request)
+        return Draft(render(points, request.config.names()), cast(dict[str, Any], points), self.name)
+
+
+def fold_points(request: SummaryRequest) -> SummaryPoints:
+    """Add new messages to the stored points. Without stored points, read all messages.
+
+    A summary from a document holds only the points that it showed. If the stored points do not cover the
+    whole summary, as after another package's summarizer, all messages are read again.
+    """
+    pool, covered = request.previous.get("points") or {}, int(request.previous.get("covers_through_seq", -1))
+    previous: Any = None
+    if not isinstance(pool, Mapping):
+        previous = {
+            **empty(),
+            "points": list(pool),
+            "messages": int(request.previous.get("messages", len(pool))),
+            "speakers": {str(point["speaker"]): 1 for point in pool},
+            "covers_through_seq": covered,
+        }
+    elif pool.get("covers_through_seq") == covered:
+        previous = {**empty(), **pool}
+    return fold(
+        previous,
+        request.past if previous is None else request.entries,
+        max_tokens=request.max_tokens,
+        count=request.count,
+        names=request.config.names(),
+        errors=ERROR_TOKENS,
+    )
+
+
+def empty() -> SummaryPoints:
+    """Return a summary without points."""
+    return SummaryPoints(
+        points=[],
+        shown=0,
+        text_chars=0,
+        name_chars=0,
+        notice="",
+        messages=0,
+        speakers={},
+        terms={},
+        covers_through_seq=-1,
+    )
+
+
+def fold(
+    previous: SummaryPoints | None,
+    entries: Sequence[Entry],
+    *,
+    max_tokens: int,
+    count: Callable[[str], int],
+    names: Mapping[str, str],
+    errors: int = 0,
+) -> SummaryPoints:
+    """Add the points of `entries` to the summary `previous`, and fit the result in `max_tokens`.
+
+    `entries` are the messages that left the window, in order; over all calls each message appears exactly
+    once. About `errors` tokens of each tool error are kept whole. `render` needs the same `names`; its text
+    is empty or within `max_tokens`. With 60 tokens a speaker or more, every speaker has a point. The time is
+    linear in the new messages and the stored points.
+    """
+    base = previous or empty()
+    pool: list[Point] = list(base["points"])
+    spoken, now = Counter(base["speakers"]), base["covers_through_seq"]
+    said = Counter(base["terms"])
+    remaining = max(_POOL_FLOOR, min(_POOL_CEILING, max_tokens // _TOKENS_PER_POINT))
+    for start in range(0, len(entries), _BATCH):
+        for entry in entries[start : start + _BATCH]:
+            now = max(now, entry["seq"])
+            if entry["speaker"] in spoken or len(spoken) < MAX_SPEAKERS:
+                spoken[entry["speaker"]] += 1
+            if not traits_of(entry).automatic:
+                said.update(terms(entry["content"]))
+            pool += read_entry(entry, said, max(MAX_POINT, errors * CHARS_PER_TOKEN))
+        if len(pool) > 2 * remaining + _BATCH:
+            pool = rank(pool, spoken, said, now, 2 * errors * CHARS_PER_TOKEN).points[:remaining]
+    folded = SummaryPoints(
+        **{
+            **empty(),
+            "points": pool,
+            "messages": base["messages"] + len(entries),
+            "speakers": dict(spoken),
+            "terms": dict(sorted(said.items(), key=lambda item: (-item[1], item[0]))[:MAX_TERMS]),
+            "covers_through_seq": now,
+        }
+    )
+    laid = layout_points(folded, max_tokens=max_tokens, count=count, names=names)
+    return SummaryPoints(**{**laid, "points": laid["points"][: max(remaining, laid["shown"])]})

@@ -1,0 +1,97 @@
+"""Interface of summarizers, which yield model calls and return a draft of a summary.
+
+The caller adds tokens, latency and model of the calls to the draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from moot.calls.effects import CallGenerator
+from moot.state.config import DebateConfig
+from moot.state.conversation import MemoryKind
+from moot.state.entries import Entry, traits_of
+from moot.text.tokens import TokenCounter
+
+JUDGE = "judge"
+"""Owner id of the judge's summary of the final round. No debater can have this id."""
+
+
+@dataclass(frozen=True)
+class SummaryRequest:
+    """Input for a summarizer, with messages, limits and settings."""
+
+    previous: Mapping[str, Any]
+    """Previous version of the summary, or `{}` if there is none."""
+    entries: Sequence[Entry]
+    """New messages to summarize, oldest first."""
+    max_tokens: int
+    topic: str
+    config: DebateConfig
+    count: TokenCounter
+    owner: str = ""
+    """Id of the debater whose perspective is summarized, `JUDGE`, or `""` for the summary that all debaters
+    share."""
+    prompt: str = ""
+    """Instruction from the user about the contents of the summary. Empty for the built-in instruction."""
+    transcript: Sequence[Entry] = ()
+    """All messages of the debate or the perspective, for summarizers that read more than the new messages."""
+
+    @property
+    def kind(self) -> MemoryKind:
+        """Return the kind of the summary, which is `rolling`, `perspective` or `judge`."""
+        named: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
+        return named.get(self.owner, "perspective")
+
+    @property
+    def past(self) -> Sequence[Entry]:
+        """Return the earlier and new messages that the summary should cover."""
+        last = self.entries[-1]["seq"] if self.entries else -1
+        covered = [entry for entry in self.transcript if entry["seq"] <= last and traits_of(entry).in_prompts]
+        return covered or self.entries
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Draft of a summary that a summarizer returns."""
+
+    text: str
+    points: dict[str, Any] = field(default_factory=dict)
+    """Points of the summary, as `rule_based.SummaryPoints`, and other data for the next version. JSON types
+    only."""
+    method: str = ""
+    model: str = ""
+    provider: str = ""
+    temperature: float | None = None
+    latency_s: float = 0.0
+    tokens_used: int = 0
+    """Total number of tokens of all model calls for this summary, including unusable replies."""
+
+
+class SummaryFailed(Exception):
+    """Error raised if a summarizer has no usable result.
+
+    `rule-based` replaces it, and the reason is recorded.
+    """
+
+
+SummaryGenerator = CallGenerator[Draft]
+
+
+class Summarizer:
+    """Base class of summarizers, which turn the previous summary and new messages into a new summary."""
+
+    name: str
+    """Name of the summarizer in `memory.summarizer`."""
+    asks_model: bool = True
+    """True if `summarize` calls a model. If not, the summary is free and is also made in advance."""
+
+    def summarize(self, request: SummaryRequest) -> SummaryGenerator:
+        """Yield batches of model calls, receive the replies, and return the draft of a summary.
+
+        Raises:
+            SummaryFailed: there is no usable result.
+        """
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Chat models: providers, structured output, retries, usage, and the offline model."""

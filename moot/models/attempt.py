@@ -1,0 +1,267 @@
+"""Chat model wrapper that streams a reply under the speaker's name and removes its reasoning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.ai import UsageMetadata, add_usage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import ConfigDict, PrivateAttr
+from typing_extensions import override
+
+from moot.calls.effects import INCOMPLETE
+from moot.models.adapters import OpenAICompatible
+from moot.state.entries import JsonObject, clean_text
+from moot.state.langgraph_internals import ChatDelegate, model_type
+
+MAX_REPLY_CHARS = 1_000_000
+"""Maximum number of characters in one reply, including its reasoning. Longer replies are cut and marked as
+cut."""
+MAX_REPLY_CHUNKS = 50_000
+"""Maximum number of text chunks in one streamed reply. LangChain keeps every chunk in memory, about 3 KB
+each."""
+STREAM_ENDED_EARLY = "stream_ended_early"
+"""Key that is set in a message's `response_metadata` if the connection closed before the stream ended."""
+
+_OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
+_CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+_OPEN_TAGS = ("<think>", "<thinking>")
+_CLOSE_TAGS = ("</think>", "</thinking>")
+_LONGEST = max(map(len, _CLOSE_TAGS))
+
+
+@dataclass(frozen=True)
+class SplitText:
+    """Model reply, split into visible text and reasoning."""
+
+    text: str
+    reasoning: str
+
+
+class ThinkFilter:
+    """Streaming filter that separates `<think>…</think>` from the other text of a reply.
+
+    A tag may be split between two chunks. Text after an unclosed tag is reasoning. Leading white space is
+    dropped. The run time is linear in the length of the reply.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = ""
+        self._thinking = False
+        self._begun = False
+
+    def feed(self, piece: str) -> SplitText:
+        """Process one chunk and return the visible text and the reasoning that the chunk adds."""
+        self._buffer += piece
+        text: list[str] = []
+        reasoning: list[str] = []
+        while tag := (_CLOSE if self._thinking else _OPEN).search(self._buffer):
+            (reasoning if self._thinking else text).append(self._buffer[: tag.start()])
+            self._buffer = self._buffer[tag.end() :]
+            self._thinking = not self._thinking
+        # Keep the end in the buffer if it may be the start of a tag.
+        tags = _CLOSE_TAGS if self._thinking else _OPEN_TAGS
+        end = self._buffer.rfind("<", max(0, len(self._buffer) - _LONGEST))
+        if end < 0 or not any(tag.startswith(self._buffer[end:].lower()) for tag in tags):
+            end = len(self._buffer)
+        (reasoning if self._thinking else text).append(self._buffer[:end])
+        self._buffer = self._buffer[end:]
+        return self._part("".join(text), "".join(reasoning))
+
+    def close(self) -> SplitText:
+        """End the stream and return the text in the buffer that looked like the start of a tag."""
+        rest, self._buffer = self._buffer, ""
+        return self._part("", rest) if self._thinking else self._part(rest, "")
+
+    def _part(self, text: str, reasoning: str) -> SplitText:
+        if not self._begun:
+            text = text.lstrip()
+            self._begun = bool(text)
+        return SplitText(text, reasoning)
+
+
+def split_thinking(text: str) -> SplitText:
+    """Split a complete reply into its visible text and its reasoning.
+
+    A closing tag without an opening one ends reasoning too: some chat templates put the opening tag into the
+    prompt.
+    """
+    closing, opening = _CLOSE.search(text), _OPEN.search(text)
+    lead = ""
+    if closing and (opening is None or closing.start() < opening.start()):
+        lead, text = text[: closing.start()], text[closing.end() :]
+    splitter = ThinkFilter()
+    pieces = (splitter.feed(text), splitter.close())
+    reasoning = lead + "".join(piece.reasoning for piece in pieces)
+    return SplitText("".join(piece.text for piece in pieces).strip(), reasoning.strip())
+
+
+def content_parts(content: str | list[Any]) -> SplitText:
+    """Return the text and the reasoning in a message's content, which is a string or a list of blocks."""
+    if isinstance(content, str):
+        return SplitText(content, "")
+    text: list[str] = []
+    reasoning: list[str] = []
+    for block in content:
+        if isinstance(block, str):
+            text.append(block)
+        elif block.get("type") == "text":
+            text.append(str(block.get("text", "")))
+        elif block.get("type") in ("thinking", "reasoning"):
+            inner = block.get(block["type"], block.get("text", ""))
+            reasoning.append(content_parts(inner).text if isinstance(inner, str | list) else "")
+    return SplitText("".join(text), "".join(reasoning))
+
+
+def reasoning_field(fields: JsonObject) -> str:
+    """Return a message's reasoning from `reasoning_content` or `reasoning`, or `""` if both are missing."""
+    for name in ("reasoning_content", "reasoning"):
+        value = fields.get(name)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+class SpeakerModel(ChatDelegate, BaseChatModel):
+    """Wrapper around a chat model that adds the speaker's name and the message id to each chunk.
+
+    LangGraph's `messages` stream emits the chunks of a chat model unchanged. So this wrapper sets
+    `message_id` and `speaker` on each chunk and on the final message, and removes reasoning. Create a new
+    one for each attempt. After the call, `thoughts` holds the reasoning, and `emitted` is True if text was
+    streamed.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    inner: BaseChatModel
+    """Chat model of the provider, which this wrapper calls."""
+    message_id: str | None = None
+    """Id of the reply's message in the state. `None` uses LangChain's own id."""
+    speaker: str | None = None
+    """Id of the debater whose message the model writes."""
+    on_chunk: Callable[[], None] = lambda: None
+    """Function that is called for each chunk of text or reasoning."""
+    price: Callable[[AIMessage], float | None] = lambda _: None
+    """Function that returns the cost of a reply in US dollars, for use in traces."""
+    cache: Any = False
+    """Setting of LangChain's cache, which is always `False`: the provider's model has the cache."""
+
+    emitted: bool = False
+    """True if this attempt has already streamed some text to the user."""
+
+    _chars: int = PrivateAttr(default=0)
+    _thoughts: list[str] = PrivateAttr(default_factory=list)
+    _splitter: ThinkFilter = PrivateAttr(default_factory=ThinkFilter)
+
+    @property
+    def thoughts(self) -> str:
+        """Return the reasoning that the model has produced so far."""
+        return "".join(self._thoughts).strip()
+
+    @property
+    def _llm_type(self) -> str:
+        return model_type(self.inner)
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
+    ) -> ChatResult:
+        return self._as_speaker(self.call_inner(messages, stop, kwargs))
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
+    ) -> ChatResult:
+        return self._as_speaker(await self.acall_inner(messages, stop, kwargs))
+
+    @override
+    def finish_result(self, result: ChatResult) -> None:
+        """Add the cost of a reply to the usage metadata, which LangSmith reads."""
+        message = result.generations[0].message
+        if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
+            message.usage_metadata = cast(
+                UsageMetadata, {**(message.usage_metadata or {}), "total_cost": cost}
+            )
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        last = AIMessageChunk(content="", chunk_position="last")
+        chunks = 0
+        inner = cast(AsyncGenerator[ChatGenerationChunk], self.stream_inner(messages, stop, kwargs))
+        async with aclosing(inner):
+            async for chunk in inner:
+                self.on_chunk()
+                message = chunk.message
+                self._remember(last, message, chunk.generation_info)
+                text = self._without_thoughts(message)
+                if text or getattr(message, "tool_call_chunks", None):
+                    chunks += 1
+                    yield self._chunk(text, message)
+                if self._chars >= MAX_REPLY_CHARS or chunks >= MAX_REPLY_CHUNKS:
+                    last.response_metadata["finish_reason"] = INCOMPLETE
+                    break
+        if rest := self._rest():
+            yield self._chunk(rest, last)
+        last.id, last.name = self.message_id, self.speaker
+        yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
+
+    def _without_thoughts(self, message: BaseMessage) -> str:
+        """Return a message with only its visible text, and store the reasoning in this wrapper."""
+        parts = content_parts(message.content)
+        split = self._splitter.feed(parts.text)
+        thoughts = parts.reasoning + reasoning_field(message.additional_kwargs) + split.reasoning
+        remaining = MAX_REPLY_CHARS - self._chars
+        self._chars += len(thoughts) + len(split.text)
+        self._thoughts.append(thoughts[:remaining])
+        return split.text[:remaining]
+
+    def _rest(self) -> str:
+        """Return the text that is still in the buffer of the `<think>` filter at the end of the stream."""
+        rest = self._splitter.close()
+        self._thoughts.append(rest.reasoning)
+        return rest.text
+
+    def _chunk(self, text: str, source: BaseMessage) -> ChatGenerationChunk:
+        self.emitted = self.emitted or bool(text)
+        message = AIMessageChunk(
+            content=clean_text(text),
+            tool_call_chunks=list(getattr(source, "tool_call_chunks", ())),
+            id=self.message_id,
+            name=self.speaker,
+        )
+        return ChatGenerationChunk(message=message)
+
+    def _remember(self, last: AIMessageChunk, message: BaseMessage, info: JsonObject | None) -> None:
+        # Some OpenAI-compatible servers report running totals in every chunk. Other models report increments.
+        if usage := getattr(message, "usage_metadata", None):
+            repeated = isinstance(self.inner, OpenAICompatible)
+            last.usage_metadata = usage if repeated else add_usage(last.usage_metadata, usage)
+        last.response_metadata = {**last.response_metadata, **message.response_metadata, **(info or {})}
+        if refusal := message.additional_kwargs.get("refusal"):
+            last.additional_kwargs["refusal"] = last.additional_kwargs.get("refusal", "") + str(refusal)
+
+    def _as_speaker(self, result: ChatResult) -> ChatResult:
+        first = result.generations[0]
+        text = self._without_thoughts(first.message) + self._rest()
+        metadata = {**first.message.response_metadata, **(first.generation_info or {})}
+        if self._chars >= MAX_REPLY_CHARS:
+            metadata["finish_reason"] = INCOMPLETE
+        self.emitted = bool(text)
+        message = AIMessage(
+            content=clean_text(text),
+            tool_calls=getattr(first.message, "tool_calls", []),
+            invalid_tool_calls=getattr(first.message, "invalid_tool_calls", []),
+            usage_metadata=getattr(first.message, "usage_metadata", None),
+            response_metadata=metadata,
+            additional_kwargs={
+                key: value for key, value in first.message.additional_kwargs.items() if key == "refusal"
+            },
+            id=self.message_id,
+            name=self.speaker,
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)], llm_output=result.llm_output)

@@ -1,0 +1,216 @@
+"""Rate limits and circuit breaker of model endpoints, shared by all processes that use a database."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+from langgraph.config import get_stream_writer
+
+from moot.calls.event_loop import shield
+from moot.models.failures import FATAL_CODES, Failure, is_context_overflow
+from moot.models.registry import OPENAI_URL, Access, Models, access_to
+from moot.state.config.model_settings import ModelSettings, bare_name, is_built_in
+from moot.state.entries import JsonObject, clean_text
+from moot.state.errors import InputError, UserError
+from moot.state.settings import redact_url
+from moot.storage.leases import Lease
+from moot.storage.rate_limiter import RateLimiter
+
+SLOT_S = 0.1
+"""Number of seconds between two checks for a free slot of an endpoint."""
+
+
+@asynccontextmanager
+async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
+    """Wait until a model's endpoint accepts a call, then hold a slot of the endpoint for the `with` block.
+
+    The outcome of the block is recorded for all processes that use the database.
+
+    Args:
+        models: models of the run.
+        name: name of the model.
+        tokens: maximum tokens of the call, prompt and reply.
+
+    Raises:
+        Failure: the wait is longer than `max_requested_wait_s` of the backoff.
+    """
+    rate_limiter = models.rate_limiter
+    if rate_limiter is None or is_built_in(name):
+        yield
+        return
+    endpoint = endpoint_of(models, name)
+    slot = await _wait_for_slot(models, name, rate_limiter, tokens)
+    try:
+        yield
+    except Failure as failure:
+        if failure.retry_after is not None:
+            failure.retry_after = min(failure.retry_after, models.settings_of(name).max_wait_s)
+        if failure.status == 429:
+            wait = failure.retry_after or models.backoff.wait_s(1)
+            await asyncio.to_thread(rate_limiter.record_wait, endpoint, wait)
+        elif failure.is_transient:
+            await asyncio.to_thread(rate_limiter.record_failure, endpoint)
+        raise
+    else:
+        await asyncio.to_thread(rate_limiter.record_success, endpoint)
+    finally:
+        if slot:
+            await shield(asyncio.to_thread(rate_limiter.release_slot, slot))
+
+
+async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, tokens: int) -> Lease | None:
+    """Wait until a model's endpoint and its rate limits allow a call.
+
+    Return the acquired slot, `None` if slots are unlimited.
+    """
+    endpoint, settings, backoff = endpoint_of(models, name), models.settings_of(name), models.backoff
+    while (wait := await asyncio.to_thread(rate_limiter.wait_s, endpoint, settings.max_wait_s)) > 0:
+        why = f"another call was told to retry in {wait:.0f} s"
+        busy = Failure(why, status=429, retryable=True, retry_after=wait)
+        if wait > backoff.max_requested_wait_s:
+            raise busy
+        if wait > 1:
+            report_wait(name, busy, wait, f"call in {wait:.0f} s")
+        await backoff.sleep(backoff.wait_s(1, wait))
+    if settings.requests_per_minute or settings.tokens_per_minute:
+        await backoff.sleep(await asyncio.to_thread(rate_limiter.reserve_s, endpoint, settings, tokens))
+    slot = None
+    while settings.concurrency and not slot:
+        if not (slot := await asyncio.to_thread(rate_limiter.acquire_slot, endpoint, settings.concurrency)):
+            await backoff.sleep(SLOT_S)
+    return slot
+
+
+def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
+    """Report the wait before a retry, as a `retry` event inside a graph and in the log otherwise."""
+    words = f"{failure.cause}, {what_next}"
+    try:
+        write = get_stream_writer()
+    except RuntimeError:  # outside of a graph
+        logging.getLogger(__name__).warning("%s: %s", model, words)
+        return
+    write({"event": "retry", "model": model, "why": failure.text, "words": words, "wait_s": wait_s})
+
+
+async def circuit_is_open(models: Models, name: str) -> bool:
+    """Return True if the circuit breaker of a model's endpoint is open."""
+    if models.rate_limiter is None:
+        return False
+    longest = models.settings_of(name).max_wait_s
+    return await asyncio.to_thread(models.rate_limiter.circuit_is_open, endpoint_of(models, name), longest)
+
+
+def endpoint_of(models: Models, name: str) -> str:
+    """Return the key of a model's rate limits, which combines the endpoint's address and the model's name."""
+    return f"{redact_url(models.base_url(name))} {bare_name(name)}".strip()
+
+
+OTHER_MODEL = "to go on with another model: moot resume ID --model NAME"
+WAIT_S = 10.0
+"""Timeout in seconds for requesting the list of models from an endpoint."""
+MAX_SUGGESTED = 8
+"""Maximum number of model names that an error message suggests."""
+
+
+async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonObject]:
+    """Return the models that an endpoint lists, in the order of the list.
+
+    Every model has an `id` and further fields.
+
+    Raises:
+        httpx.HTTPError: the endpoint cannot be reached or refuses the request.
+        ValueError: the response is not a list of models.
+    """
+    url = (access.base_url or OPENAI_URL).rstrip("/") + "/models"
+    async with httpx.AsyncClient(timeout=timeout_s) as client:
+        answer = await client.get(url, headers={"authorization": f"Bearer {access.key}"})
+    answer.raise_for_status()
+    listed = json.loads(answer.text)
+    rows = listed.get("data") if isinstance(listed, dict) else None
+    if not isinstance(rows, list):
+        raise ValueError("the response is not a list of models")
+    return [row for row in rows if isinstance(row, dict) and row.get("id")]
+
+
+async def offered_models(access: Access) -> list[str]:
+    """Return the names of the models that an endpoint lists.
+
+    Raises:
+        InputError: the endpoint cannot be reached, refuses the key or returns no list.
+    """
+    url = redact_url(access.base_url or OPENAI_URL)
+    try:
+        return [str(row["id"]) for row in await listed_models(access)]
+    except (httpx.HTTPError, ValueError) as error:
+        refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
+        check = (
+            "Check the key: `moot setup` stores another one"
+            if refused
+            else "Check that the server runs and that the address is that of its API, which often ends in /v1"
+        )
+        raise InputError(
+            f"cannot list the models of {url}: {error or type(error).__name__}. {check}"
+        ) from error
+
+
+def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
+    """Return advice to the user on how to fix a failed call, or `""` if there is no advice.
+
+    Args:
+        failure: the failure of the call.
+        settings: settings of the model.
+        base_url: address of the endpoint, `""` if the provider's package determines it.
+        model: name of the model.
+    """
+    endpoint = "the model's base_url" if settings.base_url else "OPENAI_BASE_URL"
+    if not base_url and (failure.advice or failure.status in (401, 403, 404)):
+        return f"check the model's name, and its provider's key and address; {OTHER_MODEL}"
+    if failure.advice:
+        return failure.advice.format(url=redact_url(base_url), endpoint=endpoint)
+    if is_context_overflow(failure):
+        return (
+            f"set models.{model}.context_size to the model's context size, and memory.budget.total to at "
+            "most that size minus memory.budget.reply"
+        )
+    if failure.code in FATAL_CODES:
+        return f"the account's quota is used up: check its billing, or {OTHER_MODEL}"
+    if failure.status in (401, 403):
+        if settings.key_variable is None:
+            return "no key was sent: set `api_key_env`, beside the model's base_url, to the key's variable"
+        return f"check the key in {settings.key_variable}, and that {endpoint} is the endpoint it belongs to"
+    if failure.status == 404:
+        return f"check the model's name, and {endpoint}; {OTHER_MODEL}"
+    return ""
+
+
+async def explanation(name: str, failure: Failure, models: Models) -> str:
+    """Return the error message for a failed model call, with advice on how to fix the problem."""
+    hint = advice(failure, models.settings_of(name), models.base_url(name), name)
+    if failure.status == 404 and not failure.advice:
+        offered = [str(row["id"]) for row in await models_for(name, models)]
+        if offered and name not in offered:
+            like = difflib.get_close_matches(name, offered, n=3)
+            near = f"did you mean {' or '.join(map(repr, like))}? " if like else ""
+            rest = (
+                f" and {len(offered) - MAX_SUGGESTED} more: `moot models`"
+                if len(offered) > MAX_SUGGESTED
+                else ""
+            )
+            hint = f"{near}The server offers {', '.join(offered[:MAX_SUGGESTED])}{rest}; {OTHER_MODEL}"
+    return clean_text(f"{name}: {failure.text}" + (f" ({hint})" if hint else ""))
+
+
+async def models_for(name: str, models: Models) -> list[JsonObject]:
+    """Return all models that a model's endpoint offers, or `[]` if the endpoint returns no list."""
+    if not models.is_openai_compatible(name):
+        return []
+    try:
+        return await listed_models(access_to(name, models.settings_of(name)))
+    except (OSError, ValueError, httpx.HTTPError, UserError):
+        return []

@@ -1,0 +1,296 @@
+"""Failures of model providers: classification, retry decision and backoff."""
+
+from __future__ import annotations
+
+import random
+import re
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from moot.calls.event_loop import sleep_until_stop
+from moot.state.entries import JsonObject
+from moot.state.errors import ModelError
+from moot.state.settings import redact_url
+from moot.text.plain_text import clip
+
+RETRYABLE = frozenset({408, 409, 425, 429})
+"""HTTP status codes below 500 for which a call is retried."""
+
+FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Error codes of providers for which a call is never retried, whatever the HTTP status."""
+
+REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+"""Error codes and finish reasons that mean that a content filter of Azure or OpenAI refused to reply."""
+
+UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
+NOT_TRUSTED = (
+    "{url} has no certificate that this machine trusts, or does not use TLS: check {endpoint}, or set "
+    "SSL_CERT_FILE to the certificate of its authority"
+)
+MAX_CAUSES = 10
+"""Maximum number of causes of an exception that are searched for a TLS error."""
+NO_API = (
+    "{url} is not an API's address: check {endpoint}, which for OpenAI-compatible servers often ends in /v1"
+)
+
+_FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "complete": "stop",
+    "stop": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",  # Anthropic, Bedrock, Google, Cohere
+    "model_length": "length",  # Mistral
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "guardrail_intervened": "content_filter",
+}
+"""Table that converts the finish reasons of other providers to OpenAI's finish reasons."""
+
+_FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
+"""Keys under which LangChain messages store the finish reason, depending on the provider."""
+
+# Exceptions of httpx, httpx2 and the provider SDKs are recognized by class name, so that the offline model
+# imports none of these packages.
+_CONNECTION = frozenset({"APIConnectionError", "TransportError", "StreamError", "ModelConnectionError"})
+_TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError", "ModelTimeoutError"})
+_TRANSIENT = frozenset(
+    {"APIError", "ValueError", "LookupError", "TypeError", "ModelAPIError", "ResponseError"}
+)
+"""Exceptions for a malformed reply or a broken stream, after which a retry may help. `ResponseError` is
+Ollama's."""
+
+MESSAGE_CHARS = 300
+"""Maximum length of a stored error message from a provider, in characters."""
+
+
+@dataclass(eq=False)
+class Failure(Exception):
+    """Failure of one attempt at a model call."""
+
+    text: str
+    status: int | None = None
+    retryable: bool = False
+    retry_after: float | None = None
+    """Number of seconds to wait before a retry, as requested by the provider."""
+    code: str = ""
+    """Error code from the provider, such as `context_length_exceeded`."""
+    empty: bool = False
+    """True if the attempt failed because the reply contained no text."""
+    refused: bool = False
+    """True if the model or a content filter refused to reply. A retry would be refused too."""
+    advice: str = ""
+    """Advice to the user about this failure, or `""` if there is no advice."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def is_transient(self) -> bool:
+        """Return True if the failure is temporary and does not depend on the request."""
+        return self.retryable and not self.empty
+
+    @property
+    def requested_wait_s(self) -> float:
+        """Return the number of seconds to wait that the provider requested, or 0 without a request."""
+        return self.retry_after or 0.0
+
+    @property
+    def refuses_method(self) -> bool:
+        """Return True if the endpoint probably does not support the structured output method."""
+        if self.status == 404:  # sent by routers that know no server with this method
+            text = self.text.lower()
+            return "response_format" in text or "structured" in text
+        return self.status in (400, 422) and not is_context_overflow(self)
+
+    @property
+    def cause(self) -> str:
+        """Return a short description of the failure for logs and error messages."""
+        if self.status == 429:
+            return "rate limited"
+        return f"HTTP {self.status}" if self.status else self.text[:80]
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Exponential backoff with jitter, which determines the wait before each retry.
+
+    Tests pass their own `sleep` and `random_value`.
+    """
+
+    initial_wait_s: float = 0.5
+    """Number of seconds to wait after the first failure of a call, before jitter is applied."""
+    max_wait_s: float = 30.0
+    """Maximum number of seconds that the backoff computes for one wait."""
+    max_requested_wait_s: float = 300.0
+    """Maximum number of seconds of a wait that a provider may request. A request for a longer wait ends the
+    retries."""
+    sleep: Callable[[float], Awaitable[None]] = sleep_until_stop
+    random_value: Callable[[], float] = random.random
+    """Function that returns a random number from 0 to 1, used for the jitter."""
+
+    def wait_s(self, failures: int, requested_s: float | None = None) -> float:
+        """Return the number of seconds to wait before the next attempt at a call.
+
+        Args:
+            failures: number of consecutive failures.
+            requested_s: seconds requested by the provider. A small jitter is added, so that many callers do
+                not retry at the same time. `None`: 50 to 100 % of the exponential step.
+        """
+        if requested_s is not None:
+            return requested_s + self.random_value() * min(0.1 * requested_s, self.initial_wait_s)
+        step = min(self.max_wait_s, self.initial_wait_s * 2.0 ** min(failures - 1, 30))
+        return step * (0.5 + 0.5 * self.random_value())
+
+
+def failure_of(error: Exception, *, timeout_s: float) -> Failure:
+    """Convert the exception that an attempt raised to a `Failure`."""
+    for each in (error, error.__cause__):  # the SDK wraps exceptions from the hooks of its HTTP client
+        if isinstance(each, Failure):
+            return each
+    if isinstance(error, ModelError):
+        return Failure(str(error), status=error.status, retryable=error.retryable)
+    bases = {base.__name__ for base in type(error).__mro__}
+    if isinstance(error, TimeoutError) or bases & _TIMEOUT:
+        return Failure(f"no answer within {timeout_s:g} s", retryable=True)
+    if isinstance(error, OSError) or bases & _CONNECTION:
+        if tls := _tls_error(error):
+            return Failure(f"no secure connection: {_error_text(tls)}", advice=NOT_TRUSTED)
+        return Failure(f"connection failed: {_error_text(error)}", retryable=True, advice=UNREACHABLE)
+    if (cause := error.__cause__) and _status(error, _body(error)) is None and getattr(cause, "code", None):
+        error = cast(Exception, cause)  # LangChain's exception lacks the details
+    body = _body(error)
+    code = str(body.get("code") or body.get("type") or "")
+    status = _status(error, body)
+    if status is None:
+        # A response with status 200 that is not a chat completion, or an error event in a stream.
+        malformed = bool(bases & _TRANSIENT)
+        fatal = code in FATAL_CODES
+        kind = "" if "APIError" in bases or body else f"unusable answer ({type(error).__name__}): "
+        return Failure(kind + _message(error, body), retryable=malformed and not fatal, code=code)
+    retryable = (status in RETRYABLE or status >= 500) and code not in FATAL_CODES
+    wait = retry_after(getattr(getattr(error, "response", None), "headers", {}), datetime.now(UTC))
+    asks = "" if wait is None else f" (asks to wait {wait:.0f} s)"
+    return Failure(
+        f"HTTP {status}: {_message(error, body)}{asks}",
+        status=status,
+        retryable=retryable,
+        retry_after=wait,
+        code=code,
+        refused=code in REFUSALS,
+    )
+
+
+def _tls_error(error: BaseException) -> ssl.SSLError | None:
+    """Return the TLS error behind a failed connection, unless the server only closed the connection."""
+    each: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if isinstance(each, ssl.SSLError):
+            return None if isinstance(each, ssl.SSLEOFError | ssl.SSLZeroReturnError) else each
+        each = each and (each.__cause__ or each.__context__)
+    return None
+
+
+def is_context_overflow(failure: Failure) -> bool:
+    """Return True if the provider's error means that the request exceeded the model's context window.
+
+    The texts are those of OpenAI, Anthropic, Google and vLLM.
+    """
+    text = failure.text.lower()
+    phrases = ("context length", "context window", "prompt is too long", "number of tokens allowed")
+    return failure.code == "context_length_exceeded" or any(phrase in text for phrase in phrases)
+
+
+def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
+    """Return the number of tokens by which a request exceeded the model's context window.
+
+    The number is taken from the server's error text. Without one it is a quarter of the prompt.
+    """
+    if not is_context_overflow(failure):
+        return 0
+    numbers = [int(number) for number in re.findall(r"\d{3,9}", failure.text.partition(": ")[2])]
+    over = max(numbers[:2]) - min(numbers[:2]) if len(numbers) > 1 else 0
+    # The server's tokenizer may count slightly more tokens than Moot's, so an eighth is added as a margin.
+    return over + over // 8 + 16 if 0 < over < prompt_tokens else prompt_tokens // 4
+
+
+def html_failure(status: int, text: str) -> Failure:
+    """Return the failure for an HTML page that arrived instead of a reply, for example from a gateway."""
+    title = re.search(r"<title[^<>]*>([^<]*)</title>", text, re.I)
+    words = f" ({_clip(title[1])})" if title else ""
+    return Failure(
+        f"HTTP {status}: the server sent a web page{words} instead of an answer",
+        status=status,
+        retryable=status in RETRYABLE or status >= 500,
+        advice="" if status in (401, 403) or status >= 500 else NO_API,
+    )
+
+
+def finish_of(metadata: Mapping[str, object]) -> str:
+    """Return the finish reason in a message's metadata under OpenAI's name for that reason.
+
+    Default: `stop`.
+    """
+    reason = next((str(metadata[key]) for key in _FINISH_KEYS if metadata.get(key)), "stop")
+    return _FINISHES.get(reason.lower(), reason)
+
+
+def has_finish(metadata: Mapping[str, object]) -> bool:
+    """Return True if a message's metadata contains a finish reason."""
+    return any(metadata.get(key) for key in _FINISH_KEYS)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the wait in seconds that the header `retry-after-ms` or `retry-after` requests."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        try:
+            seconds = float(value)
+        except ValueError:
+            with suppress(ValueError, TypeError):  # neither a number nor a date
+                return max(0.0, (parsedate_to_datetime(value) - now).total_seconds() * scale)
+            continue
+        if 0 <= seconds < 1e9:
+            return seconds * scale
+    return None
+
+
+def _body(error: Exception) -> JsonObject:
+    body = getattr(error, "body", None) or getattr(error, "details", None)
+    if body is None and error.args and isinstance(error.args[0], Mapping):
+        body = error.args[0]
+    if isinstance(body, Mapping):
+        inner = body.get("error")
+        return dict(inner if isinstance(inner, Mapping) else body)
+    return {}
+
+
+def _status(error: Exception, body: JsonObject) -> int | None:
+    attributes = (getattr(error, name, None) for name in ("status_code", "code"))
+    for value in (*attributes, body.get("code"), body.get("status")):
+        with suppress(TypeError, ValueError):  # `None` or text
+            number = int(value)  # type: ignore[arg-type]
+            if 400 <= number < 600:
+                return number
+    return None
+
+
+def _message(error: Exception, body: JsonObject) -> str:
+    message = body.get("message")
+    return _clip(message) if isinstance(message, str) and message else _error_text(error)
+
+
+def _error_text(error: Exception) -> str:
+    return _clip(str(error)) or type(error).__name__
+
+
+def _clip(text: str) -> str:
+    return clip(" ".join(redact_url(text)[: 4 * MESSAGE_CHARS].split()), MESSAGE_CHARS)

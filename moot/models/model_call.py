@@ -1,0 +1,422 @@
+"""Model calls with retries, fallbacks, reasoning, structured output and streaming."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field, replace
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from moot.calls.effects import INCOMPLETE, ModelCall, Reply, WireMessage
+from moot.models.adapters import (
+    Attempt,
+    ChatRequest,
+    OpenAICompatible,
+    cache_of,
+    cached_reply,
+    can_stream,
+    request_of,
+    to_langchain,
+    weaker_method,
+)
+from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
+from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
+from moot.models.failures import (
+    REFUSALS,
+    Failure,
+    excess_tokens,
+    failure_of,
+    finish_of,
+    has_finish,
+)
+from moot.models.local import LocalModel, ScriptedModel
+from moot.models.registry import Models
+from moot.models.structured_output import Method, ParsedReply, parse_reply, with_correction
+from moot.models.usage import counted_usage, reported_usage
+from moot.state.config.model_settings import provider_of
+from moot.state.entries import EntryUsage, clean_text
+from moot.state.errors import UserError
+from moot.state.langgraph_internals import model_settings_key, model_type
+from moot.state.reducers import ENTRY, add_totals
+from moot.state.settings import redact
+
+SUMMARY_ATTEMPTS = 2
+"""Maximum number of attempts that each model gets to write a summary. After these attempts, a rule-based
+summary is used for now."""
+MAX_EMPTY = 2
+"""Maximum number of retries of one call because of empty replies."""
+
+MAX_BACKOFF_FAILURES = 30
+"""Number of failures after which the wait before a retry stops growing."""
+
+Messages = tuple[WireMessage, ...]
+
+
+async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | None = None) -> Reply:
+    """Make one model call with retries and fallback models, and return the reply.
+
+    A failure of a provider returns a `Reply` with `error`. It raises no exception.
+
+    Args:
+        call: the request. With `stream_as`, its text goes to LangGraph's `messages` stream under that id and
+            name. Other calls are not streamed.
+        models: the models of the run, reused from call to call.
+        config: the node's configuration, which carries the stream. `None`: the surrounding configuration.
+
+    Raises:
+        ConfigError: the model of the call has an invalid name or no key.
+    """
+    run, started, waited = _CallState(call, models, config), time.perf_counter(), 0.0
+    *others, last = dict.fromkeys((call.model, *call.fallbacks))
+    while True:
+        failures: dict[str, Failure] = {}
+        for name in (*others, last):
+            if name in others and await circuit_is_open(models, name):
+                failures[name] = Failure("skipped, because other calls to it keep failing", retryable=True)
+                continue
+            try:
+                reply = await (await _request(run, name)).reply()
+            except Failure as failure:
+                failures[name] = failure
+                continue
+            return replace(reply, latency_s=time.perf_counter() - started)
+        passing = [name for name, failure in failures.items() if failure.is_transient]
+        soonest = min(passing, key=lambda name: failures[name].requested_wait_s, default=None)
+        left = models.retry_for - max(waited, time.perf_counter() - started)
+        if soonest is None or left <= failures[soonest].requested_wait_s:
+            break
+        pause_s = min(left, models.backoff.wait_s(MAX_BACKOFF_FAILURES, failures[soonest].retry_after))
+        again = f"retry in {pause_s:.0f} s, for {left / 60:.0f} min more"
+        report_wait(soonest, failures[soonest], pause_s, again)
+        await models.backoff.sleep(pause_s)
+        waited += pause_s
+    from moot.models.endpoints import explanation  # imports httpx, which is needed only for failures
+
+    each = failures.values()
+    return Reply(
+        model=call.model,
+        usage=run.usage,
+        latency_s=time.perf_counter() - started,
+        attempts=run.attempts,
+        error="; ".join([await explanation(name, failure, models) for name, failure in failures.items()]),
+        status=failures[last].status,
+        retryable=any(failure.retryable for failure in each),
+        refused=call.schema is None and all(failure.refused for failure in each),
+        excess=0
+        if call.shortened_by
+        else min(excess_tokens(failure, call.prompt_tokens) for failure in each),
+    )
+
+
+@dataclass
+class _CallState:
+    """State that all attempts at one call share, including attempts with fallback models."""
+
+    call: ModelCall
+    models: Models
+    config: RunnableConfig | None
+    usage: EntryUsage = field(default_factory=EntryUsage)
+    attempts: int = 0
+    streamed: bool = False
+    """True after some text of the reply was streamed. Later attempts are not streamed, so that no text
+    appears twice."""
+    first_chunk_s: float | None = None
+    """Seconds from the latest request to its first chunk."""
+
+
+@dataclass(frozen=True)
+class _ModelResponse:
+    message: AIMessage
+    text: str
+    reasoning: str
+    finish_reason: str
+
+    def read(self, schema: type[BaseModel]) -> ParsedReply:
+        """Parse the structured reply from the arguments of a tool call or from the text."""
+        calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
+        text = self.text or "".join(call["args"] or "" for call in broken)
+        return parse_reply(schema, text, calls[0]["args"] if calls else None)
+
+
+async def _request(run: _CallState, name: str) -> _ModelRequest:
+    try:
+        return _ModelRequest(run, name, await run.models.client(name))
+    except UserError as error:
+        if name == run.call.model:
+            raise
+        raise Failure(str(error)) from error  # skip a fallback model that cannot be used
+
+
+class _ModelRequest:
+    """Call to one model, including all retries with this model."""
+
+    def __init__(self, run: _CallState, name: str, chat: BaseChatModel) -> None:
+        self.run, self.name, self.chat = run, name, chat
+        self.settings = run.models.settings_of(name)
+        self.max_tokens = run.call.max_tokens + self.settings.reasoning_tokens
+        self.limit_doubled = False
+        self.failures = 0
+        self.empty = 0
+        self.partial: _ModelResponse | None = None
+        """Reply whose stream ended early, used if all retries fail."""
+
+    async def reply(self) -> Reply:
+        """Return the model's reply to the call.
+
+        If a structured reply is invalid, ask the model once more and quote the validation error.
+        """
+        call, parsed = self.run.call, ParsedReply()
+        answer = await self._answer(call.messages)
+        if call.schema is not None:
+            parsed = answer.read(call.schema)
+            if parsed.error:
+                answer = await self._answer(with_correction(call.messages, answer.text, parsed.error))
+                parsed = answer.read(call.schema)
+            if parsed.error:
+                raise Failure(f"the reply does not match the schema: {parsed.error}")
+        if isinstance(self.chat, OpenAICompatible):
+            provider = self.run.models.provider(self.name)
+        else:
+            provider = provider_of(self.name) or model_type(self.chat)
+        return Reply(
+            text=answer.text,
+            data=parsed.data,
+            tool_calls=tuple(
+                {"id": tool["id"] or "", "name": tool["name"], "args": tool["args"]}
+                for tool in (answer.message.tool_calls if call.schema is None else ())
+            ),
+            model=self.name,
+            provider=provider,
+            usage=self.run.usage,
+            finish_reason=answer.finish_reason,
+            reasoning=answer.reasoning,
+            first_chunk_s=self.run.first_chunk_s,
+            attempts=self.run.attempts,
+        )
+
+    async def _answer(self, messages: Messages) -> _ModelResponse:
+        """Call the model with a structured output method that the endpoint accepts.
+
+        If the endpoint refuses the structured output method, try a weaker method and remember it.
+        """
+        method = known = self.run.models.method_of(self.name) if self.run.call.schema else None
+        while True:
+            try:
+                answer = await self._whole_answer(messages, method)
+            except Failure as failure:
+                weaker = weaker_method(self.chat, method) if method else None
+                if weaker is None or not failure.refuses_method:
+                    raise
+                method = weaker
+                continue
+            if method and method != known:
+                self.run.models.learn_method(self.name, method)
+            return answer
+
+    async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
+        """Call the model, and repeat the call once with twice the limit if `max_tokens` cut off the reply."""
+        answer = await self._with_retries(messages, method)
+        max_tokens = 2 * self.max_tokens
+        if self.settings.context_size:
+            max_tokens = min(max_tokens, self.settings.context_size - self.run.call.prompt_tokens)
+        if answer.finish_reason != "length" or self.limit_doubled or max_tokens <= self.max_tokens:
+            return answer
+        self.limit_doubled, self.max_tokens = True, max_tokens
+        try:
+            return await self._with_retries(messages, method)
+        except Failure:
+            if answer.text:
+                return answer
+            raise
+
+    async def _with_retries(self, messages: Messages, method: Method | None) -> _ModelResponse:
+        """Call the model until a reply arrives or all retries are used up."""
+        backoff, max_attempts = self.run.models.backoff, self.settings.max_attempts
+        if self.run.call.purpose == "summary":
+            max_attempts = min(max_attempts, SUMMARY_ATTEMPTS)
+
+        def should_retry(error: BaseException) -> bool:
+            if not isinstance(error, Failure) or not error.retryable:
+                return False
+            self.empty += error.empty
+            too_often = error.empty and self.empty > MAX_EMPTY
+            return error.requested_wait_s <= backoff.max_requested_wait_s and not too_often
+
+        def wait_s(state: RetryCallState) -> float:
+            failure = state.outcome.exception() if state.outcome else None
+            requested_s = failure.retry_after if isinstance(failure, Failure) else None
+            return backoff.wait_s(self.failures, requested_s)
+
+        def report_retry(state: RetryCallState) -> None:
+            failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
+            if isinstance(failure, Failure):
+                which = f"retry {self.failures} of {max_attempts - 1} in {round(pause_s, 1):g} s"
+                report_wait(self.name, failure, pause_s, which)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(should_retry),
+            stop=lambda _: self.failures >= max_attempts,
+            wait=wait_s,
+            before_sleep=report_retry,
+            sleep=backoff.sleep,
+            reraise=True,
+        )
+        attempt = Attempt(self.run.call, messages, self.max_tokens, self.settings, method)
+        self.partial = None
+        try:
+            return await retrying(self._attempt, attempt)
+        except Failure:
+            if self.partial is None:
+                raise
+            return self.partial
+
+    async def _attempt(self, attempt: Attempt) -> _ModelResponse:
+        """Make one attempt when the endpoint accepts it, and add the tokens used to the call's usage."""
+        tokens = self.run.call.prompt_tokens + attempt.max_tokens
+        async with endpoint_slot(self.run.models, self.name, tokens):
+            self.run.attempts += 1
+            try:
+                request = request_of(self.chat, attempt)
+                known, cache = None, cache_of(request.chat)
+                if cache is not None:
+                    key = self._cache_key(request)
+                    known = cached_reply(await cache.alookup(*key))
+                if known is not None:
+                    request = replace(request, chat=ScriptedModel([known]))
+                message, thoughts = await self._invoke(request, streams=can_stream(self.chat, attempt))
+                answer = self._account(request.messages, message, thoughts, is_free=known is not None)
+                self._check_response(answer)
+                if cache is not None and known is None:
+                    await cache.aupdate(*key, [ChatGeneration(message=message)])
+            except UserError:
+                raise
+            except Exception as error:
+                self.failures += 1
+                raise failure_of(error, timeout_s=self.settings.timeout_s) from error
+            return answer
+
+    def _cache_key(self, request: ChatRequest) -> tuple[str, str]:
+        """Return the prompt and the settings under which LangChain's cache stores the reply.
+
+        The seed is part of the key even if the model takes none, so that samples stay independent.
+        """
+        settings = model_settings_key(request.chat, request.fields)
+        return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
+
+    async def _invoke(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
+        """Send a request to the model and return the reply message and its reasoning.
+
+        A debater's message is streamed if possible.
+        """
+        stream_as, chat = self.run.call.stream_as, request.chat
+        live = stream_as is not None and not self.run.streamed
+        speaker = SpeakerModel(
+            inner=chat,
+            message_id=(stream_as.message_id or stream_as.entry_id) if stream_as else None,
+            speaker=stream_as.speaker if stream_as else None,
+            price=lambda message: self._cost_usd(reported_usage(message)),
+            disable_streaming=not (live and streams),
+            callbacks=chat.callbacks,
+            tags=chat.tags,
+            metadata=chat.metadata,
+        )
+        prompt = to_langchain(
+            request.messages,
+            merge_roles=self.settings.merge_roles,
+            system_role=self.settings.system_role,
+            names=request.shows_names,
+        )
+        # The metadata names the speaker, because a sum of chunks has no name.
+        labels = RunnableConfig(run_name=self.run.call.purpose)
+        if stream_as:
+            run_name = f"{stream_as.speaker} {stream_as.entry_id}"
+            labelled = {"speaker": stream_as.speaker, ENTRY: stream_as.entry_id}
+            labels = RunnableConfig(run_name=run_name, metadata=labelled)
+        config = merge_configs(self.run.config, labels, RunnableConfig(tags=[] if live else [TAG_NOSTREAM]))
+        config.pop("run_id", None)
+        if chat.rate_limiter is not None:  # outside the timeouts, which apply only to the provider
+            await chat.rate_limiter.aacquire(blocking=True)
+        silent_s, total_s = self.settings.timeout_s, self.settings.total_timeout_s
+        now = asyncio.get_running_loop().time
+        too_long = Failure(f"the answer took longer than total_timeout_s, {total_s:g} s")
+        asked_at = now()
+        deadline = asked_at + total_s
+        self.run.first_chunk_s = None
+
+        def on_chunk() -> None:
+            if self.run.first_chunk_s is None:
+                self.run.first_chunk_s = now() - asked_at
+            if now() > deadline:  # a timeout cannot cancel a stream that always has data ready
+                raise too_long
+            silence.reschedule(now() + silent_s)
+
+        try:
+            async with asyncio.timeout(total_s) as total, asyncio.timeout(silent_s) as silence:
+                speaker.on_chunk = on_chunk
+                message = await speaker.ainvoke(prompt, config, **request.fields)
+        except TimeoutError as error:
+            if not total.expired():
+                raise
+            raise too_long from error
+        finally:
+            self.run.streamed = self.run.streamed or (live and speaker.emitted)
+        return message, speaker.thoughts
+
+    def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
+        """Separate the reply's text from its reasoning, and add the tokens used to the call's usage.
+
+        A reply from a cache is free.
+        """
+        split = split_thinking(message.text)
+        thoughts = clean_text("\n".join(filter(None, (thoughts, split.reasoning))))
+        if is_free:
+            return _ModelResponse(message, split.text, thoughts, finish_of(message.response_metadata))
+        tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
+        if tokens is None:
+            tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
+        cost = self._cost_usd(tokens)
+        priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
+        self.run.usage = add_totals(self.run.usage, [priced])
+        finish = finish_of(message.response_metadata)
+        return _ModelResponse(message, split.text, thoughts, finish)
+
+    def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
+        if tokens is None or isinstance(self.chat, LocalModel):
+            return None
+        return self.run.models.cost_usd(self.name, tokens)
+
+    def _check_response(self, answer: _ModelResponse) -> None:
+        """Raise an error if the model's reply is empty or incomplete.
+
+        Raises:
+            Failure: the model refused, the reply is empty, or its stream ended early.
+        """
+        message = answer.message
+        if answer.text or message.tool_calls:
+            metadata = message.response_metadata
+            if metadata.get(STREAM_ENDED_EARLY) and not has_finish(metadata):
+                if answer.text and not message.tool_calls:
+                    self.partial = replace(answer, finish_reason=INCOMPLETE)
+                raise Failure("the stream ended early without finish_reason or [DONE]", retryable=True)
+            return
+        if refusal := message.additional_kwargs.get("refusal"):
+            raise Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)
+        if answer.finish_reason in REFUSALS:
+            raise Failure("the provider's content filter blocked the reply", refused=True)
+        if message.invalid_tool_calls:
+            if self.run.call.schema is None:
+                raise Failure("the model called a tool with arguments that are not JSON", retryable=True)
+            return
+        if answer.finish_reason == "length" and not self.limit_doubled:
+            return  # reasoning used all tokens, so the caller retries with twice the limit
+        content = "only reasoning" if answer.reasoning else "an empty answer"
+        raise Failure(f"{content} (finish_reason {answer.finish_reason})", retryable=True, empty=True)

@@ -1,0 +1,508 @@
+"""Registry of chat models: names, settings, clients and endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, cast
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallbacks
+from langgraph.constants import TAG_NOSTREAM
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from moot.models.failures import Backoff
+from moot.models.structured_output import Method
+from moot.models.usage import configured_price, list_price
+from moot.state import settings as environment
+from moot.state.config.model_settings import (
+    OFFLINE,
+    OPENAI,
+    RECORDED,
+    ModelSettings,
+    bare_name,
+    is_built_in,
+    provider_of,
+)
+from moot.state.entries import EntryUsage, JsonObject
+from moot.state.errors import ConfigError
+from moot.state.langgraph_internals import provider_package
+from moot.state.settings import redact, redact_url, register_secret
+from moot.storage.rate_limiter import RateLimiter
+from moot.text.tokens import encoding, encoding_for
+
+ChatModelLike = Runnable[Any, Any]
+"""LangChain chat model, or another runnable that maps a list of messages to one message."""
+
+# Empty `callbacks`, because the wrapper already reports chunks and traces. Empty `configurable`, because a
+# request must not choose another model.
+_CONFIG = RunnableConfig(callbacks=[], configurable={}, tags=[TAG_NOSTREAM])
+
+
+class RunnableModel(BaseChatModel):
+    """Chat model that wraps a runnable, such as the result of `bind`, `with_retry` or `with_fallbacks`.
+
+    Tools and structured output are bound as for the chat model inside the runnable. If there is none, or if
+    its fallbacks are of several classes, a schema is described in the prompt and tools are refused.
+    """
+
+    runnable: ChatModelLike
+    """Runnable that maps a list of messages to one message."""
+
+    @property
+    def _llm_type(self) -> str:
+        inner = inner_chat_model(self.runnable)
+        return inner._llm_type if inner else "runnable"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        """Bind tools in the format that the chat model inside the runnable requires."""
+        inner = inner_chat_model(self.runnable)
+        return inner.bind_tools(tools, **kwargs) if inner else super().bind_tools(tools, **kwargs)
+
+    def with_structured_output(
+        self, schema: JsonObject | type, **kwargs: object
+    ) -> Runnable[LanguageModelInput, JsonObject | BaseModel]:
+        """Bind a schema in the format that the chat model inside the runnable requires."""
+        inner = inner_chat_model(self.runnable)
+        if inner is None:
+            return super().with_structured_output(schema, **cast(JsonObject, kwargs))
+        return inner.with_structured_output(schema, **cast(JsonObject, kwargs))
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: object, **kwargs: object
+    ) -> ChatResult:
+        return _result(self.runnable.invoke(messages, _CONFIG, **kwargs))
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: object, **kwargs: object
+    ) -> ChatResult:
+        return _result(await self.runnable.ainvoke(messages, _CONFIG, **kwargs))
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, *_: object, **kwargs: object
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        async for chunk in self.runnable.astream(messages, _CONFIG, **kwargs):
+            message = _checked(chunk)
+            if not isinstance(message, AIMessageChunk):
+                message = AIMessageChunk(**message.model_dump(exclude={"type"}))
+            yield ChatGenerationChunk(message=message)
+
+
+def inner_chat_model(runnable: object) -> BaseChatModel | None:
+    """Return the chat model inside a runnable, or `None` unless there is exactly one class of chat model."""
+    if isinstance(runnable, BaseChatModel):
+        return runnable
+    if isinstance(runnable, RunnableWithFallbacks):
+        inner = [inner_chat_model(each) for each in runnable.runnables]
+        return inner[0] if len({type(each) for each in inner}) == 1 else None
+    within = getattr(runnable, "bound", None) or getattr(runnable, "default", None)
+    return inner_chat_model(within) if isinstance(within, Runnable) else None
+
+
+def _result(message: object) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=_checked(message))])
+
+
+def _checked(message: object) -> AIMessage:
+    """Return the output of a runnable after checking that the output is an `AIMessage`.
+
+    Raises:
+        ConfigError: it is not a message of a model.
+    """
+    if not isinstance(message, AIMessage):
+        raise ConfigError(
+            f"a runnable used as a model returned a {type(message).__name__}: return an AIMessage"
+        )
+    return message
+
+
+Factory = Callable[[str, ModelSettings], BaseChatModel]
+"""Function that creates a model's client from the model's name and settings."""
+
+ChatSource = ChatModelLike | Callable[[], ChatModelLike]
+"""LangChain chat model, runnable that maps messages to a message, or function that returns one of these.
+
+A function is called once for each event loop, since connections belong to a loop.
+"""
+
+_OPENAI_REASONING: JsonObject = {
+    "temperature": False,
+    "max_tokens_field": "max_completion_tokens",
+    "reasoning_tokens": 4_096,
+}
+_REASONING_MODEL: JsonObject = {"reasoning_tokens": 4_096}
+
+KNOWN_MODELS: tuple[tuple[str, JsonObject], ...] = (
+    ("gpt-5-chat", {"max_tokens_field": "max_completion_tokens"}),
+    ("gpt-5", _OPENAI_REASONING),
+    ("o1", _OPENAI_REASONING),
+    ("o3", _OPENAI_REASONING),
+    ("o4", _OPENAI_REASONING),
+    ("deepseek-r1", _REASONING_MODEL),
+    ("deepseek-reasoner", _REASONING_MODEL),
+    ("qwq", _REASONING_MODEL),
+    ("magistral", _REASONING_MODEL),
+)
+"""Default settings of well-known models, keyed by the first characters of a model's name without its vendor
+prefix. The first match applies."""
+
+
+OPENAI_URL = "https://api.openai.com/v1"
+NO_USAGE: EntryUsage = {"prompt_tokens": 0, "completion_tokens": 0}
+
+
+def known_settings(name: str) -> JsonObject:
+    """Return the default settings of a well-known model, or `{}` for any other model."""
+    base = bare_name(name).rsplit("/", 1)[-1].lower()
+    for start, defaults in KNOWN_MODELS:
+        if base == start or (base.startswith(start) and not base[len(start)].isalnum()):
+            return defaults
+    return {}
+
+
+def check_name(name: str) -> None:
+    """Raise an error if a model's name is empty or a URL.
+
+    Raises:
+        ConfigError: the name is empty or is a URL.
+    """
+    if not name.strip():
+        raise ConfigError("the model's name is empty: set one, or use `offline`")
+    if "://" in name:
+        raise ConfigError(
+            f"{name!r} is a URL, not the name of a model: set OPENAI_BASE_URL (or `base_url` in the model's "
+            "settings) to the address, and use the model's name on that server"
+        )
+
+
+@dataclass(frozen=True)
+class Access:
+    """API key and URL of a model's endpoint."""
+
+    key: str = field(repr=False)
+    base_url: str | None
+
+
+def access_to(name: str, settings: ModelSettings) -> Access:
+    """Return the API key and URL of a model's endpoint, from the model's settings and the environment.
+
+    Raises:
+        ConfigError: both key and address are missing, or the model's API is not OpenAI-compatible.
+    """
+    if provider_of(name) not in ("", OPENAI):
+        raise ConfigError(
+            f"the models of the provider of {name!r} cannot be listed: its API is not OpenAI-compatible"
+        )
+    base_url = settings.base_url or environment.variable("OPENAI_BASE_URL")
+    variable = settings.key_variable
+    key = environment.api_key(variable) if variable else None
+    if key is None and base_url is None:
+        raise ConfigError(
+            f"no API key{f' for the model {name!r}' if name else ''}: run `moot setup`, or set {variable} "
+            "(or OPENAI_BASE_URL for a server that needs none). `moot demo` needs no key"
+        )
+    if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
+        where = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
+        host = base_url.rpartition("://")[2]
+        near = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
+        whole = redact_url(f"http{'' if near else 's'}://{host}")
+        raise ConfigError(f"{where} {redact_url(base_url)!r} has no scheme: write {whole}")
+    return Access(key or "not-needed", base_url)
+
+
+def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
+    """Create the client for the model with this name.
+
+    `offline` and `recorded:…` are built in. A configured `command` is started. `anthropic:…` and other
+    provider prefixes use LangChain's integrations. Any other name is sent to an OpenAI-compatible server.
+
+    Raises:
+        ConfigError: both key and address are missing, or a package is missing.
+    """
+    check_name(name)
+    if name == OFFLINE:
+        from moot.models.offline import OfflineModel
+
+        return OfflineModel()
+    if name.startswith(RECORDED):
+        from moot.models.offline import RecordedModel
+
+        return RecordedModel(recording=name.removeprefix(RECORDED))
+    if settings.command:
+        from moot.models.local import CommandModel, check_command
+
+        check_command(name, settings.command)
+        return CommandModel(command=settings.command)
+    if provider_of(name) not in ("", OPENAI):
+        return make_provider_model(name, settings)
+    access = access_to(name, settings)
+    from moot.models.openai_compatible import make_chat
+
+    return make_chat(name, settings, key=access.key, base_url=access.base_url)
+
+
+def check_source(name: str, source: object) -> None:
+    """Raise an error if the object passed as `models[name]` is not a model.
+
+    Raises:
+        ConfigError: the value is neither a runnable nor a function.
+    """
+    if not isinstance(source, Runnable) and not callable(source):
+        raise ConfigError(
+            f"models[{name!r}] is a {type(source).__name__}: pass a LangChain chat model, a runnable that "
+            "maps messages to a message, or a function that returns one of these"
+        )
+
+
+def chat_model_of(name: str, model: object) -> BaseChatModel:
+    """Return `model` unchanged if it is a LangChain chat model, or wrapped as one if it is a runnable.
+
+    Raises:
+        ConfigError: the value is not a runnable.
+    """
+    if isinstance(model, BaseChatModel):
+        return model
+    if not isinstance(model, Runnable):
+        raise ConfigError(
+            f"the function models[{name!r}] returned a {type(model).__name__}: return a LangChain chat "
+            "model, or a runnable that maps messages to a message"
+        )
+    return RunnableModel(runnable=model)
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """Event loop with the model clients that belong to it."""
+
+    clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
+    """Generator that `asyncio.run` closes before it closes the loop, and that then closes the clients."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """All chat models that a run uses, with their settings and clients.
+
+    Create it once and reuse it, since it caches the clients.
+    """
+
+    settings: Mapping[str, ModelSettings] = field(default_factory=dict)
+    """Configured settings of the models, keyed by model name. Models without an entry get the defaults."""
+    factory: Factory = make_model
+    """Function that creates the client for a model that is not in `chats`."""
+    chats: Mapping[str, ChatSource] = field(default_factory=dict)
+    """LangChain model objects passed in from Python, keyed by the name in the configuration. These models
+    override the factory."""
+    backoff: Backoff = field(default_factory=Backoff)
+    """Backoff that determines the wait between the attempts at a call."""
+    retry_for: float = 0.0
+    """Number of seconds for which a call is repeated after all models failed. The value of the setting
+    `limits.retry_for`."""
+    rate_limiter: RateLimiter | None = field(default=None, repr=False, compare=False)
+    """Rate limiter that all processes with the same database share. `None` means no limits."""
+    _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
+    _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
+
+    def settings_of(self, name: str) -> ModelSettings:
+        """Return a model's configured settings, with defaults for well-known models."""
+        configured = self.settings.get(name)
+        explicit = configured.model_dump(exclude_unset=True) if configured else {}
+        return ModelSettings(**{**known_settings(name), **explicit})
+
+    async def client(self, name: str) -> BaseChatModel:
+        """Return the client for the model with this name.
+
+        Every event loop has its own client, since connections belong to a loop.
+
+        A worker thread builds the client and loads its tokenizer and prices, since all of them read files.
+
+        Raises:
+            ConfigError: the name or the environment is invalid.
+        """
+        key = (name, self.settings_of(name))
+        here = self._loops.setdefault(asyncio.get_running_loop(), _Loop())
+        async with here.lock:
+            if not here.closers:
+                here.closers.append(self._close_with_loop())
+                await anext(here.closers[0])
+            if key not in here.clients:
+                here.clients[key] = await asyncio.to_thread(self._build, *key)
+        return here.clients[key]
+
+    async def _close_with_loop(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            await self.aclose()
+
+    def _build(self, name: str, settings: ModelSettings) -> BaseChatModel:
+        source = self.chats.get(name)
+        if source is None:
+            client = self.factory(name, settings)
+        else:
+            check_source(name, source)
+            client = chat_model_of(name, source if isinstance(source, Runnable) else source())
+        encoding(settings.encoding or encoding_for(name))
+        self.cost_usd(name, NO_USAGE)
+        return client
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raise an error before a run starts if a model's name, key or URL is not usable.
+
+        Raises:
+            ConfigError: a name or the environment is invalid.
+        """
+        for name in dict.fromkeys(names):
+            check_name(name)
+            if name in self.chats:
+                check_source(name, self.chats[name])
+            if self.factory is not make_model or is_built_in(name) or name in self.chats:
+                continue
+            reach = access_to if self.is_openai_compatible(name) else make_model
+            reach(name, self.settings_of(name))
+
+    def cost_usd(self, name: str, tokens: EntryUsage) -> float | None:
+        """Return the cost of one model call in US dollars, or `None` if the model's price is unknown.
+
+        Built-in models cost 0.
+        """
+        if is_built_in(name):
+            return 0.0
+        settings = self.settings_of(name)
+        cost = configured_price(settings, tokens)
+        own = self.factory is not make_model or name in self.chats or settings.command
+        if cost is not None or own:
+            return cost
+        return list_price(name, self.base_url(name), tokens)
+
+    def names_without_price(self, names: Iterable[str]) -> list[str]:
+        """Return the names of the models whose price per token is unknown."""
+        return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
+
+    def provider(self, name: str) -> str:
+        """Return the name of a model's provider, which is the host name for an OpenAI-compatible endpoint."""
+        base_url = self.base_url(name)
+        return urlsplit(base_url).hostname or base_url
+
+    def base_url(self, name: str) -> str:
+        """Return the URL of a model's endpoint, or `""` if the provider's package determines the URL."""
+        base_url = self.settings_of(name).base_url
+        if not self.is_openai_compatible(name):
+            return base_url or ""
+        return base_url or environment.variable("OPENAI_BASE_URL") or OPENAI_URL
+
+    def is_openai_compatible(self, name: str) -> bool:
+        """Return True if a model is called through the OpenAI-compatible client."""
+        own = name in self.chats or self.settings_of(name).command
+        return provider_of(name) in ("", OPENAI) and not own
+
+    def method_of(self, name: str) -> Method:
+        """Return a model's structured output method, which is the last accepted or the configured one."""
+        return self._methods.get(name, self.settings_of(name).structured_output)
+
+    def learn_method(self, name: str, method: Method) -> None:
+        """Store the structured output method that a model's endpoint accepted after refusing another one."""
+        self._methods[name] = method
+
+    async def aclose(self) -> None:
+        """Close the model clients that belong to the running event loop. A later call creates new clients.
+
+        `asyncio.run` does so before it closes its loop.
+
+        A model object passed from Python stays open: its owner closes it.
+        """
+        here = self._loops.pop(asyncio.get_running_loop(), _Loop())
+        for (name, _), chat in here.clients.items():
+            if isinstance(self.chats.get(name), Runnable):
+                continue
+            # LangChain models have no `close`, and each provider's class gives its HTTP client another name.
+            clients = [getattr(chat, place, None) for place in ("root_async_client", "_async_client")]
+            clients.append(getattr(getattr(chat, "client", None), "aio", None))  # name in Google's class
+            for owner in (*clients, *(getattr(client, "_client", None) for client in clients)):
+                closes = (getattr(owner, verb, None) for verb in ("close", "aclose"))
+                if close := next(filter(inspect.iscoroutinefunction, closes), None):
+                    await close()
+
+
+EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
+"""Extras of the package `moot`, each of which adds support for a model provider."""
+
+_TIMEOUTS = ("default_request_timeout", "request_timeout")
+_clients = count()
+
+
+def make_provider_model(name: str, settings: ModelSettings) -> BaseChatModel:
+    """Create the client for a model whose name has a provider prefix, such as `anthropic:`.
+
+    The key and the address come from the model's settings, or from the provider's environment variables.
+
+    Raises:
+        ConfigError: a package or a key is missing, or the provider's class cannot be instantiated.
+    """
+    arguments: JsonObject = {"base_url": settings.base_url} if settings.base_url else {}
+    if settings.api_key_env:
+        arguments["api_key"] = environment.api_key(settings.api_key_env)
+        if arguments["api_key"] is None:
+            raise ConfigError(f"no API key for the model {name!r}: set {settings.api_key_env}")
+    chat = _make(name, arguments)
+    # Moot retries calls itself. The timeout is unique, because LangChain shares one HTTP client among all
+    # models with the same timeout, even across event loops, and loses replies that arrive on the wrong loop.
+    own = dict.fromkeys(_TIMEOUTS, settings.timeout_s + next(_clients) / 1e6)
+    own = {key: value for key, value in {"max_retries": 0, **own}.items() if key in type(chat).model_fields}
+    if own:
+        chat = _make(name, {**arguments, **own})
+    _check_keys(name, chat, settings)
+    return chat
+
+
+def _make(name: str, arguments: JsonObject) -> BaseChatModel:
+    provider = provider_of(name)
+    try:
+        from langchain.chat_models import init_chat_model
+
+        chat: BaseChatModel = init_chat_model(bare_name(name), model_provider=provider, **arguments)
+    except ImportError as error:
+        extra = EXTRAS.get(provider)
+        # Without `langchain` the provider's package is unknown. A guessed name could be a malicious package.
+        packages = f"'moot[{extra}]'" if extra else f"langchain {provider_package(provider)}".strip()
+        raise ConfigError(
+            f"the model {name!r} needs packages that are not installed: pip install {packages} ({error})"
+        ) from error
+    except ValidationError as error:  # the text of this error would show the input, including keys
+        reasons = "; ".join(each["msg"] for each in error.errors(include_input=False))
+        raise ConfigError(f"the model {name!r} cannot be created: {redact(reasons)}") from None
+    except Exception as error:
+        raise ConfigError(f"the model {name!r} cannot be created: {redact(str(error))}") from error
+    return chat
+
+
+def _check_keys(name: str, chat: BaseChatModel, settings: ModelSettings) -> None:
+    """Register a model's API keys as secrets, and raise an error if a key is missing or misplaced.
+
+    Raises:
+        ConfigError: a key is missing, or the provider's key would be sent to another `base_url`.
+    """
+    for attribute in type(chat).model_fields:
+        value = getattr(chat, attribute)
+        if not isinstance(value, SecretStr):
+            continue
+        register_secret(value.get_secret_value())
+        variable = chat.lc_secrets.get(attribute)
+        if variable and not value.get_secret_value():
+            raise ConfigError(f"no API key for the model {name!r}: set {variable}, or use `--model offline`")
+        if variable and settings.base_url and not settings.api_key_env:
+            raise ConfigError(
+                f"models.{name}.base_url: the key in {variable} belongs to another endpoint; set "
+                "`api_key_env` to the variable that holds the key of this endpoint"
+            )

@@ -1,1 +1,0 @@
-"""What carries out what nodes ask for: calls, questions, local work."""

@@ -1,0 +1,116 @@
+"""Node `extract`: a model extracts claims from new messages."""
+
+from collections.abc import Sequence
+
+from moot.calls.effects import CallGenerator, NodeBody, Update, errors_update
+from moot.claims.claim_extraction import ClaimExtraction
+from moot.claims.claim_fold import ledger_of
+from moot.claims.crux_cards import with_entries
+from moot.claims.model_extraction import extract_claims, extraction_batches
+from moot.memory.background import select_background
+from moot.nodes.trim import leaving_through
+from moot.protocols.registry import protocol_named
+from moot.runtime.environment import NodeContext
+from moot.state.claim_events import OVERALL, Room
+from moot.state.config.debate_config import frozen_config
+from moot.state.conversation import ConversationState, options_of
+from moot.state.entries import Entry, ids_in, seqs_of, traits_of
+
+
+def extract(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Let a model extract claims and claim events from new messages, and add them to the claim ledger.
+
+    If a call fails, its messages yield no claims, and the failure is added to the debate's errors.
+    """
+    config = frozen_config(state)
+    transcript = state["full_transcript"]
+    update: Update = {}
+    start = ledger_of(state).read_through + 1
+    if spoken_in := _spoken_in_rooms(state):
+        update["crux_rooms"] = spoken_in
+    through = due_through(state, leaving_through(state, context.env))
+    if through < start:
+        return update
+    entries = [
+        entry
+        for entry in transcript[start : through + 1]
+        if entry["speaker"] in config.names() and traits_of(entry).argues
+    ]
+    if not entries:
+        return update
+    extraction, failures = yield from _extract_claims(state, context, entries)
+    update["claim_events"] = extraction.finish(through)
+    return {**update, **errors_update(state, "extract", failures)}
+
+
+def extraction_due(state: ConversationState, leaving: int) -> bool:
+    """Return True if there are claims to extract, or new messages to record in crux rooms.
+
+    Args:
+        state: the debate's state.
+        leaving: `seq` up to which messages are about to leave the window, -1 for none.
+    """
+    return bool(_spoken_in_rooms(state)) or due_through(state, leaving) > ledger_of(state).read_through
+
+
+def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
+    """Return the crux rooms that have new messages, with the ids of these messages added."""
+    rooms = state.get("crux_rooms", {})
+    start = ledger_of(state).read_through + 1
+    return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
+
+
+def due_through(state: ConversationState, leaving: int) -> int:
+    """Return the `seq` of the last message to extract claims from, or -1 for no extraction.
+
+    Claims are extracted before something reads them. A protocol with phases names those after which claims
+    are read. In the long form, claims are extracted when messages leave the window, and from the remaining
+    messages after the last turn.
+    """
+    config, step = frozen_config(state), state.get("step") or {}
+    protocol, everything = protocol_named(config.protocol), len(state["full_transcript"]) - 1
+    if not protocol.extracts_by_model(config):
+        return -1
+    if protocol.extract_after:
+        return everything if not step or step["phase"] in protocol.extract_after else -1
+    over = not step or state.get("turn_count", 0) >= config.total_turns()
+    return everything if over else leaving
+
+
+def _extract_claims(
+    state: ConversationState, context: NodeContext, entries: Sequence[Entry]
+) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
+    """Return the claims extracted from the entries, and an error text for each failed model call."""
+    config, transcript = frozen_config(state), state["full_transcript"]
+    # Claims may be extracted from earlier messages that the entries cite.
+    cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
+    earlier = [transcript[seq] for seq in sorted(cited) if 0 < seq < entries[0]["seq"]]
+    extraction = ClaimExtraction(
+        known=state.get("claim_events") or [],
+        topic=state["topic"],
+        entries={entry["id"]: entry for entry in (*earlier, *entries)},
+        debaters=list(config.names()),
+        by="model",
+        aspects=(state.get("protocol_state") or {}).get("aspects") or (),
+        options=options_of(state),
+        background=select_background(state, config, context.env.token_counter_for(config)).texts,
+        threshold=config.blackboard.confidence,
+    )
+    failures = []
+    for chunk in extraction_batches(entries, config):
+        extraction.aspect, extraction.about = _subject(state, chunk)
+        failed = yield from extract_claims(extraction, config, chunk, context.env.token_counter_for(config))
+        if failed:
+            failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failed}")
+    return extraction, failures
+
+
+def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
+    """Return the aspect that the entries discuss, and a description of the aspect and the crux rooms."""
+    rooms = state.get("crux_rooms", {})
+    first = rooms.get(entries[0]["room"])
+    claim = ledger_of(state).claims.get(first["claim"]) if first else None
+    aspect = claim["aspect"] if claim else state.get("step", {}).get("aspect") or OVERALL
+    inside = [rooms[key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
+    told = [f"{' and '.join(room['between'])} in a crux room on {room['claim']}" for room in inside]
+    return aspect, "; ".join([aspect, *told]) if told else ""

@@ -1,1 +1,0 @@
-"""The floor, given to models and to people."""

@@ -1,1 +1,0 @@
-"""Judging without a model: rubrics, verdicts, blinding, orders, decisions, agreement, calibration."""

@@ -1,1 +1,0 @@
-"""Three tiers of memory and the views assembled from them."""

@@ -1,1 +1,0 @@
-"""People in a debate: what they are asked, and how their answers are read."""

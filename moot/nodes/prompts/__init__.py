@@ -1,1 +1,0 @@
-"""Prompts as Markdown files with named placeholders, checked when they are loaded."""

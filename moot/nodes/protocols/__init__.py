@@ -1,1 +1,0 @@
-"""The rules of each kind of debate."""

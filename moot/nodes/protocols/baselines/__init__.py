@@ -1,1 +1,0 @@
-"""Baselines: independent answers to one question."""

@@ -1,1 +1,0 @@
-"""Council: a design debate."""

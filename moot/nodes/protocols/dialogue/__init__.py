@@ -1,1 +1,0 @@
-"""Dialogue: personas on a topic, aspect by aspect."""

@@ -1,1 +1,0 @@
-"""The long form: one speaker a turn, whoever gives the floor."""

@@ -1,1 +1,0 @@
-"""Rule-based reading of what was said: no model, no downloads, any script."""

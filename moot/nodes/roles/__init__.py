@@ -1,1 +1,0 @@
-"""Roles that ship with Moot, one Markdown file each."""

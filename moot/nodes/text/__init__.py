@@ -1,1 +1,0 @@
-"""Text as every reader of it sees it: tokens, terms, sentences."""

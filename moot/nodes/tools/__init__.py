@@ -1,1 +1,0 @@
-"""Evidence tools: what debaters may look up and work out. Off unless a debater lists them."""

@@ -1,1 +1,0 @@
-"""What one speaker gets to see."""

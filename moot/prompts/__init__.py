@@ -1,0 +1,1 @@
+"""Prompt templates, prompt blocks and token budgets."""

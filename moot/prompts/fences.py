@@ -1,0 +1,180 @@
+"""Blocks of quoted text in prompts, which nothing inside them can close.
+
+A prompt contains text of many authors: the topic, documents, messages, tool results and summaries. Each of
+them stands between two lines that contain the debate's *fence*, a word of six letters:
+
+    Bob [m000002]: <<kelvon
+    The text of the message.
+    kelvon>>
+
+The fence is the same in all prompts of a debate (`DebateConfig.fence`). Where it occurs inside a block, a
+middle dot breaks it, also in look-alike letters and with invisible characters in between. Control tokens of
+chat templates are broken in the same way. Nothing is removed. Text on one line, such as a name or a claim,
+needs no block: `sanitize_line` leaves it no line of its own.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from moot.calls.effects import WireMessage
+from moot.prompts.templates import load_prompt_template
+from moot.text.plain_text import MARK, break_template_tokens
+from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
+
+FENCE_TOKENS = 9
+"""Number of tokens by which the two fence lines make a block longer. The average is 8.3."""
+
+QUOTED = load_prompt_template("quoted", "fence")
+
+_OPEN = re.compile(r"(?:^| )<<([a-z]{6})$", re.MULTILINE)
+_IGNORED = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
+)
+"""Invisible characters: the common ones in Unicode's Default_Ignorable_Code_Point."""
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
+    "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",
+)
+"""Letters of other scripts that look like the ASCII letters of a fence (Unicode's confusables.txt, UTS #39).
+NFKC has already folded full-width and styled letters."""
+
+
+class ContentPart(NamedTuple):
+    """Part of a prompt message: a block of quoted text, or the program's own text between blocks."""
+
+    title: str
+    """Text before the fence in the line that opens the block. The program's own text has no title."""
+    text: str
+    fence: str
+    """Fence of the block. `""`: the part is the program's own text."""
+
+
+def fenced(text: str, fence: str, title: str = "") -> str:
+    """Return `text` as a block of quoted text, under an optional title on one line."""
+    return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
+
+
+def fenced_section(text: str, fence: str) -> str:
+    """Return a text as a block of quoted text. Its first line, a heading of the program, is the title."""
+    title, _, body = text.partition("\n")
+    return fenced(body, fence, title) if body else text
+
+
+def fenced_item(label: str, text: str, fence: str) -> str:
+    """Return one item of a block with many messages: a paragraph that begins with the fence and a label."""
+    return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
+
+
+def fenced_items(items: str, fence: str, title: str) -> str:
+    """Return a block with items of `fenced_item`. It costs fewer tokens than a block for each message."""
+    return _line(ContentPart(title, items.rstrip("\n"), fence))
+
+
+def system_message(text: str, fence: str) -> WireMessage:
+    """Return a system message, with one sentence that says how quoted text is marked in the prompt."""
+    return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
+
+
+@lru_cache(maxsize=4096)  # a window's messages are rendered every turn
+def break_fence(text: str, fence: str) -> str:
+    """Insert a middle dot into every occurrence of the fence in `text`.
+
+    Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
+    """
+    if text.isascii():
+        return re.sub(re.escape(fence), lambda match: match[0][0] + MARK + match[0][1:], text, flags=re.I)
+    places, letters = list[int](), list[str]()
+    for place, char in enumerate(text):
+        plain = char.casefold() if char.isascii() else _fold(char)
+        letters.append(plain)
+        places += [place] * len(plain)
+    folded, cuts = "".join(letters), list[int]()
+    at = folded.find(fence)
+    while at >= 0:
+        cuts.append(places[at] + 1)
+        at = folded.find(fence, at + 1)
+    return MARK.join(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
+
+
+@lru_cache(maxsize=16_384)
+def _fold(char: str) -> str:
+    """Return the plain lower-case letters that a character looks like; `""` for an invisible one."""
+    plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
+    decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
+    return "".join(each for each in decomposed if not unicodedata.combining(each))
+
+
+def prompt_parts(content: str) -> Iterator[ContentPart]:
+    """Yield the parts of a prompt message in order.
+
+    The first fence line outside of a block was always written by the program, so it names the block's fence.
+    """
+    start = 0
+    while opening := _OPEN.search(content, start):
+        line = max(start, content.rfind("\n", start, opening.start() + 1) + 1)
+        if line > start:
+            yield ContentPart("", content[start:line], "")
+        closing = f"\n{opening[1]}>>"
+        end = content.find(closing, opening.end())
+        yield ContentPart(content[line : opening.start()], content[opening.end() + 1 : end], opening[1])
+        start = end + len(closing)
+    if start < len(content):
+        yield ContentPart("", content[start:], "")
+
+
+def without_frame(text: str, fence: str) -> str:
+    """Return a model's message without fence lines around it, which imitate the messages in its prompt."""
+    body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}\n", "", text.strip())
+    return body.removesuffix(f"{fence}>>").rstrip() or text
+
+
+def unfenced(content: str) -> str:
+    """Return a prompt message for a person to read, without the fences."""
+    return "".join("\n".join(filter(None, part[:2])) for part in prompt_parts(content))
+
+
+def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
+    """Shorten a prompt message to `max_tokens` tokens by cutting out the middle of its blocks.
+
+    The lines that open and close a block stay. If they do not fit with the program's own text, the blocks are
+    left out, and the rest is cut.
+    """
+    if count(content) <= max_tokens:
+        return content
+    parts = list(prompt_parts(content))
+    if not any(part.fence for part in parts):
+        return truncate_middle(content, max_tokens, count)
+    costs = [count(part.text) if part.fence else 0 for part in parts]
+    left = max_tokens - count(
+        "".join(map(_line, [part._replace(text="") if part.fence else part for part in parts]))
+    )
+    while left >= sum(map(bool, costs)):
+        limits = common_length(costs, left)
+        shown = [
+            part._replace(text=truncate_middle(part.text, max(1, limit), count)) if part.fence else part
+            for part, limit in zip(parts, limits, strict=True)
+        ]
+        text = "".join(map(_line, shown))
+        if (over := count(text) - max_tokens) <= 0:
+            return text
+        left -= over
+    bare = "".join(TRUNCATION_MARK if part.fence else part.text for part in parts)
+    return truncate_middle(bare.strip(), max_tokens, count)
+
+
+@lru_cache(maxsize=256)
+def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
+    """Return the cached result of `truncate_fenced`, for long messages that many turns use unchanged."""
+    return truncate_fenced(content, max_tokens, count)
+
+
+def _line(part: ContentPart) -> str:
+    """Return a part of a prompt message as it stands in the message."""
+    if not part.fence:
+        return part.text
+    opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"
+    return f"{opening}\n{part.text}\n{part.fence}>>"

@@ -1,0 +1,266 @@
+"""Requests to models: model parameters, prompt, and JSON schema of the reply.
+
+Every `ModelCall` is made here. The schema of a structured reply states the valid values of each field.
+Parsing is lenient: invalid values are dropped, counted or clamped, and the rest of the reply is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, cast
+
+from pydantic import BaseModel, Field, create_model
+from typing_extensions import TypeAliasType
+
+from moot.calls.effects import Hints, ModelCall, Prompt, Purpose, StreamAs
+from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, PanelJudge
+from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
+from moot.state.conversation import MemoryKind
+from moot.state.entries import JsonObject
+from moot.text.tokens import TokenCounter, counter, encoding_for
+
+Model = TypeVar("Model", bound=BaseModel)
+
+MAX_IDS = 250
+"""Maximum number of message ids that a reply's JSON schema lists as allowed values. OpenAI's strict mode
+accepts 1,000 values in a schema."""
+_MESSAGE_ID = r"^m[0-9]{6,9}$"
+
+
+@dataclass(frozen=True)
+class ModelParams:
+    """Name of the model and sampling parameters for one model call."""
+
+    model: str
+    temperature: float | None
+    """Sampling temperature. `None`: the provider's default."""
+    fallbacks: tuple[str, ...]
+    seed: int | None
+    reply: int
+    """Maximum number of tokens in the model's reply."""
+
+
+class HasModel(Protocol):
+    """Interface of configuration sections that set a model and a temperature."""
+
+    @property
+    def model(self) -> str | None: ...  # noqa: D102
+    @property
+    def temperature(self) -> float | None: ...  # noqa: D102
+
+
+def model_params(
+    config: DebateConfig, who: DebaterConfig | PanelJudge | MemoryConfig | HasModel
+) -> ModelParams:
+    """Return the model and the sampling parameters that a configuration section, such as a debater's, sets.
+
+    Unset fields use the debate's values.
+    """
+    reply = config.memory.budget.reply
+    common = ModelParams(config.model, config.temperature, config.fallbacks, config.seed, reply)
+    if isinstance(who, DebaterConfig):
+        temperature = common.temperature if who.temperature is None else who.temperature
+        fallbacks = common.fallbacks if who.fallbacks is None else who.fallbacks
+        return replace(common, model=config.model_of(who), temperature=temperature, fallbacks=fallbacks)
+    if isinstance(who, MemoryConfig):
+        temperature = common.temperature if who.summary_temperature is None else who.summary_temperature
+        return replace(common, model=who.summary_model or common.model, temperature=temperature)
+    if isinstance(who, PanelJudge):
+        panel = model_params(config, config.judge)
+        temperature = panel.temperature if who.temperature is None else who.temperature
+        return replace(panel, model=who.model or panel.model, temperature=temperature)
+    reply = who.reply if isinstance(who, JudgeConfig | BlackboardConfig) else reply
+    return replace(common, model=who.model or common.model, temperature=who.temperature, reply=reply)
+
+
+def counter_of(params: ModelParams, config: DebateConfig) -> TokenCounter:
+    """Return the token counter for the model that `params` names."""
+    return counter(config.settings(params.model).encoding or encoding_for(params.model))
+
+
+def make_call(
+    params: ModelParams,
+    purpose: Purpose,
+    prompt: Prompt,
+    *,
+    schema: type[BaseModel] | None = None,
+    reply: int | None = None,
+    tools: tuple[JsonObject, ...] = (),
+    stream_as: StreamAs | None = None,
+    call_index: int = 0,
+    memory_kind: MemoryKind | Literal[""] = "",
+    hints: Hints | None = None,
+) -> ModelCall:
+    """Create a model call that sends `prompt` with the given model parameters."""
+    return ModelCall(
+        purpose=purpose,
+        model=params.model,
+        messages=prompt.messages,
+        max_tokens=params.reply if reply is None else reply,
+        temperature=params.temperature,
+        seed=params.seed,
+        fallbacks=params.fallbacks,
+        schema=schema,
+        tools=tools,
+        prompt_tokens=prompt.total_tokens,
+        stream_as=stream_as,
+        call_index=call_index,
+        hints={"phase": purpose, **(hints or {})},
+        prompt=prompt,
+        memory_kind=memory_kind,
+    )
+
+
+_UNSUPPORTED = ("default", "discriminator", "minLength", "maxLength", "title", "examples", "uniqueItems")
+"""Keywords that OpenAI's strict mode rejects. Names and descriptions tell a model what these keywords say."""
+
+
+def sent_schema(schema: type[BaseModel]) -> JsonObject:
+    """Return the JSON schema of a reply as it is sent: in OpenAI's strict form if that is possible.
+
+    Titles, default values and docstrings of classes are not sent.
+    """
+    return sent_form(schema.model_json_schema())
+
+
+def sent_form(schema: JsonObject) -> JsonObject:
+    """Return a JSON Schema as `sent_schema` sends it."""
+    parts = {name: _without_docstring(part) for name, part in schema.get("$defs", {}).items()}
+    full = {**_without_docstring(schema), **({"$defs": parts} if parts else {})}
+    return strict_schema(full) or cast(JsonObject, _without_unsupported(full))
+
+
+def _without_docstring(part: JsonObject) -> JsonObject:
+    return {key: value for key, value in part.items() if key != "description" or "properties" not in part}
+
+
+def schema_instruction(schema: type[BaseModel]) -> str:
+    """Return the instruction to reply in JSON, with the schema, for models that take no schema separately."""
+    text = json.dumps(sent_schema(schema), ensure_ascii=False, separators=(",", ":"))
+    return f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{text}"
+
+
+def schema_tokens(schema: type[BaseModel], count: TokenCounter) -> int:
+    """Return the number of tokens that a reply's JSON schema uses when it is sent as JSON text."""
+    return count(schema_instruction(schema))
+
+
+def strict_schema(schema: JsonObject) -> JsonObject | None:
+    """Return a JSON Schema rewritten for OpenAI's strict mode, or `None` if that is not possible.
+
+    Strict mode requires every property and allows no others. It has no free-form objects, tuples or `Any`.
+    """
+    try:
+        strict = _strict(schema)
+    except _NotStrict:
+        return None
+    return strict if strict.get("type") == "object" else None
+
+
+class _NotStrict(Exception):
+    """Error raised for a part of a schema that OpenAI's strict mode cannot express."""
+
+
+def _strict(node: JsonObject) -> JsonObject:
+    if "$ref" in node:
+        return {"$ref": node["$ref"]}
+    if not node.keys() & {"type", "anyOf", "oneOf", "allOf", "enum", "const"} or "prefixItems" in node:
+        raise _NotStrict
+    kept: JsonObject = {key: value for key, value in node.items() if key not in _UNSUPPORTED}
+    if "oneOf" in kept:
+        kept["anyOf"] = kept.pop("oneOf")
+    for key in ("anyOf", "allOf"):
+        if key in kept:
+            kept[key] = [_strict(option) for option in kept[key]]
+    if node.get("type") == "array":
+        kept["items"] = _strict(node.get("items", {}))
+    if node.get("type") == "object":
+        properties = node.get("properties")
+        if properties is None or node.get("additionalProperties", False) is not False:
+            raise _NotStrict
+        kept["properties"] = {name: _strict(part) for name, part in properties.items()}
+        kept["required"] = list(properties)
+        kept["additionalProperties"] = False
+    if "$defs" in kept:
+        kept["$defs"] = {name: _strict(part) for name, part in kept["$defs"].items()}
+    return kept
+
+
+def _without_unsupported(node: object, *, names: bool = False) -> object:
+    """Return a part of a schema without the keywords in `_UNSUPPORTED`. `names`: the keys are field names."""
+    if isinstance(node, dict):
+        return {
+            key: _without_unsupported(part, names=key in ("properties", "$defs") and not names)
+            for key, part in node.items()
+            if names or key not in _UNSUPPORTED
+        }
+    return [_without_unsupported(part) for part in node] if isinstance(node, list) else node
+
+
+def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
+    """Return `total` minus the tokens of the reply's JSON schema, but at least half of `total`."""
+    return max(total // 2, total - schema_tokens(schema, count))
+
+
+def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
+    """Return a copy of the prompt with the reply's JSON schema counted as a separate section."""
+    tokens = schema_tokens(schema, count)
+    return replace(
+        prompt,
+        budget=prompt.budget + tokens,
+        total_tokens=prompt.total_tokens + tokens,
+        sections={**prompt.sections, "schema": tokens},
+    )
+
+
+def one_of(values: Iterable[str], name: str = "") -> Any:
+    """Return a Pydantic type for a string that must be one of `values`.
+
+    An invalid value is dropped without failing the reply. With a `name`, the schema lists the values once,
+    however many fields have the type. A field of a named type must not have a description of its own.
+    """
+    kind = Annotated[str, Field(json_schema_extra={"enum": list(values) or [""]})]
+    return TypeAliasType(name, kind) if name else kind
+
+
+def citation_type(ids: Sequence[str]) -> Any:
+    """Return a Pydantic type for a list of message ids.
+
+    It lists the allowed `ids`, or only their format if there are none or too many.
+    """
+    if 0 < len(ids) <= MAX_IDS:
+        return list[one_of(ids, "MessageId")]  # type: ignore[misc]  # made for the debate
+    return list[Annotated[str, Field(json_schema_extra={"pattern": _MESSAGE_ID})]]
+
+
+def cause_type(ids: Sequence[str]) -> Any:
+    """Return a Pydantic type for an optional message id. The empty string means that no message is cited."""
+    if 0 < len(ids) <= MAX_IDS:
+        return Union[one_of([""]), one_of(ids, "MessageId")]  # noqa: UP007  # built at run time
+    return Annotated[str, Field(json_schema_extra={"pattern": rf"^$|{_MESSAGE_ID}"})]
+
+
+def between(low: float, high: float, number: type[float] = float) -> Any:
+    """Return a Pydantic type for a number from `low` to `high`.
+
+    A number out of range is clamped when it is read.
+    """
+    return Annotated[number, Field(json_schema_extra={"minimum": low, "maximum": high})]
+
+
+def many(item: Any, least: int, most: int) -> Any:
+    """Return a Pydantic type for a list of `least` to `most` items that ignores extra items."""
+    limits: JsonObject = {"minItems": least} if least else {}
+    return Annotated[list[item], Field(json_schema_extra={**limits, "maxItems": most})]
+
+
+def narrow_schema(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:
+    """Return a subclass of `model` in which the given fields have narrower types and the same defaults."""
+    fields: dict[str, Any] = {}
+    for key, kind in types.items():
+        known = model.model_fields[key]
+        default = ... if known.is_required() else known.default
+        fields[key] = (Annotated[kind, Field(description=known.description)], default)
+    return create_model(name or model.__name__, __base__=model, __doc__=model.__doc__, **fields)

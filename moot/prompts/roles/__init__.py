@@ -1,0 +1,1 @@
+"""Built-in roles, one Markdown file each."""

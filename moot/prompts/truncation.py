@@ -1,0 +1,319 @@
+"""Assembly of a prompt from blocks, within its exact token budget.
+
+A *block* is one wire message with a priority. If the blocks exceed the budget, the least important ones are
+dropped first, and the receipt records them. Blocks with priority `KEEP` are truncated instead. Unused tokens
+then restore truncated and dropped blocks, the most important first. The order of the blocks is the prompt's
+layout; the protocol chooses their content.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from moot.calls.effects import Prompt, WireMessage
+from moot.prompts.fences import FENCE_TOKENS, break_fence, fenced, truncate_fenced
+from moot.state.conversation import MemoryKind, Omission
+from moot.state.entries import Entry, ids_in
+from moot.state.identity_cache import memoize_by_identity
+from moot.text.plain_text import break_template_tokens, clip, plain_line, sanitize_line
+from moot.text.tokens import REPLY_PRIMING, TokenCounter, message_tokens
+
+PEOPLE = {
+    "user": "The person who opened the debate",
+    "moot": "Note by the program",
+    "moderator": "Moderator",
+    "tools": "Tool result",
+}
+"""Display names of speakers who are not debaters, keyed by speaker id."""
+
+LABEL_TOKENS = 18 + FENCE_TOKENS
+"""Estimated number of tokens in a message's frame: the speaker's name, the message id and the fence lines. A
+label has 12 tokens for a name of one word and 18 for a name of three."""
+NAME_CHARS = 40
+"""Maximum number of characters of a speaker's display name in a label."""
+TIME_TOKENS = 14
+"""Estimated number of tokens of a message's time in a label."""
+TIME_CHARS = 40
+"""Maximum number of characters of a message's time in a label."""
+_ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
+_PLAIN_NUMBER = re.compile(r"[\d.,\s]+")
+_NO_BRACKETS = str.maketrans("", "", "()[]")
+
+
+def label_tokens(entry: Entry) -> int:
+    """Return the estimated number of tokens in the label of an entry."""
+    return LABEL_TOKENS + (TIME_TOKENS if entry.get("dated") else 0)
+
+
+def display_name(speaker: str, names: Mapping[str, str]) -> str:
+    """Return the display name of a speaker, or the speaker's id if no display name is known."""
+    return names.get(speaker) or PEOPLE.get(speaker) or speaker
+
+
+def prompt_name(speaker: str, names: Mapping[str, str]) -> str:
+    """Return the speaker's display name on one line, without control tokens of chat templates."""
+    return break_template_tokens(plain_line(display_name(speaker, names))) or speaker
+
+
+def speaker_label(speaker: str, names: Mapping[str, str], chars: int = NAME_CHARS) -> str:
+    """Return the speaker's display name on one line, truncated to `chars` characters."""
+    return clip(sanitize_line(display_name(speaker, names)), chars)
+
+
+def source_time(entry: Entry) -> str:
+    """Return the time that the source of an imported entry states, as ` (TIME)`, or `""` if there is none.
+
+    ISO 8601 times are shown to the minute. A plain number, whose unit is unknown, is omitted. A text without
+    a digit or with a message id is not a time.
+    """
+    return _time_label(entry["at"]) if entry.get("dated") else ""
+
+
+@lru_cache(maxsize=4096)  # every message of a session has the same time
+def _time_label(text: str) -> str:
+    at = _ISO_TIME.sub(r"\1 \2", sanitize_line(text)).translate(_NO_BRACKETS)
+    is_time = any(map(str.isdigit, at)) and not _PLAIN_NUMBER.fullmatch(at) and not ids_in(at)
+    return f" ({clip(at, TIME_CHARS)})" if is_time else ""
+
+
+@memoize_by_identity(4096)
+def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str = "") -> WireMessage:
+    """Return a transcript entry as a chat message: a block under its speaker, its id and its source's time.
+
+    `note` is a remark of the program about the message, shown after its id.
+
+    Messages of the window are rendered several times a turn, so the result is cached.
+    """
+    speaker = break_fence(prompt_name(entry["speaker"], names), fence)
+    time = break_fence(source_time(entry), fence)
+    label = f"{speaker} [{entry['id']}]{time}:" + (f" {note}" if note else "")
+    return {"role": "user", "name": entry["speaker"], "content": fenced(entry["content"], fence, label)}
+
+
+@memoize_by_identity(4096)
+def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: TokenCounter) -> int:
+    """Return the number of tokens that a transcript entry uses in a prompt, including its label."""
+    return message_tokens(render_entry(entry, names, fence), count)
+
+
+def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
+    """Shorten a chat message to at most `max_tokens` tokens by cutting out the middle of its quoted text."""
+    overhead = message_tokens(message, count, content=0)
+    return {**message, "content": truncate_fenced(message["content"], max(1, max_tokens - overhead), count)}
+
+
+SHOWN_IN_PART = "shown in part"
+"""Reason that a receipt gives for a message of which a prompt shows a part, whatever tokens are unused."""
+
+_Sized = tuple[WireMessage, int]
+"""Message as shown in the prompt, with its number of tokens."""
+
+MIN_PART_TOKENS = 60
+"""Minimum number of unused tokens for restoring part of a dropped message."""
+
+KEEP, OPTIONAL = 0, 1
+"""Priorities of blocks that are always shown, and of the most important optional blocks."""
+SUMMARY, RECENT, OLDER = 3, 5, 7
+"""Priorities of optional prompt blocks. Blocks with the lowest number are dropped last, so a summary is kept
+longer than recent messages, and recent messages longer than older ones."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Block of a prompt, with one message and a priority that decides when the block is dropped."""
+
+    section: str
+    """Name of the prompt section to which the receipt assigns the block's tokens."""
+    message: WireMessage
+    priority: int = KEEP
+    """Priority that decides when the block is dropped. `KEEP` blocks are never dropped. Otherwise the block
+    with the highest number is dropped first, and the earliest of equal ones."""
+    ids: tuple[str, ...] = ()
+    """Ids of the transcript entries that the block contains."""
+    group: str = ""
+    """Name of the group to which the block belongs, or `""` for no group. All blocks of a group are shown or
+    dropped together."""
+    label: str = ""
+    """Name of the block in the receipt if the block is omitted or truncated."""
+    whole: WireMessage | None = None
+    """Full message if the block contains a truncated message, otherwise None. Unused tokens restore the full
+    message."""
+    grows: bool = True
+    """False if unused tokens do not restore the full message, so that all prompts have the same block."""
+    retrieved: tuple[str, ...] = ()
+    """Ids of the entries and memories in the block that retrieval selected."""
+    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
+    """Approximate number of tokens in the block from each kind of memory, such as pinned messages."""
+
+
+def cut_block(
+    section: str,
+    message: WireMessage,
+    max_tokens: int,
+    count: TokenCounter,
+    *,
+    label: str,
+    priority: int = KEEP,
+    memory: MemoryKind | None = None,
+) -> Block:
+    """Return a message as a prompt block of at most `max_tokens` tokens.
+
+    If tokens of the prompt's budget remain unused, they restore the full message.
+
+    `memory` is the kind of memory that the message shows.
+    """
+    shown = cut_message(message, max_tokens, count)
+    held = {memory: count(shown["content"])} if memory else {}
+    whole = message if shown != message else None
+    return Block(section, shown, priority, label=label, whole=whole, memory=held)
+
+
+def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
+    """Assemble blocks in the given order into a prompt of at most `budget` tokens.
+
+    Raises:
+        ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
+    """
+    costs = [_cost(block.message, count) for block in blocks]
+    wholes = [
+        message_tokens(block.whole, count) if block.whole else cost
+        for block, cost in zip(blocks, costs, strict=True)
+    ]
+    dropped = _choose_dropped(blocks, costs, budget)
+    shown = {i: (block.message, costs[i]) for i, block in enumerate(blocks) if i not in dropped}
+
+    # Required blocks that still exceed the budget are truncated, the longest first.
+    while (over := REPLY_PRIMING + sum(cost for _, cost in shown.values()) - budget) > 0:
+        index = max(shown, key=lambda i: shown[i][1])
+        message, cost = shown[index]
+        shorter = cut_message(message, cost - over, count)
+        smaller = message_tokens(shorter, count)
+        if smaller >= cost:
+            raise ValueError(f"the required messages do not fit in a prompt of {budget} tokens")
+        shown[index] = shorter, smaller
+
+    _fill_up(shown, blocks, wholes, budget, count)
+    return _make_prompt(shown, blocks, wholes, budget)
+
+
+@memoize_by_identity(512)  # many turns use the same messages of a window
+def _cost(message: WireMessage, count: TokenCounter) -> int:
+    return message_tokens(message, count)
+
+
+def truncate_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> Prompt:
+    """Drop the oldest messages, except the very first and last, until the prompt fits `budget`."""
+    last = len(messages) - 1
+    blocks = [
+        Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
+        for i, message in enumerate(messages)
+    ]
+    return truncate_blocks(blocks, budget, count)
+
+
+def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
+    """Return the indices of the blocks to drop so that the prompt fits `budget`.
+
+    The least important and earliest blocks are dropped first, and whole groups at once.
+    """
+    over = REPLY_PRIMING + sum(costs) - budget
+    dropped: set[int] = set()
+    if over <= 0:
+        return dropped
+    rank = _ranks(blocks)
+    order = sorted((i for i, b in enumerate(blocks) if b.priority > KEEP), key=lambda i: (-rank[i], i))
+    for index in order:
+        if over <= 0:
+            break
+        for member in _group(blocks, index) - dropped:
+            dropped.add(member)
+            over -= costs[member]
+    return dropped
+
+
+def _ranks(blocks: Sequence[Block]) -> list[int]:
+    """Return the effective priority of each block. A group has the priority of its most important block."""
+    best: dict[str, int] = {}
+    for block in blocks:
+        best[block.group] = min(block.priority, best.get(block.group, block.priority))
+    return [best[block.group] if block.group else block.priority for block in blocks]
+
+
+def _group(blocks: Sequence[Block], index: int) -> set[int]:
+    group = blocks[index].group
+    if not group:
+        return {index}
+    return {i for i, block in enumerate(blocks) if block.group == group and block.priority > KEEP}
+
+
+def _fill_up(
+    shown: dict[int, _Sized],
+    blocks: Sequence[Block],
+    wholes: Sequence[int],
+    budget: int,
+    count: TokenCounter,
+) -> None:
+    """Restore truncated and dropped blocks with the unused tokens, most important blocks first.
+
+    The turn suffix is restored whole or not at all, because its instruction must never be truncated.
+    """
+    free = budget - REPLY_PRIMING - sum(cost for _, cost in shown.values())
+    rank = _ranks(blocks)
+    lacking = [
+        i for i, whole in enumerate(wholes) if i not in shown or (shown[i][1] < whole and blocks[i].grows)
+    ]
+    for index in sorted(lacking, key=lambda i: (rank[i], -i)):
+        members = [index] if index in shown else sorted(_group(blocks, index) - shown.keys())
+        before = sum(shown[i][1] for i in members if i in shown)
+        needed = sum(wholes[i] for i in members)
+        if free <= 0 or needed <= before:
+            continue
+        if needed <= free + before:
+            shown.update((i, (blocks[i].whole or blocks[i].message, wholes[i])) for i in members)
+            free -= needed - before
+        elif (
+            len(members) == 1 and blocks[index].section != "turn_suffix" and free + before >= MIN_PART_TOKENS
+        ):
+            message = cut_message(blocks[index].whole or blocks[index].message, free + before, count)
+            cost = message_tokens(message, count)
+            if before < cost <= free + before:
+                shown[index] = message, cost
+                free -= cost - before
+
+
+def _make_prompt(
+    shown: Mapping[int, _Sized], blocks: Sequence[Block], wholes: Sequence[int], budget: int
+) -> Prompt:
+    """Return a prompt with the given blocks and a record of the omitted blocks.
+
+    Receipt entries about the same block label are merged.
+    """
+    sections, memory = Counter[str](), Counter[MemoryKind]()
+    omitted: dict[tuple[str, str], Omission] = {}
+    for index, block in enumerate(blocks):
+        cost = 0
+        if index in shown:
+            cost = shown[index][1]
+            sections[block.section] += cost
+            if block.memory:
+                memory.update(block.memory)
+        if cost < wholes[index]:
+            cut = "cut in its middle" if block.grows else SHOWN_IN_PART
+            what, why = block.label or block.section, cut if cost else "no room"
+            note = omitted.setdefault((what, why), {"what": what, "why": why, "tokens": 0, "count": 0})
+            note["tokens"] += wholes[index] - cost
+            note["count"] += 1
+    kept = [blocks[index] for index in sorted(shown)]
+    return Prompt(
+        messages=tuple(shown[index][0] for index in sorted(shown)),
+        total_tokens=REPLY_PRIMING + sections.total(),
+        budget=budget,
+        sections=dict(sections),
+        shown=tuple(key for block in kept for key in block.ids),
+        omitted=tuple(omitted.values()),
+        retrieved=tuple(key for block in kept for key in block.retrieved),
+        layout=tuple(block.section for block in kept),
+        memory=memory,
+    )

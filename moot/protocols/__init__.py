@@ -1,0 +1,63 @@
+"""Public and stable interface for protocol plug-ins.
+
+A protocol is a subclass of `Protocol`. `register` adds it to this process. An installed package names the
+class in an entry point of the group `moot.protocols` instead. `examples/own_protocol.py` is a complete one.
+"""
+
+from moot.calls.effects import CallGenerator, ModelCall, Reply
+from moot.claims.model_extraction import structured_call, structured_data
+from moot.judging.judge_response import JudgeSpec
+from moot.prompts.templates import PromptTemplate, load_prompt_template
+from moot.prompts.truncation import Block
+from moot.protocols.base import (
+    ConsultModels,
+    End,
+    Protocol,
+    TurnCount,
+    make_step,
+    make_turn,
+    with_agreement,
+)
+from moot.protocols.prompt_context import PromptContext, entry_block, rules_block, topic_block
+from moot.protocols.registry import register
+from moot.protocols.turn_suffix import long_form_blocks, summary_blocks, turn_suffix_block, window_blocks
+from moot.state.config import DebateConfig, ProtocolSettings
+from moot.state.conversation import ConversationState, Step, Turn
+from moot.state.entries import Entry, EntryKind
+from moot.text.tokens import TokenCounter
+
+__all__ = [
+    "Block",
+    "CallGenerator",
+    "ConsultModels",
+    "ConversationState",
+    "DebateConfig",
+    "End",
+    "Entry",
+    "EntryKind",
+    "JudgeSpec",
+    "ModelCall",
+    "PromptContext",
+    "PromptTemplate",
+    "Protocol",
+    "ProtocolSettings",
+    "Reply",
+    "Step",
+    "TokenCounter",
+    "Turn",
+    "TurnCount",
+    "entry_block",
+    "load_prompt_template",
+    "long_form_blocks",
+    "make_step",
+    "make_turn",
+    "register",
+    "rules_block",
+    "structured_call",
+    "structured_data",
+    "summary_blocks",
+    "topic_block",
+    "turn_suffix_block",
+    "window_blocks",
+    "with_agreement",
+]

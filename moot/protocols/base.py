@@ -1,0 +1,318 @@
+"""Base class of protocols, which choose the next step and build the prompts of turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from moot.calls.effects import CallGenerator, ModelCall, Reply
+from moot.claims.model_extraction import uses_model
+from moot.judging.judge_response import JudgeSpec
+from moot.memory.cross_debate_memory import RetrievalQuery
+from moot.prompts.truncation import Block
+from moot.protocols.answers import with_answer_line
+from moot.protocols.prompt_context import PromptContext
+from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_answers, vote_headline
+from moot.state.config import DebateConfig
+from moot.state.config.section import ProtocolSpec
+from moot.state.conversation import ConversationState, Step, StepKind, Turn
+from moot.state.entries import Entry, EntryKind, JsonObject
+from moot.state.errors import ConfigError
+from moot.state.verdict import COUNT, NO_WINNER, PanelVerdict, Stage
+from moot.text.tokens import TokenCounter
+
+
+@dataclass(frozen=True)
+class End:
+    """Result of a protocol that ends the debate."""
+
+    reason: str
+    """Reason why the debate ended, as shown in the report."""
+    limit: str = ""
+    """Name of the limit that ended the debate, or `""` if the debate did not end at a limit."""
+
+
+DECIDE = "decide"
+"""Phase in which each debater gives a final answer alone before the vote."""
+TOKENS_PER_WORD = 1.35
+"""Average number of tokens per English word in the token encoding o200k."""
+TURN_WORDS = 150
+"""Maximum number of words in a message of a long-form protocol, as stated in the instruction."""
+
+
+class TurnCount(NamedTuple):
+    """Number of turns that debaters take in a debate, including the turns of people."""
+
+    planned: int
+    """Number of turns outside crux rooms, if nothing ends the debate early."""
+    most: int
+    """Maximum number of turns, including turns in crux rooms."""
+
+
+@dataclass(frozen=True)
+class ConsultModels:
+    """Result of a protocol that needs model calls to choose the debate's next step."""
+
+    calls: Callable[[], Sequence[ModelCall]]
+    """Function that builds the model calls. It runs only if the calls are made."""
+    decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
+    """Pure function that chooses the next step from the models' replies. The replies have the order of the
+    calls and include failed ones."""
+
+
+class Protocol(ProtocolSpec):
+    """Base class of protocols. A protocol decides who speaks next, what prompts show, and when a debate ends.
+
+    Methods are pure: their result depends on their arguments alone.
+
+    A subclass must define `name`, `next_step` and `prompt_blocks`. Every other member has a default.
+    """
+
+    min_debaters: int = 1
+    """Minimum number of debaters that the protocol needs."""
+    judge_spec: JudgeSpec = JudgeSpec()
+    """Default instructions for the judge of a debate under this protocol."""
+    extract_after: tuple[str, ...] = ()
+    """Phases after which claims are extracted, because the next prompts or decisions read them. If empty,
+    claims are extracted when messages leave the window."""
+    extracts_by_default: bool = False
+    """True if claims are extracted even if `blackboard.extraction` is `auto`."""
+    reflect_after: tuple[str, ...] | None = None
+    """Phases after which reflections are written if enough has happened. `()` means never, and `None`
+    means after any phase."""
+    perspectives: bool = False
+    """True if each debater has a perspective summary that is updated at the start of every round."""
+    shows_summary: bool = True
+    """True if the debaters' prompts show the rolling summary. If only a judge reads the summary, it is
+    made without a model."""
+    judge_reads_summary: bool = True
+    """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
+    always_answers: bool = False
+    """True if the protocol's `final_answer` is always added below the verdict's solution. Otherwise it is
+    used only if the verdict has no solution."""
+    can_continue: bool = True
+    """True if a finished debate can be continued with more turns."""
+    entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
+    """Mapping from each phase to the kind of its transcript entries. Phases that are not listed produce
+    entries of kind `speech`."""
+    win_text: str = "{} wins"
+    """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
+    decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
+    """Default method for reaching the decision, used if the setting `decide` is not given."""
+    compares_answers: bool = True
+    """True if the debaters' messages contain answers to the question, so that the setting `stop` can end
+    the debate."""
+    result: str = "Verdict"
+    """Heading that reports show above the debate's result."""
+    answer_heading: str = ""
+    """Heading above the debate's answer, or `""` if the answer is not shown before the verdict."""
+    retrieves_transcript: bool = False
+    """True if prompts retrieve messages from the whole transcript, instead of only messages that have left
+    the window."""
+    phases: tuple[str, ...] = ()
+    """Names of the phases in which debaters take turns, or `()` if the names are unknown."""
+    phase_budgets: Mapping[str, int] = MappingProxyType({})
+    """Default of `memory.budget.phases`, which sets the maximum number of prompt tokens for single phases."""
+    length_settings: tuple[str, ...] | None = None
+    """Names of the settings that limit the length of a debate. `()` means that no setting limits it, and
+    `None` means unknown."""
+
+    def check(self, config: DebateConfig) -> None:
+        """Raise an error if this protocol cannot run the configuration.
+
+        Raises:
+            ConfigError: the configuration is unusable. The message says what to change.
+        """
+        if len(config.debaters) < self.min_debaters:
+            raise ConfigError(
+                f"protocol {self.name!r} needs at least {self.min_debaters} debaters, but `debaters` lists "
+                f"{len(config.debaters)}: add a debater, or use protocol 'single'"
+            )
+        unknown = [phase for phase in config.memory.budget.phases if phase not in self.phases]
+        if unknown and self.phases:
+            raise ConfigError(
+                f"memory.budget.phases: protocol {self.name!r} has no phase {unknown[0]!r}: use one of "
+                f"{', '.join(self.phases)}"
+            )
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
+        """Return the next step, the end of the debate, or the model calls that choose the next step.
+
+        The node `plan` fills in the step's `number`.
+        """
+        raise NotImplementedError
+
+    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
+        """Return the blocks of a turn's prompt in display order."""
+        raise NotImplementedError
+
+    def query(self, ctx: PromptContext) -> RetrievalQuery:
+        """Return the query that retrieves earlier messages and background for a turn."""
+        return ctx.query
+
+    def instruction(self, ctx: PromptContext) -> str:
+        """Return the instruction for a turn, as shown to the model or person that takes the turn."""
+        return ctx.turn["instruction"]
+
+    def fallback_entry(
+        self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
+    ) -> str | None:
+        """Return a notice to store in place of a turn that failed, or `None` to stop the run.
+
+        If every turn of a step fails, the run stops in any case. The debate is saved.
+        """
+        return None
+
+    def judge_step(
+        self, state: ConversationState, config: DebateConfig, count: TokenCounter
+    ) -> CallGenerator[JsonObject]:
+        """Run a step of kind `judge` during the debate, and return the state update."""
+        raise NotImplementedError
+
+    def at_a_glance(self, solution: str) -> str:
+        """Return an excerpt of the solution that fits on one screen."""
+        return solution
+
+    def judged_entries(self, state: ConversationState) -> list[Entry] | None:
+        """Return the entries that a judge must read, in order, or `None` for all messages of debaters."""
+        return None
+
+    def final_round(self, state: ConversationState) -> list[Entry]:
+        """Return the entries that are summarised for the judge if they are too long, or `[]`."""
+        return []
+
+    def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
+        """Return the ids of the debaters who each give a final answer alone before the vote, or `[]`."""
+        if self.method(config) == "judge":
+            return []
+        spoke = {entry["speaker"] for entry in state["full_transcript"]}
+        return [debater for debater in config.names() if debater in spoke]
+
+    def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
+        """Return the answers that count in the vote, which by default are the debaters' final answers."""
+        turns = state.get("turn_count", 0)
+        return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
+
+    def method(self, config: DebateConfig) -> Literal["judge", "vote", "weighted-vote"]:
+        """Return the method that decides the debate."""
+        return config.decide or self.decides_by
+
+    def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
+        """Return the vote count, or `None` if a judge decides the debate."""
+        method = self.method(config)
+        if method == "judge":
+            return None
+        return VoteCount(self.ballots(state, config), config, weighted=method == "weighted-vote")
+
+    def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
+        """Return the verdict of the vote or the protocol, or `None` if a judge decides."""
+        count = self.vote(state, config)
+        return count.verdict(state["topic"]) if count else None
+
+    def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
+        """Return the namespace of records that are stored for later debates, or `()` if none are stored."""
+        return ()
+
+    def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
+        """Return the initial `protocol_state` of a new debate, made from the records of earlier debates."""
+        return {}
+
+    def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
+        """Return the record that a finished debate stores for later debates, or `{}` if it stores none."""
+        return {}
+
+    def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
+        """Return the cost and the resulting answer of each stage, or `[]` if the protocol has no stages."""
+        return []
+
+    def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
+        """Return the protocol's remarks on the decision, with one sentence per remark."""
+        return []
+
+    def final_answer(self, state: ConversationState) -> str:
+        """Return the protocol's own answer to the topic as Markdown, or `""` if there is none."""
+        return ""
+
+    def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
+        """Return one line that states the result of a valid verdict, such as who won.
+
+        `names` maps debater ids to display names.
+        """
+        if verdict["judge"] == COUNT and "outcome" in verdict:
+            return vote_headline(verdict)
+        winner = verdict["winner"]
+        if not winner:
+            return "Judged, without a winner"
+        nobody = NO_WINNER.get(winner, "")
+        return nobody.capitalize() or self.win_text.format(names.get(winner, winner))
+
+    def turns(self, config: DebateConfig) -> TurnCount | None:
+        """Return the planned and maximum number of turns, or `None` if they are unknown."""
+        return None
+
+    def extracts_by_model(self, config: DebateConfig) -> bool:
+        """Return True if the debate uses a model to extract claims."""
+        board = config.blackboard
+        return uses_model(board.extraction, board.model or config.model, auto=self.extracts_by_default)
+
+
+def make_step(
+    phase: str, round_no: int, turns: Sequence[Turn], *, kind: StepKind = "turn", aspect: str = ""
+) -> Step:
+    """Return a new step with turns that are taken at the same time.
+
+    Args:
+        phase: name of the phase. Entries and prompts show it.
+        round_no: round number, from 1.
+        turns: turns of the step.
+        kind: node that runs the step.
+        aspect: aspect of the topic that the step is about.
+    """
+    return {
+        "number": 0,
+        "kind": kind,
+        "phase": phase,
+        "round": round_no,
+        "aspect": aspect,
+        "turns": list(turns),
+    }
+
+
+def make_turn(speaker: str, instruction: str = "", *, targets: Sequence[str] = (), room: str = "") -> Turn:
+    """Return a new turn for a debater.
+
+    Args:
+        speaker: id of the debater.
+        instruction: task of the debater in this turn.
+        targets: ids of the debaters and messages that the turn replies to.
+        room: id of the crux room in which the turn is taken.
+    """
+    return {"speaker": speaker, "targets": list(targets), "instruction": instruction, "room": room}
+
+
+AGREEMENT_INSTRUCTIONS = (
+    (0.2, "Give no ground on a point that you can answer, and look for the weakness in every argument."),
+    (0.4, "Be hard to convince: concede only what is proven."),
+    (0.6, "Keep a position that nobody has refuted, and give up one that somebody has."),
+    (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
+    (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
+)
+"""Pairs of a maximum `agreement_intensity` and the instruction that applies up to this value."""
+
+
+def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
+    """Return `instruction` extended by the settings `agreement_intensity`, `stop` and `decide`.
+
+    Args:
+        instruction: instruction of a turn.
+        config: configuration of the debate.
+        answer: False if the message is about another question than the debate's, such as a critique. The
+            instruction then never asks for an answer line.
+    """
+    intensity = config.agreement_intensity
+    if intensity is not None:
+        told = next(text for most, text in AGREEMENT_INSTRUCTIONS if intensity <= most)
+        instruction = f"{instruction}\n\n{told}"
+    return with_answer_line(instruction, config) if answer else instruction

@@ -1,0 +1,1 @@
+"""Protocol `council`, in which debaters design a solution together."""

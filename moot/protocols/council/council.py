@@ -1,0 +1,511 @@
+"""Council protocol, in which debaters propose, criticise and refine solutions, and a judge combines them.
+
+A round has the phases propose, critique (all ordered pairs at the same time) and refine. From round 2 on, a
+debater's proposal is its last refinement. The council ends after the last round, or when the judge finds that
+the proposals agree.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from moot.calls.effects import CallGenerator, Hints, WireMessage, errors_update
+from moot.claims.ledger_rendering import board_text
+from moot.claims.model_extraction import structured_data
+from moot.judging.judge_response import JudgeSpec
+from moot.judging.rubrics import rubric_text
+from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
+from moot.memory.perspectives import latest_proposals, perspective_of
+from moot.prompts.fences import fenced, system_message, unfenced
+from moot.prompts.prompt_blocks import fill_remaining, problem_block
+from moot.prompts.request import make_call, model_params, prompt_budget
+from moot.prompts.templates import load_prompt_template, role_of
+from moot.prompts.truncation import Block, display_name, prompt_name, render_entry, truncate_blocks
+from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement
+from moot.protocols.prompt_context import (
+    PromptContext,
+    contract_text,
+    entry_block,
+    fill_with_earlier,
+    members_text,
+    rules_block,
+    tool_blocks,
+    user_provided_block,
+    user_provided_entries,
+)
+from moot.protocols.turn_suffix import plain_turn_suffix
+from moot.state.config import DebateConfig, ProtocolSettings
+from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
+from moot.state.entries import Entry, EntryKind, JsonObject
+from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
+from moot.text.tokens import TokenCounter, truncate_middle
+
+RULES = load_prompt_template("rules", "debaters", "scored", "language", home=__package__)
+PROPOSE = load_prompt_template("propose", "rounds", "words", "focus", home=__package__)
+CRITIQUE = load_prompt_template(
+    "critique", "round", "rounds", "target", "words", "focus", "before", home=__package__
+)
+REFINE = load_prompt_template(
+    "refine", "standing", "round", "rounds", "last", "words", "focus", home=__package__
+)
+
+PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
+"""Maximum number of words of a proposal or refinement, and of a critique. This is about 80 words for each
+part."""
+
+ROUNDS = 3
+"""Default number of rounds in a council."""
+
+RUBRIC = "design"
+"""Name of the rubric that a council's judge uses by default."""
+
+SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
+"""Priorities of prompt blocks in a council, one for each kind of content. The contents are the entry that a
+phase is about, people's messages, the debater's own messages and documents, other debaters' proposals, and
+others' criticism with the earlier messages that match."""
+
+_CRITICISED = (
+    "Your current proposal and the criticism of it are shown above. Add a section with a heading of its own "
+    "that answers every point of the criticism. Name each point by its criticism's label and its number: "
+    '{label}.3 is point 3 of criticism {label}. Write "adopted" and where the proposal now says it, or '
+    '"rejected because" and the reason.'
+)
+_NOT_CRITICISED = "Your current proposal is shown above. Nobody criticised it in this round."
+_ANSWERED = (
+    "Your criticism of the earlier proposal is shown above, too. The new proposal answers it under the label "
+    "{label}. Do not repeat a point that the new proposal resolves. "
+)
+_RIVAL = (
+    "# Proposal of another member: adopt what is better in it",
+    "# Proposal of another member: adopt what is better in it. Its replies answer criticism that you do not "
+    "see",
+)
+"""Headings of another member's first proposal, and of its refinement."""
+_IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
+_NO_PROPOSAL = (
+    "You have no proposal yet. Write one that takes the criticism and proposals so far into account."
+)
+
+
+def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
+    """Return the blocks of a council prompt, such as rules, problem, context and instruction.
+
+    The context is what people provided, the subject of the phase, and the debater's own earlier messages. A
+    refinement also shows the current proposals of the others, as far as tokens are left.
+    """
+    phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
+    memory, proposals = ctx.config.memory, latest_proposals(ctx.state["full_transcript"])
+    subject: list[Block] = []
+    rivals: list[Block] = []
+    if phase == "critique":
+        (target,) = ctx.turn["targets"]
+        heading = f"# {prompt_name(target, ctx.names)}'s proposal"
+        subject = _criticisms(ctx, target, now - 1, OWN)
+        subject += _subject(ctx, proposals[target], "proposal criticised", heading)
+    elif phase == "refine":
+        if speaker in proposals:
+            subject = _subject(ctx, proposals[speaker], "own proposal", "# Your current proposal")
+        subject += _criticisms(ctx, speaker, now, SUBJECT)
+        rivals = [
+            entry_block(ctx, entry, RIVALS, "rival proposal", _RIVAL[entry["kind"] == "refinement"])
+            for who, entry in proposals.items()
+            if who != speaker
+        ]
+    # A critic must not argue for its own design, so its own proposal is not shown.
+    shown = frozenset(key for block in subject for key in block.ids)
+    past = [] if phase == "critique" else _own_perspective(ctx, shown)
+    given = [
+        user_provided_block(ctx, entry, message=GIVEN, document=OWN) for entry in user_provided_entries(ctx)
+    ]
+
+    shared_prefix = [
+        _rules_block(ctx),
+        problem_block(ctx.state["topic"], memory.budget, ctx.config.fence, ctx.count),
+    ]
+    about = [unfenced(block.message["content"]) for block in subject if block.priority == SUBJECT]
+    query = "\n".join([ctx.state["topic"], *about])
+    turn_suffix = plain_turn_suffix(ctx, _contract(ctx), council_instruction(ctx), query)
+    return fill_with_earlier(
+        ctx,
+        shared_prefix,
+        [*_criticisms_of_others(ctx, proposals), *rivals, *given, *past, *_disputes(ctx), *subject],
+        turn_suffix,
+        query=council_query(ctx),
+        make_block=partial(_earlier_block, ctx),
+        hidden=[entry for entry in ctx.state["full_transcript"] if not _may_show(ctx, entry)],
+    )
+
+
+def _disputes(ctx: PromptContext) -> list[Block]:
+    """Return a block with the points that the last convergence check found in dispute."""
+    checks = [each for each in ctx.state.get("convergence") or [] if each["round"] < ctx.step["round"]]
+    points = checks[-1]["in_dispute"] if checks else []
+    if not points:
+        return []
+    heading = _IN_DISPUTE.format(round=checks[-1]["round"])
+    text = "\n".join([heading, *(f"- {board_text(point)}" for point in points)])
+    return [Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
+
+
+def council_query(ctx: PromptContext) -> RetrievalQuery:
+    """Return the problem as the query for earlier messages."""
+    return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
+
+
+def _may_show(ctx: PromptContext, entry: Entry) -> bool:
+    """Return True if an earlier message may appear in a turn's prompt in addition to the turn's subject.
+
+    A proposal and a critique are independent of others' criticism. In a refinement, older versions of
+    proposals are of no use.
+    """
+    return ctx.step["phase"] == "refine" and entry["kind"] == "critique"
+
+
+def _earlier_block(ctx: PromptContext, entry: Entry) -> Block:
+    targets = [prompt_name(target, ctx.names) for target in entry["targets"] if target in ctx.names]
+    about = f" of {', '.join(targets)}" if targets else ""
+    heading = f"(earlier {entry['kind']}{about}, round {entry['round']})"
+    block = entry_block(ctx, entry, EARLIER, "earlier message", heading)
+    return replace(block, retrieved=(entry["id"],))
+
+
+def council_instruction(ctx: PromptContext) -> str:
+    """Return the instruction for the turn's phase, followed by the instruction given for the turn itself."""
+    phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
+    focus, most = role_of(ctx.speaker).says(phase), max(now, ctx.config.rounds or ROUNDS)
+    place = {"round": str(now), "rounds": str(most), "focus": focus}
+    match phase:
+        case "propose":
+            asked = PROPOSE.render(words=str(PROPOSAL_WORDS), **place)
+        case "critique":
+            (target,) = ctx.turn["targets"]
+            name = prompt_name(target, ctx.names)
+            labels = _labels_of(_critiques_of(ctx, target, now - 1), by=speaker)
+            before = _ANSWERED.format(label=labels[0]) if labels else ""
+            asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
+        case _:
+            labels = _labels_of(_critiques_of(ctx, speaker, now))
+            standing = _CRITICISED.format(label=labels[0]) if labels else _NOT_CRITICISED
+            if speaker not in latest_proposals(ctx.state["full_transcript"]):
+                standing = _NO_PROPOSAL
+            last = ", the last one" if now >= most else ""
+            asked = REFINE.render(standing=standing, last=last, words=str(PROPOSAL_WORDS), **place)
+    instruction = "\n\n".join(filter(None, (asked, ctx.turn["instruction"])))
+    return with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
+
+
+def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> list[Block]:
+    """Return prompt blocks with the critiques of the speaker's proposal or of `target` in one round."""
+    own = target == ctx.speaker.id
+    heading = "# Criticism {} of your proposal" if own else "# Your criticism {} of the earlier proposal"
+    entries = _critiques_of(ctx, target, round_no)
+    return [
+        block
+        for entry, label in zip(entries, _labels_of(entries), strict=True)
+        if own or entry["speaker"] == ctx.speaker.id
+        for block in _subject(ctx, entry, "critique", heading.format(label), rank)
+    ]
+
+
+def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list[Block]:
+    """Return prompt blocks with the criticism of other debaters' proposals, for a refinement.
+
+    The proposals answer the criticism of the round before. The criticism of this round tells which of their
+    parts not to adopt.
+    """
+    now, blocks = ctx.step["round"], []
+    for target in proposals if ctx.step["phase"] == "refine" else ():
+        for round_no in (now - 1, now) if target != ctx.speaker.id else ():
+            entries = _critiques_of(ctx, target, round_no)
+            for entry, label in zip(entries, _labels_of(entries), strict=True):
+                heading = f"# Criticism {label} of {prompt_name(target, ctx.names)}'s proposal"
+                blocks.append(entry_block(ctx, entry, EARLIER, "critique", heading))
+    return blocks
+
+
+def _labels_of(critiques: Sequence[Entry], *, by: str = "") -> list[str]:
+    """Return labels such as 2A for the critiques in a round, optionally only those `by` one debater.
+
+    The round is part of the label, so that an answer to an earlier round names no newer criticism.
+    """
+    letters = [string.ascii_uppercase[place % 26] * (1 + place // 26) for place in range(len(critiques))]
+    return [
+        f"{entry['round']}{letter}"
+        for entry, letter in zip(critiques, letters, strict=True)
+        if by in ("", entry["speaker"])
+    ]
+
+
+def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
+    """Return prompt blocks for the entry that the turn discusses, preceded by the entry's tool results."""
+    return [*tool_blocks(ctx, entry, rank), entry_block(ctx, entry, rank, label, heading)]
+
+
+def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]:
+    """Return a round's critiques of a debater's proposal, and the notices of missing critiques."""
+    return [
+        entry
+        for entry in ctx.state["full_transcript"]
+        if entry["kind"] in ("critique", "notice")
+        and entry["phase"] == "critique"
+        and entry["round"] == round_no
+        # The first target of a notice is the debater whose message is missing.
+        and target in entry["targets"][entry["kind"] == "notice" :]
+    ]
+
+
+def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
+    """Return one block with the speaker's perspective summary and with newer messages not in `shown`."""
+    perspective = perspective_of(ctx.state, ctx.speaker.id)
+    entries = [entry for entry in perspective.entries if entry["id"] not in shown]
+    parts = [fenced(perspective.summary, ctx.config.fence)] if perspective.summary else []
+    for entry in entries:
+        title = f"Your {entry['kind']} of round {entry['round']}, now replaced: "
+        if entry["kind"] == "critique":
+            title = "Criticism of it by "
+        parts.append(title + render_entry(entry, ctx.names, ctx.config.fence)["content"])
+    text = "\n\n".join(filter(None, parts))
+    if not text:
+        return []
+    message: WireMessage = {"role": "user", "content": f"# Your earlier messages\n{text}"}
+    ids = tuple(entry["id"] for entry in entries)
+    memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
+    held = memory if perspective.summary else {}
+    return [Block("summary", message, OWN, ids, label="own perspective", memory=held)]
+
+
+def _rules_block(ctx: PromptContext) -> Block:
+    language = f"- Write {plain_line(ctx.config.language)}." if ctx.config.language else ""
+    text = RULES.render(
+        debaters=members_text(ctx.config),
+        scored=rubric_text(ctx.config, RUBRIC, ctx.state.get("question")),
+        language=language,
+    )
+    return rules_block(ctx, rules=break_template_tokens(text))
+
+
+def _contract(ctx: PromptContext) -> str:
+    speaker = ctx.speaker
+    prompt = speaker.system_prompt or role_of(speaker).says("system")
+    text = contract_text(speaker.model_copy(update={"system_prompt": prompt}))
+    return truncate_middle(text, ctx.config.memory.budget.system // 2, ctx.count)
+
+
+CONVERGENCE = "convergence"
+"""Name of the phase in which the judge measures the agreement between the proposals."""
+
+PROMPT = load_prompt_template("convergence", "topic", home=__package__)
+REPLY_TOKENS = 800
+
+
+class TerminationConfig(ProtocolSettings):
+    """Settings that decide whether a council may end before its last round."""
+
+    key = "termination"
+
+    type: Literal["fixed", "convergence"] = "convergence"
+    """Condition on which the council ends its rounds. `convergence`: the judge finds after a round that the
+    proposals agree, or the last round is over. `fixed`: the last round is over."""
+    threshold: float = Field(0.8, ge=0, le=1)
+    """Share of agreement between the proposals, 0 to 1, at which `convergence` ends the council."""
+
+
+class Convergence(BaseModel):
+    """The judge's assessment of how far a council's proposals agree."""
+
+    reasoning: str = Field(description="Where the proposals agree and where they do not.")
+    in_dispute: list[str] = Field([], description="Points that are still in dispute, one item per point.")
+    agreement: float = Field(
+        ge=0, le=1, description="Share of agreement: a fraction between 0 and 1, not a percentage."
+    )
+
+
+def check_convergence(
+    state: ConversationState, config: DebateConfig, count: TokenCounter
+) -> CallGenerator[JsonObject]:
+    """Ask the judge to measure the agreement between the proposals, and return the state update.
+
+    If the call fails, an error is recorded and the council continues.
+    """
+    budget, names = config.memory.budget, config.names()
+    topic = truncate_middle(state["topic"], budget.total // 2, count)
+    text = PROMPT.render(topic=fenced(topic, config.fence))
+    frame = Block("system", system_message(text, config.fence), label="problem")
+    proposals = latest_proposals(state["full_transcript"]).values()
+    chunks = [
+        Block(
+            "messages",
+            render_entry(entry, names, config.fence),
+            ids=(entry["id"],),
+            label=f"proposal {entry['id']}",
+        )
+        for entry in proposals
+    ]
+    last = Block(
+        "turn_suffix", {"role": "user", "content": "How far do these proposals agree?"}, label="question"
+    )
+    remaining = prompt_budget(budget.total, Convergence, count)
+    prompt = truncate_blocks(fill_remaining([frame], chunks, last, remaining, count), remaining, count)
+    hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
+    params = model_params(config, config.judge)
+    call = make_call(params, "evaluate", prompt, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
+
+    (reply,) = yield [call]
+    said = None if reply.placeholder else structured_data(Convergence, reply)
+    check: ConvergenceCheck = {
+        "round": state["step"]["round"],
+        "agreement": said["agreement"] if said else None,
+        "in_dispute": said["in_dispute"] if said else [],
+    }
+    error = f"convergence was not checked: {reply.error or 'the reply has no share of agreement'}"
+    return {
+        "convergence": [check],
+        **errors_update(state, "judge", [] if said or reply.placeholder else [error]),
+    }
+
+
+WANTED = load_prompt_template("wanted", home=__package__)
+
+KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
+"""Mapping from each phase of a council round to the kind of its entries, in order."""
+
+
+class Council(Protocol):
+    """Protocol in which debaters propose solutions, criticise other proposals, and refine their own.
+
+    The judge is asked in one presentation order only: it writes a solution and has no winner to favour.
+    """
+
+    name = "council"
+    min_debaters = 2
+    extract_after = ("refine",)
+    reflect_after = ()
+    settings = TerminationConfig
+    debaters = (
+        {"id": "architect", "name": "Architect", "role": "architect"},
+        {"id": "performance", "name": "Performance", "role": "performance"},
+        {"id": "testing", "name": "Testing", "role": "testing"},
+    )
+    judge_spec = JudgeSpec(instruction=WANTED.render(), judging="design", rubric=RUBRIC, swap=False)
+    perspectives = True
+    shows_summary = False
+    retrieves_transcript = True
+    phases = tuple(KINDS)
+    entry_kinds = KINDS
+    win_text = "{}'s proposal, as it stands"
+    answer_heading = "Solution"
+    length_settings = ("rounds",)
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
+        """Return the next step (a phase, a new round or a convergence check), or the end of the council.
+
+        A continued debate has `turns`: it runs more rounds until that number of messages is reached.
+        """
+        phase, round_no = _last_phase(state["full_transcript"])
+        everybody = [make_turn(debater) for debater in config.names()]
+        if not phase:
+            return make_step("propose", 1, everybody)
+        if phase == "propose":
+            return _critiques(state, config, round_no)
+        if phase == "critique":
+            return make_step("refine", round_no, everybody)
+
+        following, termination = _critiques(state, config, round_no + 1), TerminationConfig.of(config)
+        if state.get("turn_count", 0) < (config.turns or 0):
+            return following
+        if round_no >= (config.rounds or ROUNDS):
+            return End(all_done_reason(round_no, "round", "done"))
+        if termination.type == "convergence":
+            checks = {each["round"]: each["agreement"] for each in state.get("convergence", [])}
+            if round_no not in checks:
+                return make_step(CONVERGENCE, round_no, [], kind="judge")
+            found, wanted = checks[round_no], termination.threshold
+            if found is not None and found >= wanted:
+                figures = f"agreement {found:.2f}, wanted {wanted:.2f}"
+                return End(f"the proposals converged in round {round_no}: {figures}")
+        return following
+
+    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
+        """Return the blocks of a turn's prompt, with the problem and the context for the phase."""
+        return council_prompt_blocks(ctx)
+
+    def query(self, ctx: PromptContext) -> RetrievalQuery:
+        """Return the query for earlier messages, which consists of the problem and the turn's proposal."""
+        return council_query(ctx)
+
+    def instruction(self, ctx: PromptContext) -> str:
+        """Return the instruction for the turn's phase, including the focus of the debater's role."""
+        return council_instruction(ctx)
+
+    def fallback_entry(
+        self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
+    ) -> str | None:
+        """Return a notice about a missing message that also names the proposal that remains valid."""
+        names = config.names()
+        speaker = display_name(turn["speaker"], names)
+        if turn["targets"]:
+            targets = ", ".join(display_name(target, names) for target in turn["targets"])
+            return f"The critique of {targets} by {speaker} is missing: its call failed."
+        last = latest_proposals(state["full_transcript"]).get(turn["speaker"])
+        kind = KINDS[state["step"]["phase"]]
+        valid = f"Its last one, [{last['id']}], stays valid." if last else "It has no proposal yet."
+        return f"The {kind} of {speaker} is missing: its call failed. {valid}"
+
+    def judge_step(
+        self, state: ConversationState, config: DebateConfig, count: TokenCounter
+    ) -> CallGenerator[JsonObject]:
+        """Ask the judge to measure the agreement between the proposals, and return the state update."""
+        return check_convergence(state, config, count)
+
+    def judged_entries(self, state: ConversationState) -> list[Entry] | None:
+        """Return the final proposals, and the last round's critiques if there is no summary for the judge."""
+        transcript = state["full_transcript"]
+        shown = list(latest_proposals(transcript).values())
+        if not state.get("judge_summary", {}).get("text"):
+            shown += _critiques_of_last_round(transcript)
+        return sorted(shown, key=lambda entry: entry["seq"])
+
+    def final_round(self, state: ConversationState) -> list[Entry]:
+        """Return the critiques and refined proposals of the council's last round."""
+        transcript = state["full_transcript"]
+        critiques = _critiques_of_last_round(transcript)
+        proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]
+        return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
+
+    def turns(self, config: DebateConfig) -> TurnCount:
+        """Return the number of turns, counting the first proposals and all critiques and refinements."""
+        people = len(config.debaters)
+        a_round = people * people  # people - 1 critiques and a refinement each
+        rounds = max(config.rounds or ROUNDS, -(-((config.turns or 0) - people) // a_round))
+        return TurnCount(people + rounds * a_round, people + rounds * a_round)
+
+
+def _last_phase(transcript: Sequence[Entry]) -> tuple[str, int]:
+    """Return the phase and round of the last council message, or `("", 0)` if there is none."""
+    for entry in reversed(transcript):
+        if entry["phase"] in KINDS:
+            return entry["phase"], entry["round"]
+    return "", 0
+
+
+def _critiques_of_last_round(transcript: Sequence[Entry]) -> list[Entry]:
+    _, round_no = _last_phase(transcript)
+    return [entry for entry in transcript if entry["kind"] == "critique" and entry["round"] == round_no]
+
+
+def _critiques(state: ConversationState, config: DebateConfig, round_no: int) -> Step:
+    """Return a step in which every debater criticises all other debaters' proposals."""
+    proposals = latest_proposals(state["full_transcript"])
+    turns = [
+        make_turn(critic, targets=[target])
+        for target in config.names()
+        for critic in config.names()
+        if critic != target and target in proposals
+    ]
+    return make_step("critique", round_no, turns)

@@ -1,0 +1,1 @@
+"""Protocol `dialogue`, in which personas discuss a topic aspect by aspect."""

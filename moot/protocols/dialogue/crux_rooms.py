@@ -1,0 +1,211 @@
+"""Selection of disagreements for crux rooms, and the stages of a room."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.crux_cards import CYCLES, awaits_second, claim_text, current_claim, is_answered, make_room
+from moot.claims.ledger_rendering import cards_of
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import prompt_name
+from moot.protocols.base import make_step, make_turn, with_agreement
+from moot.state.claim_events import MAIN_QUESTION, Room, RoomStage
+from moot.state.config import DebateConfig, ProtocolSettings, Section
+from moot.state.conversation import ConversationState, Step
+from moot.state.entries import seq_of
+from moot.text.terms import numbers, term_set
+
+
+class CruxConfig(Section):
+    """Settings that decide when crux rooms open and how long they last."""
+
+    confidence: float = Field(0.6, ge=0, le=1)
+    """Minimum confidence, 0 to 1, that two debaters disagree on a claim. A crux room opens only above it.
+    Lower this value to get more crux rooms."""
+    specific: bool = True
+    """True if a crux room opens only for a specific claim. Set `specific` to false for broad topics in which
+    no room opens."""
+    relevance: int = Field(1, ge=0)
+    """Minimum number of words that a claim must share with the topic, aspects or debaters' positions to open
+    a crux room. 0: every claim qualifies."""
+    cooldown: int = Field(1, ge=0)
+    """Minimum number of rounds between two crux rooms of the same two debaters."""
+    max_rooms: int = Field(4, ge=0)
+    """Maximum number of crux rooms in a debate. 0: no crux rooms."""
+    cycles: int = Field(CYCLES, ge=1, le=6)
+    """Maximum number of exchanges in a crux room. In an exchange, both debaters restate the other's view and
+    reply."""
+
+
+class DialogueConfig(ProtocolSettings):
+    """Settings of the protocol `dialogue` for its aspects, minirounds and crux rooms."""
+
+    key = "dialogue"
+
+    aspects: tuple[str, ...] = ()
+    """Aspects of the topic that are discussed one after the other. Empty: a model names the aspects."""
+    max_aspects: int = Field(3, ge=1, le=12)
+    """Maximum number of aspects that a model may name."""
+    minirounds: int = Field(1, ge=1, le=6)
+    """Number of minirounds per aspect, in which every debater responds once and replies once."""
+    crux: CruxConfig = Field(default_factory=CruxConfig)
+    """Settings of crux rooms. A crux room is a short discussion of two debaters about one disputed claim."""
+
+    @field_validator("aspects")
+    @classmethod
+    def _check_aspects(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(aspect.strip() for aspect in value):
+            raise ValueError(
+                "an aspect is empty: name it, or remove `aspects` to let a model choose the aspects"
+            )
+        return value
+
+
+STAGES = {
+    "positions": load_prompt_template("crux-positions", "target", "claim", "words", home=__package__),
+    "exchange": load_prompt_template("crux-exchange", "target", "claim", "words", home=__package__),
+    "steelman": load_prompt_template("crux-steelman", "target", "claim", "words", home=__package__),
+}
+WORDS = 120
+"""Maximum number of words of a message in a crux room."""
+SPECIFIC_TERMS = 3
+"""Minimum number of content words for a claim to count as specific. A claim with a number is always
+specific."""
+
+
+def open_rooms(state: ConversationState) -> dict[str, Room]:
+    """Return the crux rooms that are still open, by room id."""
+    return {key: room for key, room in state.get("crux_rooms", {}).items() if not room["closed"]}
+
+
+def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str, Room]) -> Step:
+    """Return the next step for the given crux rooms. All rooms must be in the same stage.
+
+    Both debaters state their positions at the same time. In later stages they alternate, so that the second
+    can answer the first.
+    """
+    moved = {key: _next_room_turn(state, room) for key, room in rooms.items()}
+    names, turns = config.names(), []
+    for room in moved.values():
+        pairs = [room["between"], room["between"][::-1]]
+        if room["stage"] != "positions":
+            pairs = pairs[:1] if awaits_second(room) else pairs[1:]
+        for who, other in pairs:
+            instruction = STAGES[room["stage"]].render(
+                target=prompt_name(other, names), claim=_disputed(state, room), words=str(WORDS)
+            )
+            targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
+            asked = with_agreement(instruction, config, answer=False)
+            turns.append(make_turn(who, asked, targets=targets, room=room["id"]))
+    stage = next(iter(moved.values()))["stage"]
+    aspect = state.get("step", {}).get("aspect", "")
+    return {**make_step(f"crux-{stage}", state.get("round", 0), turns, aspect=aspect), "rooms": moved}
+
+
+def _disputed(state: ConversationState, room: Room) -> str:
+    """Return the claim of a crux room, followed by the crux found in the room so far."""
+    crux, claim = room.get("crux", ""), claim_text(state, room)
+    return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
+
+
+def _next_room_turn(state: ConversationState, room: Room) -> Room:
+    """Return a copy of a crux room that is advanced to its next turn.
+
+    Positions come first. A cycle is an exchange and a steelman.
+
+    If the room's claim is settled and the two debaters disagree on another claim, the room continues with the
+    latter.
+    """
+    if awaits_second(room):
+        return {**room, "second": False}
+    following: dict[str, RoomStage] = {"": "positions", "positions": "exchange", "exchange": "steelman"}
+    stage: RoomStage = following.get(room["stage"], "exchange")
+    cycle = room["cycle"] + (stage == "exchange")
+    claim = current_claim(state, room) or room["claim"]
+    return {**room, "claim": claim, "stage": stage, "cycle": cycle, "second": stage != "positions"}
+
+
+def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
+    """Return new crux rooms for the contested claims that qualify for one.
+
+    No debater enters two rooms at once.
+    """
+    crux, taken = DialogueConfig.of(config).crux, set[str]()
+    rooms: dict[str, Room] = {}
+    number = len(state.get("crux_rooms", {}))
+    for contest in _contested_claims(state, config):
+        if not taken & set(contest.between) and number < crux.max_rooms:
+            number += 1
+            taken |= set(contest.between)
+            key, ids, round_no = f"room-{number:02d}", contest.message_ids, state.get("round", 0)
+            rooms[key] = make_room(key, contest.claim, contest.between, ids, round_no, crux.cycles)
+    return rooms
+
+
+class ContestedClaim(NamedTuple):
+    """Claim on which two debaters disagree, and which may get a crux room."""
+
+    claim: str
+    between: tuple[str, str]
+    """Ids of the two debaters, with the one who asserts the claim first."""
+    message_ids: tuple[str, ...]
+    """Ids of the messages in which the two debaters took their opposite stances, oldest first."""
+    confidence: float
+    promise: float
+    """Expected benefit of a crux room for the claim, used to rank contested claims. It grows with the stances
+    that depend on the claim and with the confidence, and is 1.5 times as high if evidence can be found."""
+
+
+def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:
+    """Return the contested claims that qualify for a crux room, in descending order of `promise`."""
+    crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
+    rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
+    cards = cards_of(state)
+    taken = {room["claim"] for room in open_rooms(state).values()}
+    worthy = []
+    for key in ledger.by_salience if crux.max_rooms else ():
+        if key in taken or ledger.status(key) != "disputed" or is_answered(ledger, key, cards):
+            continue
+        text = ledger.claims[key]["text"]
+        # The main question is the subject of the whole dialogue, so it gets no room of its own.
+        definite = key != MAIN_QUESTION and (len(term_set(text)) >= SPECIFIC_TERMS or numbers(text))
+        if crux.specific and not definite:
+            continue
+        for pair in ledger.pairs(key):
+            earlier = [room["round"] for room in rooms if set(room["between"]) == set(pair)]
+            if set(pair) <= ids and all(now - round_no > crux.cooldown for round_no in earlier):
+                contest = _contest(ledger, config, key, pair)
+                is_sure = contest.confidence >= crux.confidence
+                if is_sure and _is_relevant(state, ledger, key, pair, crux.relevance):
+                    worthy.append(contest)
+    return sorted(worthy, key=lambda contest: (-contest.promise, contest.claim))
+
+
+def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, str]) -> ContestedClaim:
+    events = [ledger.stances(key)[who] for who in pair]
+    rests = sum(turn.event["ground"] and turn.event["debater"] in pair for turn in ledger.timeline(key))
+    confidence = min(event["confidence"] for event in events)
+    findable = any(item["claim"] == key for item in ledger.evidence)
+    findable |= any(config.debater(who).flip_conditions for who in pair)
+    ids = sorted({event["message_id"] for event in events}, key=lambda each: seq_of(each) or 0)
+    return ContestedClaim(
+        key, pair, tuple(ids), confidence, (1 + min(2, rests)) * confidence * (1.5 if findable else 1)
+    )
+
+
+def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], least: int) -> bool:
+    """Return True if a stance depends on the claim, or if the claim shares enough words with the debate.
+
+    At least `least` content words of the claim must also occur in the topic, the aspects and the quotations
+    of the two debaters' stances.
+    """
+    if ledger.timeline(key).grounds:
+        return True
+    stances = [event["quote"] for who in pair if (event := ledger.stance(who))]
+    aspects = [str(text) for text in (state.get("protocol_state") or {}).get("aspects") or []]
+    texts = [state["topic"], ledger.claims[key]["aspect"], *aspects, *stances]
+    context = {term for text in texts for term in term_set(text)}
+    return len(term_set(ledger.claims[key]["text"]) & context) >= least

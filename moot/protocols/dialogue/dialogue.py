@@ -1,0 +1,333 @@
+"""Dialogue protocol, in which personas discuss a topic aspect by aspect and in crux rooms.
+
+The phases are openings, then a first take and minirounds of response and reply for each aspect, then
+closings. An opening's prompt shows no other message. A disagreement that is left after the replies may open a
+crux room of two debaters. All turns of a phase are taken at the same time. Rooms of different debaters run at
+the same time, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import comb
+from types import MappingProxyType
+
+from pydantic import BaseModel, Field
+
+from moot.calls.effects import Hints, ModelCall, Reply
+from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import Ledger
+from moot.claims.crux_cards import at_a_glance, findings_text
+from moot.claims.ledger_rendering import SHORT, board_text
+from moot.claims.model_extraction import debater_lines, structured_call, structured_data
+from moot.judging.judge_response import JudgeSpec
+from moot.memory.background import select_background
+from moot.memory.cross_debate_memory import RetrievalQuery
+from moot.prompts.fences import fenced
+from moot.prompts.request import counter_of, many, model_params, narrow_schema
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import Block, prompt_name
+from moot.protocols.base import (
+    ConsultModels,
+    End,
+    Protocol,
+    TurnCount,
+    make_step,
+    make_turn,
+    with_agreement,
+)
+from moot.protocols.dialogue.crux_rooms import (
+    STAGES,
+    DialogueConfig,
+    new_rooms,
+    open_rooms,
+    room_step,
+)
+from moot.protocols.dialogue.dialogue_prompt import dialogue_prompt_blocks, dialogue_query
+from moot.protocols.prompt_context import PromptContext
+from moot.state.claim_events import MAIN_QUESTION, OVERALL
+from moot.state.config import DebateConfig
+from moot.state.config.debate_config import frozen_config
+from moot.state.conversation import ConversationState, Step, Turn
+from moot.state.entries import JsonObject, traits_of
+from moot.text.plain_text import all_done_reason
+
+SPLIT = load_prompt_template("aspects", "topic", "debaters", "most", home=__package__)
+PROMPTS = {
+    "opening": load_prompt_template("opening", "rounds", "words", home=__package__),
+    "take": load_prompt_template("take", "round", "rounds", "aspect", "words", home=__package__),
+    "respond": load_prompt_template(
+        "respond", "round", "rounds", "aspect", "target", "words", home=__package__
+    ),
+    "reply": load_prompt_template("reply", "round", "rounds", "aspect", "target", "words", home=__package__),
+    "closing": load_prompt_template("closing", "rounds", "words", home=__package__),
+}
+
+WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
+"""Maximum number of words of a message, by phase of the dialogue."""
+
+PLACE = "dialogue"
+"""Key of `protocol_state` that stores the current position in the sequence of phases."""
+
+PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
+"""Default token limit for the prompts of most phases, and the phases without this limit. Prompts are short
+on purpose, except in phases that may use the whole budget."""
+
+DESCRIPTIONS = "aspect_descriptions"
+"""Key of `protocol_state` that stores a description of each aspect, by the aspect's name."""
+
+LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
+"""Default aspects of a topic, used if neither the configuration nor a model provides aspects."""
+_TOPIC_CHARS = 6000
+_CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
+_LOOKBACK_ENTRIES = 200
+"""Number of recent transcript entries in which to search for a debater's last message outside crux rooms."""
+_MAIN_QUESTION_WEIGHT = 0.01
+"""Weight of a disagreement on the main question. A disagreement on a claim of the aspect has weight 1. It
+only decides between otherwise equal pairs."""
+
+
+class Aspects(BaseModel):
+    """Model reply that splits a topic into aspects."""
+
+    reasoning: str
+    aspects: list[str] = Field(description="Short phrases, the most important first.")
+    descriptions: list[str] = Field(
+        [], description="What belongs to each aspect, in one sentence, in the same order."
+    )
+
+
+class Dialogue(Protocol):
+    """Protocol in which personas discuss the aspects of a topic one after the other."""
+
+    name = "dialogue"
+    settings = DialogueConfig
+    min_debaters = 2
+    extract_after = ("opening", "take", "reply", "closing")
+    extracts_by_default = True
+    reflect_after = ("reply",)
+    shows_summary = False
+    retrieves_transcript = True
+    phases = (*PROMPTS, *(f"crux-{stage}" for stage in STAGES))
+    phase_budgets = dict.fromkeys([phase for phase in phases if phase not in WIDE_PHASES], PHASE_TOKENS)
+    judge_spec = JudgeSpec(
+        instruction="Weigh who engaged with the others' strongest points and who moved for a reason."
+    )
+    win_text = "{} engaged best with the others"
+    always_answers = True
+    answer_heading = "Where it stands"
+    can_continue = False
+    length_settings = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
+        """Return the next step of the dialogue, or its end.
+
+        Open crux rooms come first, then new crux rooms, then the main sequence.
+        """
+        memory = state.get("protocol_state") or {}
+        if not memory.get("aspects"):
+            return _split(state, config)
+        rooms = open_rooms(state)
+        if rooms:
+            return room_step(state, config, rooms)
+        place = memory.get(PLACE) or {}
+        if place.get("stage") == "reply":
+            rooms = new_rooms(state, config)
+            if rooms:
+                return room_step(state, config, rooms)
+        aspects = list(memory["aspects"])
+        stage, aspect, mini = _next_place(place, len(aspects), DialogueConfig.of(config).minirounds)
+        if stage == "end":
+            return End(all_done_reason(len(aspects), "aspect", "discussed"))
+        return _main_step(state, config, aspects, stage, aspect, mini)
+
+    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
+        """Return the blocks of a turn's prompt, depending on the turn's phase."""
+        return dialogue_prompt_blocks(ctx)
+
+    def query(self, ctx: PromptContext) -> RetrievalQuery:
+        """Return the query for earlier messages, made from the turn's subject and the message to answer."""
+        return dialogue_query(ctx)
+
+    def fallback_entry(
+        self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
+    ) -> str | None:
+        """Return a notice that names the debater whose message is missing, and the reason."""
+        return f"The message of {config.names()[turn['speaker']]} is missing: {error}"
+
+    def final_answer(self, state: ConversationState) -> str:
+        """Return the findings as Markdown, with claims, stances, agreements, evidence and flip conditions."""
+        config = frozen_config(state)
+        flips = {d.id: d.flip_conditions for d in config.debaters}
+        return findings_text(state, config.names(), flips, extracts=self.extracts_by_model(config))
+
+    def at_a_glance(self, solution: str) -> str:
+        """Return a short version of the findings, with the first points of every section."""
+        return at_a_glance(solution)
+
+    def turns(self, config: DebateConfig) -> TurnCount:
+        """Return the planned number of turns, and the maximum number including all crux rooms."""
+        dialogue, people = DialogueConfig.of(config), len(config.debaters)
+        crux, aspects = dialogue.crux, len(dialogue.aspects) or dialogue.max_aspects
+        planned = people * (2 + aspects * (1 + 2 * dialogue.minirounds))
+        rooms = min(crux.max_rooms, comb(people, 2) * aspects)
+        # A crux room has two positions and, in each cycle, an exchange and a steelman of both debaters.
+        return TurnCount(planned, planned + rooms * (2 + 4 * crux.cycles))
+
+
+def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
+    """Return the opening step with the configured aspects, or the model call that names the aspects."""
+    dialogue = DialogueConfig.of(config)
+    if dialogue.aspects:
+        return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
+    decide = partial(_open_by_reply, state, config)
+    return ConsultModels(lambda: [_aspects_call(state, config)], decide)
+
+
+def _aspects_call(state: ConversationState, config: DebateConfig) -> ModelCall:
+    topic, most = state["topic"], DialogueConfig.of(config).max_aspects
+    system = SPLIT.render(
+        topic=fenced(topic[:_TOPIC_CHARS], config.fence), debaters=debater_lines(config), most=str(most)
+    )
+    schema = narrow_schema(Aspects, {"aspects": many(str, 1, most)})
+    count = counter_of(model_params(config, config.blackboard), config)
+    hints: Hints = {"phase": "aspects"}
+    known = select_background(state, config, count).texts(topic, config.memory.budget.total // 2)
+    asked = [*known, "Split the topic."]
+    return structured_call("extract", config, system, asked, schema, count, hints=hints)
+
+
+def _open_by_reply(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
+    found, most = (
+        structured_data(Aspects, replies[0]) or {"aspects": ()},
+        DialogueConfig.of(config).max_aspects,
+    )
+    named = dict.fromkeys(board_text(aspect, SHORT) for aspect in found["aspects"])
+    distinct = list(filter(None, named))[:most]
+    texts = zip(found["aspects"], found.get("descriptions", ()), strict=False)
+    descriptions = {board_text(aspect, SHORT): board_text(text) for aspect, text in texts if text}
+    return _open(state, config, distinct or aspects_by_rule(state["topic"], most), descriptions)
+
+
+def _open(
+    state: ConversationState,
+    config: DebateConfig,
+    aspects: list[str],
+    descriptions: Mapping[str, str] = MappingProxyType({}),
+) -> Step:
+    step = _main_step(state, config, aspects, "opening", 0, 0)
+    memo = {"aspects": aspects, DESCRIPTIONS: {name: descriptions.get(name, "") for name in aspects}}
+    return {**step, "protocol_update": {**memo, **step["protocol_update"]}}
+
+
+def aspects_by_rule(topic: str, most: int) -> list[str]:
+    """Return aspects from a list in the topic or from the default list, without a model call."""
+    parts = [board_text(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
+    parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
+    return (parts if len(parts) > 1 else list(LENSES))[:most]
+
+
+def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
+    """Return the stage, aspect number and miniround after `place` in the dialogue's main sequence."""
+    stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
+    if stage == "opening":
+        return "take", 0, 0
+    if stage == "take":
+        return "respond", aspect, 0
+    if stage == "respond":
+        return "reply", aspect, mini
+    if stage == "reply" and mini + 1 < minirounds:
+        return "respond", aspect, mini + 1
+    if stage == "reply" and aspect + 1 < aspects:
+        return "take", aspect + 1, 0
+    return ("closing" if stage == "reply" else "end"), aspect, mini
+
+
+def _main_step(
+    state: ConversationState, config: DebateConfig, aspects: list[str], stage: str, aspect: int, mini: int
+) -> Step:
+    """Return a step of the dialogue's main sequence, in which every debater takes one turn.
+
+    In the stage `respond`, every debater answers the debater that it opposes most. In the stage `reply`,
+    every debater answers a debater that responded to it.
+    """
+    last = len(aspects) + 2
+    round_no = {"opening": 1, "closing": last}.get(stage, aspect + 2)
+    about = OVERALL if stage in ("opening", "closing") else aspects[aspect]
+    memo: JsonObject = {"stage": stage, "aspect": aspect, "mini": mini}
+    answered: Mapping[str, str] = {}
+    if stage == "respond":
+        answered = memo["answers"] = pair_opponents(state, list(config.names()), about, shift=aspect + mini)
+    elif stage == "reply":
+        answered = pair_replies(state["protocol_state"][PLACE]["answers"])
+    turns = []
+    for who in config.names():
+        target, targets, name = answered.get(who, ""), list[str](), ""
+        if target:
+            latest = reversed(state["full_transcript"][-_LOOKBACK_ENTRIES:])
+            own = (each for each in latest if each["speaker"] == target and not each["room"])
+            message = next(([each["id"]] for each in own if traits_of(each).argues), [])
+            targets = [target, *message]
+            name = " ".join([prompt_name(target, config.names()), *(f"[{key}]" for key in message)])
+        instruction = PROMPTS[stage].render(
+            round=str(round_no), rounds=str(last), aspect=about, target=name, words=str(WORDS[stage])
+        )
+        turns.append(make_turn(who, with_agreement(instruction, config), targets=targets))
+    step = make_step(stage, round_no, turns, aspect=about)
+    return {**step, "is_final": stage == "closing", "protocol_update": {PLACE: memo}}
+
+
+def pair_opponents(
+    state: ConversationState, debaters: Sequence[str], aspect: str, *, shift: int = 0
+) -> dict[str, str]:
+    """Return an opponent for each debater, preferably one with strong disagreement.
+
+    Debaters without an opponent answer each other in turn. `shift` varies the order from step to step.
+    """
+    opposition = _opposition(ledger_of(state), aspect)
+    opposed = {who for pair in opposition for who in pair}
+    neutral = [who for who in debaters if who not in opposed]
+
+    def next_of(who: str, among: Sequence[str]) -> list[str]:
+        place, distance = among.index(who), 1 + shift % (len(among) - 1)
+        return [among[(place + distance + step) % len(among)] for step in range(len(among))]
+
+    answers: dict[str, str] = {}
+    for who in debaters:
+        others = [other for other in next_of(who, debaters) if other != who]
+        if who in opposed:
+            answers[who] = max(others, key=lambda other: opposition[frozenset((who, other))])
+        else:
+            answers[who] = next_of(who, neutral)[0] if len(neutral) > 1 else others[0]
+    return answers
+
+
+def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
+    """Return the debater to whom each debater replies, preferably one who responded to that debater.
+
+    A responder whom the debater has responded to comes first. A debater without responders replies to the
+    debater whom it has responded to.
+    """
+    replies: dict[str, str] = {}
+    for who, answered in answers.items():
+        responders = [other for other, target in answers.items() if target == who]
+        replies[who] = answered if answered in responders or not responders else responders[0]
+    return replies
+
+
+def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
+    """Return the strength of disagreement on an aspect for each pair of debaters.
+
+    It is the number of the aspect's claims on which they hold opposite sides, each weighted by the confidence
+    of the extraction. A disagreement on the main question decides between pairs that are equal in this.
+    """
+    strengths: dict[frozenset[str], float] = defaultdict(float)
+    for key, claim in ledger.claims.items():
+        weight = _MAIN_QUESTION_WEIGHT if key == MAIN_QUESTION else float(claim["aspect"] == aspect)
+        stances = ledger.stances(key) if weight else {}
+        for pair in ledger.pairs(key) if weight else ():
+            strengths[frozenset(pair)] += weight * min(stances[who]["confidence"] for who in pair)
+    return strengths

@@ -1,0 +1,319 @@
+"""Long-form protocols, in which one debater speaks per turn for a configured number of turns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from pydantic import BaseModel, Field
+
+from moot.calls.effects import ModelCall, Reply
+from moot.claims.claim_fold import ledger_of
+from moot.claims.ledger_rendering import board_text, render_blackboard
+from moot.claims.model_extraction import (
+    debater_lines,
+    match_debater,
+    shown_entries,
+    structured_call,
+    structured_data,
+)
+from moot.prompts.fences import fenced, fenced_section
+from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import Block, prompt_name
+from moot.protocols.base import (
+    TURN_WORDS,
+    ConsultModels,
+    End,
+    Protocol,
+    TurnCount,
+    make_step,
+    make_turn,
+    with_agreement,
+)
+from moot.protocols.prompt_context import PromptContext
+from moot.protocols.turn_suffix import long_form_blocks
+from moot.state.config import DebateConfig, ProtocolSettings
+from moot.state.conversation import ConversationState, Step
+from moot.state.entries import Entry, ends_turn, traits_of
+from moot.text.plain_text import all_done_reason
+from moot.text.tokens import truncate_middle
+
+SPEECH = load_prompt_template("speech", "turn", "turns", "opening", "words", home=__package__)
+INSTRUCTIONS = {
+    "opening": "Open: state your position on the topic and give your strongest reason.",
+    "argument": "Answer the messages since your last turn, then take the debate one step further.",
+    "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
+}
+_LOOKBACK_ENTRIES = 8
+"""Number of recent transcript entries per debater in which to search for the latest speakers."""
+
+
+PATIENCE = 2
+"""Number of consecutive turns without progress after which a debater must skip a turn. A pair of debaters may
+take twice as many turns."""
+
+
+class ModeratorConfig(ProtocolSettings):
+    """Settings of the moderator, a model that chooses the next speaker in the protocol `moderated`."""
+
+    key = "moderator"
+
+    model: str | None = None
+    """Name of the model that moderates. `None`: the debate's model moderates."""
+    temperature: float | None = Field(0.3, ge=0, le=2)
+    """Sampling temperature of the moderator's model, 0 to 2. `None`: the provider's default."""
+
+    def model_names(self) -> tuple[str, ...]:
+        """Return a tuple with the name of the moderator's model, or an empty tuple if none is configured."""
+        return (self.model,) if self.model else ()
+
+
+class LongForm(Protocol):
+    """Base class of protocols in which debaters speak one at a time for a fixed number of turns."""
+
+    length_settings = ("turns", "rounds")
+    phases = tuple(INSTRUCTIONS)
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
+        """Return the step with the openings or the next turn, or the end after the configured turns."""
+        turns = config.total_turns()
+        if state.get("turn_count", 0) >= turns:
+            return End(all_done_reason(turns, "turn", "taken"))
+        if config.openings == "independent" and not _has_begun(state, config):
+            return opening_step(config)
+        return self.next_turn(state, config)
+
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
+        """Return a step with the next turn, or the model calls that choose the next debater."""
+        raise NotImplementedError
+
+    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
+        """Return the blocks of a turn's prompt, such as rules, topic, rolling summary and window."""
+        return long_form_blocks(ctx)
+
+    def turns(self, config: DebateConfig) -> TurnCount:
+        """Return the number of turns that the configuration sets for the debate."""
+        return TurnCount(config.total_turns(), config.total_turns())
+
+
+class RoundRobin(LongForm):
+    """Protocol in which the debaters take turns in the configured order."""
+
+    name = "round-robin"
+    uses_order = True
+
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step:
+        """Return a step with a turn for the next debater in the configured order."""
+        turn, order = state.get("turn_count", 0), config.turn_order()
+        if turn < len(order) and config.openings == "independent":
+            order = first_round(config)
+        place, left = turn % len(order), config.total_turns() - turn - 1
+        speaker, following = order[place], [*order[place + 1 :], *order[: place + 1]]
+        return turn_step(
+            state,
+            config,
+            speaker,
+            first=turn < len(order) and speaker not in order[:place],
+            last=speaker not in following[: max(0, left)],
+        )
+
+
+class RandomOrder(LongForm):
+    """Protocol in which the next debater is drawn at random. The same seed gives the same draws.
+
+    With more than two debaters nobody speaks twice in a row. A debater or pair without progress must pause.
+    """
+
+    name = "random"
+    settings = ModeratorConfig
+
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step:
+        """Return a step with a turn for a randomly drawn debater."""
+        last = recent_speakers(state, config)[-1:] if len(config.debaters) > 2 else []
+        free = [debater for debater in config.names() if debater not in last]
+        candidates = [who for who in free if not is_stuck(state, config, who)] or free
+        # The draw depends only on seed and turn, so a resumed debate continues like an uninterrupted debate.
+        turn = state.get("turn_count", 0)
+        digest = hashlib.sha256(f"{config.seed or 0}:{turn}".encode()).digest()
+        speaker = candidates[int.from_bytes(digest[:8], "big") % len(candidates)]
+        return turn_step(state, config, speaker)
+
+
+def first_round(config: DebateConfig) -> tuple[str, ...]:
+    """Return the debaters in the order of the first round if openings are independent.
+
+    Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
+    """
+    rest = list(config.turn_order())
+    openers = tuple(dict.fromkeys(rest))
+    for opener in openers:
+        rest.remove(opener)
+    return (*openers, *rest)
+
+
+def opening_step(config: DebateConfig) -> Step:
+    """Return the step in which all debaters write their openings at the same time.
+
+    Nobody sees another debater's opening. A debate with fewer turns than debaters has fewer openings.
+    """
+    turns, openers = config.total_turns(), tuple(dict.fromkeys(config.turn_order()))
+    chosen = openers[:turns]
+    return make_step(
+        "opening",
+        1,
+        [make_turn(who, _instruction(config, "opening", turn)) for turn, who in enumerate(chosen, 1)],
+    )
+
+
+def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
+    """Return True if a debater has taken a turn, or wrote a message of the transcript that is continued."""
+    names = config.names()
+    return bool(state.get("turn_count")) or any(
+        entry["speaker"] in names for entry in state.get("full_transcript", ())
+    )
+
+
+def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
+    """Return the instruction of turn number `turn`, which starts at 1."""
+    text = SPEECH.render(
+        turn=str(turn),
+        turns=str(config.total_turns()),
+        opening="" if request and phase == "argument" else f"{INSTRUCTIONS[phase]} ",
+        words=str(TURN_WORDS),
+    )
+    return "\n\n".join(filter(None, (with_agreement(text, config), request)))
+
+
+def turn_step(
+    state: ConversationState,
+    config: DebateConfig,
+    speaker: str,
+    *,
+    first: bool | None = None,
+    last: bool = False,
+    request: str = "",
+) -> Step:
+    """Return a step in which one debater takes a turn.
+
+    Its first turn is an opening, and its last one a closing.
+
+    Args:
+        state: the debate's state.
+        config: the debate's configuration.
+        speaker: id of the debater.
+        first: True for the debater's first turn. `None`: found in the transcript.
+        last: True for the debater's last turn. Ignored if `first` is `None`: the debate's last turns close.
+        request: the moderator's instruction, which replaces the general one of an argument.
+    """
+    turn, turns, size = state.get("turn_count", 0), config.total_turns(), len(config.turn_order())
+    if first is None:
+        first = not any(entry["speaker"] == speaker for entry in state["full_transcript"])
+        last = turns - turn <= size
+    phase = "opening" if first else "argument"
+    if last and not first and turns >= 3 * size:  # a shorter debate has no closings
+        phase = "closing"
+    instruction = _instruction(config, phase, turn + 1, request)
+    return make_step(phase, turn // size + 1, [make_turn(speaker, instruction)])
+
+
+def recent_speakers(state: ConversationState, config: DebateConfig) -> list[str]:
+    """Return the ids of the debaters who took the most recent turns, oldest turn first."""
+    return _turns(state["full_transcript"][-_LOOKBACK_ENTRIES * len(config.debaters) :], config)
+
+
+def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
+    """Return True if a debater, alone or with one other debater, has taken too many turns without progress.
+
+    Progress is a new dispute, a concession, a change of position or new evidence in the claim ledger.
+    """
+    recent = recent_speakers(state, config)
+    alone, pair = recent[-PATIENCE:], recent[-2 * PATIENCE :]
+    held_alone = len(alone) == PATIENCE and set(alone) == {speaker}
+    held_by_pair = len(config.debaters) > 2 and len(pair) == 2 * PATIENCE and len({*pair, speaker}) <= 2
+    span = PATIENCE if held_alone else 2 * PATIENCE
+    since = state["full_transcript"][ledger_of(state).last_progress + 1 :]
+    quiet = len(_turns(since, config)) >= span
+    return quiet and (held_alone or held_by_pair)
+
+
+def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
+    """Return the debater of each turn in a list of entries.
+
+    Tool calls, notices and interjections are not turns.
+    """
+    names = config.names()
+    return [e["speaker"] for e in entries if e["speaker"] in names and ends_turn(e, names)]
+
+
+MODERATE = load_prompt_template(
+    "moderate", "topic", "debaters", "spoken", "board", "turn", "turns", home=__package__
+)
+
+SHOWN_MESSAGES = 6
+"""Number of most recent messages in the moderator's prompt."""
+LISTED_TURNS = 12
+"""Number of most recent turns whose speakers the moderator's prompt lists."""
+INSTRUCTION_CHARS = 300
+"""Maximum number of characters in the moderator's instruction to a debater."""
+REPLY_TOKENS = 300
+
+
+class Nomination(BaseModel):
+    """The moderator's reply, which names the next speaker and gives that debater an instruction."""
+
+    reasoning: str
+    next_speaker: str
+    instruction: str
+
+
+class Moderated(LongForm):
+    """Protocol in which a moderator chooses the next debater.
+
+    If its reply names none, the configured order decides.
+    """
+
+    name = "moderated"
+    settings = ModeratorConfig
+    min_debaters = 2
+
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> ConsultModels:
+        """Return the model call that asks the moderator to choose the next debater."""
+        return ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
+
+
+def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
+    params = replace(model_params(config, ModeratorConfig.of(config)), reply=REPLY_TOKENS)
+    count = counter_of(params, config)
+    remaining, names = config.memory.budget.total // 4, config.names()
+    speakers = recent_speakers(state, config)[-LISTED_TURNS:]
+    board = render_blackboard(state, "", max_tokens=remaining, count=count, names=names)
+    system = MODERATE.render(
+        topic=fenced(truncate_middle(state["topic"], remaining, count), config.fence),
+        debaters=debater_lines(config),
+        spoken=" → ".join(prompt_name(who, names) for who in speakers) or "nobody yet",
+        board=fenced_section(board, config.fence),
+        turn=str(state.get("turn_count", 0) + 1),
+        turns=str(config.total_turns()),
+    )
+    recent = [entry for entry in state["full_transcript"][-SHOWN_MESSAGES:] if traits_of(entry).in_prompts]
+    messages = shown_entries(recent, config, remaining, count) or ["There are no messages yet."]
+    schema = narrow_schema(Nomination, {"next_speaker": one_of(names)})
+    return structured_call("moderate", config, system, messages, schema, count, params=params)
+
+
+def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
+    nomination = structured_data(Nomination, replies[0]) or {"next_speaker": "", "instruction": ""}
+    named = match_debater(nomination["next_speaker"], config.names())
+    speaker = named or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
+    instruction = board_text(nomination["instruction"], INSTRUCTION_CHARS) if named else ""
+    if is_stuck(state, config, speaker):
+        recent = recent_speakers(state, config)
+        newest = {who: place for place, who in enumerate(recent)}
+        others = [who for who in config.names() if who not in recent[-1:]] or list(config.names())
+        # The debater that has been silent longest, or the first of them in the configured order.
+        speaker, instruction = min(others, key=lambda who: newest.get(who, -1)), ""
+    request = f"The moderator asks you: {instruction}" if instruction else ""
+    return turn_step(state, config, speaker, request=request)

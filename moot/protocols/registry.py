@@ -1,0 +1,134 @@
+"""Registry of protocols, and selection of a debate's next step by its protocol and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.protocols.answers import stop_reason
+from moot.protocols.base import ConsultModels, End, Protocol
+from moot.protocols.council.council import Council
+from moot.protocols.dialogue.dialogue import Dialogue
+from moot.protocols.escalate import Escalate
+from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
+from moot.protocols.pairwise import Pairwise
+from moot.protocols.single import Single
+from moot.protocols.vote import Vote
+from moot.state.config import DebateConfig
+from moot.state.config.section import protocol_sections
+from moot.state.conversation import ConversationState, StateValues, Step
+from moot.state.entries import tokens_of
+from moot.state.errors import ConfigError
+from moot.state.plugins import load_plugin, plugin_entry_points
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (
+        RoundRobin(),
+        Moderated(),
+        RandomOrder(),
+        Council(),
+        Dialogue(),
+        Single(),
+        Vote(),
+        Escalate(),
+        Pairwise(),
+    )
+}
+"""Protocols registered in this process, by protocol name."""
+
+ENTRY_POINT_GROUP = "moot.protocols"
+"""Entry-point group in which a Python package declares a protocol plug-in. An entry point has the protocol's
+name and refers to its class."""
+
+
+def register(protocol: Protocol) -> None:
+    """Register a protocol in this process, so that debates can use it by name.
+
+    A process that resumes a debate must register its protocol too. An installed package uses an entry point
+    of the group `moot.protocols` instead.
+
+    Raises:
+        ConfigError: the name is empty or taken, or the key of the settings is taken.
+    """
+    name = getattr(protocol, "name", "")
+    if not name or type(PROTOCOLS.get(name, protocol)) is not type(protocol):
+        raise ConfigError(f"protocol name {name!r} is empty or already in use: choose another `name`")
+    settings = protocol.settings
+    if settings and protocol_sections(PROTOCOLS).get(settings.key, settings) is not settings:
+        raise ConfigError(
+            f"protocol {name!r}: its settings key {settings.key!r} belongs to another protocol: choose "
+            "another"
+        )
+    if settings and settings.key in DebateConfig.model_fields:
+        raise ConfigError(f"protocol {name!r}: its settings key {settings.key!r} is reserved: choose another")
+    PROTOCOLS[name] = protocol
+
+
+def protocol_named(name: str) -> Protocol:
+    """Return the registered or installed protocol with this name, or raise an error if there is none.
+
+    Raises:
+        ConfigError: no protocol has this name.
+    """
+    found = find_protocol(name)
+    if found is None:
+        raise ConfigError(
+            f"unknown protocol {name!r}: use one of {', '.join(protocol_names())}, or install the package "
+            "that provides it"
+        )
+    return found
+
+
+def protocol_names() -> list[str]:
+    """Return the sorted names of all protocols that are registered or installed as plug-ins."""
+    return sorted({*PROTOCOLS, *plugin_entry_points(ENTRY_POINT_GROUP)})
+
+
+def find_protocol(name: str) -> Protocol | None:
+    """Return the registered or installed protocol with this name, or `None` if there is none."""
+    if name not in PROTOCOLS and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
+        register(load_plugin(point, "protocol"))
+    return PROTOCOLS.get(name)
+
+
+def rules_of(document: Mapping[str, Any]) -> Protocol:
+    """Return the protocol of a debate document, or a default `Protocol` if its protocol is not installed."""
+    name = document.get("protocol") or document["config"].get("protocol") or ""
+    return find_protocol(name) or Protocol()
+
+
+def turns_planned(config: DebateConfig) -> int | None:
+    """Return a debate's number of turns, or `None` if the configuration does not determine it."""
+    protocol = find_protocol(config.protocol)  # the protocol of a stored debate may not be installed
+    turns = protocol.turns(config) if protocol else None
+    return turns.planned if turns and turns.planned == turns.most else None
+
+
+def load_plugins() -> None:
+    """Register the protocols of all installed plug-in packages."""
+    for name in plugin_entry_points(ENTRY_POINT_GROUP):
+        find_protocol(name)
+
+
+def next_step(state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
+    """Return the debate's end if a limit or a condition in `stop` is reached, else the next step."""
+    protocol = protocol_named(config.protocol)
+    ended = limit_reached(state, config)
+    if ended is None and protocol.compares_answers and (reason := stop_reason(state, config)):
+        ended = End(reason)
+    return ended or protocol.next_step(state, config)
+
+
+def limit_reached(state: StateValues, config: DebateConfig) -> End | None:
+    """Return the end of the debate if its tokens, cost or time have reached a limit, or else `None`."""
+    usage, limits = state.get("usage") or {}, config.limits
+    measured = (
+        ("limits.total_tokens", tokens_of(usage), limits.total_tokens),
+        ("limits.cost_usd", usage.get("cost_usd", 0), limits.cost_usd),
+        ("limits.wall_clock_s", usage.get("elapsed_s", 0), limits.wall_clock_s),
+    )
+    for name, spent, limit in measured:
+        if limit is not None and spent >= limit:
+            return End(f"{name} of {limit:g} is reached", limit=name)
+    return None

@@ -1,0 +1,286 @@
+"""Blocks of a long-form prompt, including the turn suffix, which differs between debaters."""
+
+from collections.abc import Mapping, Sequence
+
+from moot.calls.effects import WireMessage
+from moot.claims.ledger_rendering import memory_tokens, render_blackboard
+from moot.memory.background import PASSAGES_SHARE, Background
+from moot.memory.cross_debate_memory import earlier_positions_text, reference_text, retrieve_memories
+from moot.memory.summarizers.rule_based import NOTICE_BELOW
+from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message, window_start
+from moot.prompts.fences import fenced, fenced_section, truncate_fenced
+from moot.prompts.templates import load_prompt_template
+from moot.prompts.truncation import KEEP, OLDER, RECENT, SUMMARY, Block, cut_message, render_entry
+from moot.protocols.prompt_context import (
+    PromptContext,
+    contract_text,
+    rules_block,
+    shared_prefix_tokens,
+    topic_block,
+)
+from moot.state.config import DebateConfig
+from moot.state.conversation import MemoryKind
+from moot.state.entries import Entry, entry_id, traits_of
+from moot.state.identity_cache import memoize_by_identity
+from moot.text.tokens import TokenCounter, message_tokens, truncate_middle_cached
+
+MIN_SUMMARY_TOKENS = 32
+"""Minimum number of tokens reserved for a summary, or for the notice shown instead of the summary."""
+RECENT_MESSAGES = 4
+"""Number of messages that have the priority of recent messages. Messages before them get the lower
+priority of older ones."""
+
+
+def summary_blocks(ctx: PromptContext) -> list[Block]:
+    """Return a list with the prompt block of the rolling summary, or `[]` if there is no summary."""
+    summary = ctx.state.get("rolling_summary", {})
+    text = summary.get("text", "")
+    if not text:
+        return []
+    budget = ctx.config.memory.budget
+    # The budget of the section or, if few tokens remain, at most a tenth of them.
+    left = (
+        ctx.token_budget
+        - budget.turn_suffix
+        - shared_prefix_tokens(ctx.state["topic"], ctx.config, ctx.count)
+    )
+    has_space = left >= budget.summary + budget.messages * MESSAGE_SHARE
+    remaining = budget.summary if has_space else max(0, min(budget.summary, left // 10))
+    heading = f"# Summary of the debate up to [{entry_id(summary['covers_through_seq'])}]"
+    whole: WireMessage = {"role": "user", "content": fenced(text, ctx.config.fence, heading)}
+    message = whole
+    if remaining < min(NOTICE_BELOW, budget.summary):
+        notice = f"{summary['messages']} earlier messages. The token budget has no space for their summary."
+        message = {**whole, "content": f"{heading}\n{notice}"}
+    message = cut_message(message, max(remaining, MIN_SUMMARY_TOKENS), ctx.count)
+    held: dict[MemoryKind, int] = {"rolling summary": ctx.count(message["content"])}
+    cut = whole if message != whole else None
+    return [Block("summary", message, SUMMARY, label="rolling summary", whole=cut, memory=held)]
+
+
+def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[Block]:
+    """Return a prompt block for each message of the window. The newest message is never removed.
+
+    A message longer than its share of the messages' budget is cut, so that it displaces no other message.
+    """
+    shown = ctx.window if entries is None else entries
+    reserved = reserved_tokens(ctx.background, ctx.config, ctx.tool_tokens)
+    limits = window_limits(ctx.state["topic"], ctx.config, ctx.count, reserved)
+    last = len(shown) - 1
+    return [
+        _message_block(
+            entry,
+            KEEP if i == last else RECENT if i > last - RECENT_MESSAGES else OLDER,
+            ctx.config,
+            limits,
+            ctx.count,
+        )
+        for i, entry in enumerate(shown)
+    ]
+
+
+@memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
+def _message_block(
+    entry: Entry, priority: int, config: DebateConfig, limits: WindowLimits, count: TokenCounter
+) -> Block:
+    """Return the prompt block of an entry in the window, and truncate its content if it is too long."""
+    names, fence = config.names(), config.fence
+    message, _ = shown_message(entry, names, fence, limits, count)
+    whole = render_entry(entry, names, fence)
+
+    # A tool call and its result are kept or removed together, and so are a question and its answer.
+    pair, group = traits_of(entry).pair, ""
+    if pair == "closes" and entry["targets"]:
+        group = entry["targets"][0]
+    elif pair == "opens":
+        group = entry["id"]
+    label = f"message {entry['id']}" if priority == KEEP else "window messages"
+    cut = whole if message != whole else None
+    return Block("messages", message, priority, (entry["id"],), group, label, cut)
+
+
+def evict_through(
+    entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
+) -> int:
+    """Return the `seq` of the last entry that must leave the window, or -1 if no entry must leave it.
+
+    `reserved`: tokens of background, pinned messages and tool definitions.
+    """
+    limits = window_limits(topic, config, count, reserved)
+    through = compact(entries, limits, config.names(), config.fence, count)
+    return -1 if through is None else through
+
+
+def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
+    """Return the tokens of background, retrieved passages and tool definitions in a long-form prompt."""
+    retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
+    return background.tokens + retrieved + tool_tokens
+
+
+@memoize_by_identity()
+def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
+    """Return the token limits of a debate's window, beside `reserved` tokens after rules and topic."""
+    return WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved)
+
+
+TURN_SUFFIX = load_prompt_template(
+    "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
+)
+PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
+"""Names of the optional parts of a turn suffix, in descending order of importance."""
+RETRIEVED_SHARE = 0.45
+"""Fraction of the remaining turn suffix that long-form prompts reserve for retrieved memories."""
+CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
+"""Divisors of the turn suffix's token budget, for the budgets of cross-debate memory and reference
+documents."""
+MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
+"""Minimum tokens for an optional part and for the blackboard, and tokens reserved for the frame of a part."""
+SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
+    "perspective": "cross-debate memory",
+    "reference_documents": "reference documents",
+    "retrieved": "retrieved",
+}
+"""Kind of memory that an optional part of the turn suffix contains. The blackboard contains several kinds."""
+
+
+def turn_suffix_block(
+    ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
+) -> Block:
+    """Return the prompt block of the turn suffix, the last message of a prompt.
+
+    Contract and instruction are always included. The other parts get the remaining tokens, the most important
+    first, and are truncated if they are too long.
+
+    Args:
+        ctx: input of the prompt.
+        parts: texts of the optional parts, by the names in `PARTS`.
+        retrieved: ids of the retrieved memories, for the receipt.
+    """
+    texts, budget = _bare_turn_suffix(ctx), ctx.config.memory.budget.turn_suffix
+    given = dict(parts or {})
+    if "perspective" not in given:  # long-form protocols pass it, because they need its length
+        given["perspective"] = cross_debate_text(ctx)
+    for name in PARTS:
+        if text := given.get(name):
+            left = budget - _turn_suffix_tokens(texts, ctx.count)
+            quoted = fenced_section(text, ctx.config.fence)
+            texts[name] = truncate_fenced(quoted, left - 4, ctx.count) if left > MIN_PART_TOKENS else ""
+    message: WireMessage = {"role": "user", "content": TURN_SUFFIX.render(**texts)}
+    whole: WireMessage | None = None
+    if texts["contract"] and texts["contract"] != (contract := contract_text(ctx.speaker)):
+        whole = {"role": "user", "content": TURN_SUFFIX.render(**{**texts, "contract": contract})}
+    held: dict[MemoryKind, int] = memory_tokens(texts["blackboard"], ctx.state, ctx.count)
+    held |= {kind: ctx.count(texts[name]) for name, kind in SUFFIX_PART_KINDS.items() if texts[name]}
+    whole_retrieved = fenced_section(given.get("retrieved", ""), ctx.config.fence)
+    brought = retrieved if texts["retrieved"] == whole_retrieved else ()
+    return Block(
+        "turn_suffix", message, label="contract and instruction", whole=whole, retrieved=brought, memory=held
+    )
+
+
+def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
+    """Return a turn suffix with persona contract, instruction and reference passages that match `query`."""
+    reference_documents = references_text(ctx, query)
+    quoted = fenced_section(reference_documents, ctx.config.fence)
+    parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}
+    message: WireMessage = {
+        "role": "user",
+        "content": TURN_SUFFIX.render(contract=contract, instruction=instruction, **parts),
+    }
+    held: dict[MemoryKind, int] = (
+        {"reference documents": ctx.count(reference_documents)} if reference_documents else {}
+    )
+    return Block("turn_suffix", message, label="contract and instruction", memory=held)
+
+
+def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
+    """Return a turn suffix with only the persona contract and the instruction, without optional parts."""
+    instruction, budget = ctx.turn["instruction"], ctx.config.memory.budget.turn_suffix
+    remaining = max(budget // 2, budget - ctx.count(instruction) - TURN_SUFFIX_MARGIN)
+    contract = truncate_middle_cached(contract_text(ctx.speaker), remaining, ctx.count)
+    return {"contract": contract, "instruction": instruction, **dict.fromkeys(PARTS, "")}
+
+
+def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
+    return message_tokens({"role": "user", "content": TURN_SUFFIX.render(**texts)}, count)
+
+
+def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
+    """Return the number of unused tokens in the turn suffix after the contract, instruction and parts."""
+    quoted = {name: fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
+    texts = {**_bare_turn_suffix(ctx), **quoted}
+    return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN
+
+
+def long_form_blocks(ctx: PromptContext) -> list[Block]:
+    """Return the blocks of a long-form prompt, such as rules, topic, rolling summary and window."""
+    return [
+        rules_block(ctx),
+        topic_block(ctx.state["topic"], ctx.config, ctx.count),
+        *summary_blocks(ctx),
+        *window_blocks(ctx),
+        _long_form_suffix(ctx),
+    ]
+
+
+def _long_form_suffix(ctx: PromptContext) -> Block:
+    """Return the turn suffix of a long-form prompt, including the blackboard and retrieved memories.
+
+    If memories are retrieved, the blackboard leaves them a share of the tokens. Cross-debate memory and
+    reference documents are included, too.
+    """
+    query = ctx.query
+    parts = {
+        "perspective": cross_debate_text(ctx),
+        "reference_documents": references_text(ctx, f"{query.query}\n{query.answering}"),
+    }
+    left = turn_suffix_remaining(ctx, parts)
+    if ctx.memories is not None and window_start(ctx.state) > 1:
+        board = blackboard_text(ctx, int(left * (1 - RETRIEVED_SHARE)))
+        back = retrieve_memories(
+            ctx.state,
+            ctx.memories,
+            ctx.config.memory.retrieval,
+            query,
+            remaining=left - ctx.count(board),
+            count=ctx.count,
+            names=ctx.names,
+            shown=board,
+        )
+        if back.text:
+            return turn_suffix_block(ctx, {**parts, "blackboard": board, "retrieved": back.text}, back.ids)
+    return turn_suffix_block(ctx, {**parts, "blackboard": blackboard_text(ctx, left)})
+
+
+def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, aspect: str = "") -> str:
+    """Return the debater's view of the blackboard as text with at most `remaining` tokens.
+
+    With `found=False` reflections and crux cards are left out, because the prompt shows them elsewhere.
+    `aspect` is the aspect under discussion, on which all debaters' positions are shown.
+    """
+    if remaining <= MIN_BLACKBOARD_TOKENS:
+        return ""
+    return render_blackboard(
+        ctx.state,
+        ctx.speaker.id,
+        max_tokens=remaining,
+        count=ctx.count,
+        names=ctx.names,
+        answering=ctx.turn["targets"],
+        aspect=aspect,
+        found=found,
+        alone=bool(ctx.turn["room"]),
+    )
+
+
+def cross_debate_text(ctx: PromptContext) -> str:
+    """Return the debater's positions in earlier debates as text, or `""` if there are none."""
+    earlier = (ctx.state.get("cross_debate_memory") or {}).get(ctx.speaker.id) or []
+    remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_SHARE
+    return earlier_positions_text(earlier, remaining, ctx.count)
+
+
+def references_text(ctx: PromptContext, query: str) -> str:
+    """Return passages of the debater's reference documents that match `query`, or `""` if there are none."""
+    remaining = ctx.config.memory.budget.turn_suffix // REFERENCE_SHARE
+    return reference_text(ctx.speaker.reference_documents, query, remaining, ctx.count)

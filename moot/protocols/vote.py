@@ -1,0 +1,129 @@
+"""Protocol `vote`, which collects independent answers and chooses the most frequent one.
+
+Self-consistency: Wang et al. 2023, *Self-Consistency Improves Chain of Thought Reasoning in Language Models*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from moot.judging.judge_response import JudgeSpec
+from moot.protocols.answers import answer_as_written, answer_form, parse_final_answer
+from moot.protocols.base import End, TurnCount, make_step, make_turn
+from moot.protocols.prompt_context import PromptContext
+from moot.protocols.single import ANSWER, ANSWER_WORDS, PHASE, SoloProtocol, answers_since
+from moot.protocols.voting import SHOWN_CHARS, AnswerBallot, VoteCount, ballots_of_entries
+from moot.state.config import DebateConfig, ProtocolSettings
+from moot.state.config.debate_config import frozen_config
+from moot.state.conversation import ConversationState, Step, Turn
+from moot.state.verdict import COUNT, PanelVerdict
+from moot.text.plain_text import all_done_reason, clip
+
+__all__ = ["Vote", "VoteConfig", "parse_final_answer"]
+
+WANTED = (
+    "In `solution_markdown` write the answer that the given answers support best, with its reason. If most "
+    "of them agree, give another answer only for a reason that you name. "
+    'The winner is "synthesis", unless one of the answers should be used unchanged. `confidence` is how sure '
+    "you are of the solution. `decision` is that answer in one sentence. List in `unmet_requirements` what "
+    "was asked for and the solution lacks."
+)
+
+
+class VoteConfig(ProtocolSettings):
+    """Settings of the protocol `vote`, for the number of answers."""
+
+    key = "vote"
+
+    answers: int = Field(5, ge=2, le=256)
+    """Number of independent answers that the debaters give. If there are several debaters, they take turns in
+    answering."""
+
+
+class IndependentAnswers(SoloProtocol):
+    """Base class of protocols that count independent answers, each with an answer line."""
+
+    decides_by = "vote"
+    judge_spec = JudgeSpec(
+        instruction=WANTED, judging="synthesis", rubric="answers", swap=False, interactive=False
+    )
+    result = "Answer"
+
+    def answer_ending(self, config: DebateConfig) -> str:
+        """Return the instruction on how an answer must end, which depends on the options and the vote."""
+        form = answer_form(config) if config.options else "your final answer in as few words as possible"
+        if self.method(config) == "weighted-vote":
+            return (
+                f'End with two lines: "Answer: " and {form}; then "Confidence: " and how sure you are that '
+                "this answer is right, from 0 to 100."
+            )
+        return f'End with one line: "Answer: " and {form}.'
+
+    def instruction(self, ctx: PromptContext) -> str:
+        """Return the instruction to answer the question, including how the answer must end."""
+        return ANSWER.render(words=str(ANSWER_WORDS), ending=self.answer_ending(ctx.config))
+
+    def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
+        """Return `[]`, because the debaters' messages already contain the answers that count."""
+        return []
+
+    def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
+        """Return the answers that debaters gave since a person's last message."""
+        return ballots_of_entries(answers_since(state["full_transcript"]), config)
+
+    def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
+        """Return the verdict from counting equal answers, or `None` if a judge decides the debate."""
+        count = self.vote(state, config)
+        won = count.first.debater if count and count.first else ""
+        return count.verdict(state["topic"], winner=won) if count else None
+
+    def fallback_entry(
+        self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
+    ) -> str | None:
+        """Return a notice that an answer is missing because its model call failed."""
+        return "One answer is missing: its call failed."
+
+    def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
+        """Return one line that states the winning answer."""
+        given = verdict["solution_markdown"]
+        if verdict["judge"] != COUNT and given:
+            return clip(answer_as_written(given), SHOWN_CHARS)
+        return super().headline(verdict, names)
+
+    def final_answer(self, state: ConversationState) -> str:
+        """Return the first message with the most frequent answer, or `""` in case of a tie."""
+        config = frozen_config(state)
+        count = VoteCount(
+            self.ballots(state, config), config, weighted=self.method(config) == "weighted-vote"
+        )
+        return count.first.content if count.first else ""
+
+
+class Vote(IndependentAnswers):
+    """Protocol that chooses the best or most frequent of several independent answers.
+
+    The setting `vote.answers` is the number of answers, and `decide` is the method of choosing.
+    """
+
+    name = "vote"
+    settings = VoteConfig
+    debaters = ({"id": "voter", "name": "Voter"},)
+    length_settings = ("vote.answers",)
+
+    def turns(self, config: DebateConfig) -> TurnCount:
+        """Return the configured number of answers, because every answer takes one turn."""
+        answers = VoteConfig.of(config).answers
+        return TurnCount(answers, answers)
+
+    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
+        """Return a step with the turns for all answers, or the end of the debate after the answers.
+
+        A person's message starts another such step.
+        """
+        answers, speakers = VoteConfig.of(config).answers, list(config.names())
+        if answers_since(state["full_transcript"]):
+            return End(all_done_reason(answers, "answer", "given"))
+        turns = [make_turn(speakers[index % len(speakers)]) for index in range(answers)]
+        return make_step(PHASE, state.get("round", 0) + 1, turns)

@@ -1,0 +1,168 @@
+"""A debate as an Argdown document: claims, and the arguments of each debater that support or attack them.
+
+Argdown is a text format for argument maps: https://argdown.org/syntax/. All text of a debate is escaped, so
+that every document parses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from moot.claims.claim_fold import fold_events
+from moot.claims.claim_status import Ledger, leaning
+from moot.documents import DebateDocument, load_leniently
+from moot.documents.document import ClaimStatusRecord
+from moot.reports.markdown_html import clean_strings
+from moot.reports.transcript_blocks import Participants
+from moot.state.claim_events import MAIN_QUESTION
+from moot.text.plain_text import clip, show_reordering
+
+TEXT_CHARS, TITLE_CHARS = 600, 60
+"""Maximum numbers of characters of a text and of a title in the map."""
+_PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+"""All ASCII punctuation. Argdown reads any escaped character as text."""
+_UNTITLED = re.compile(r"[^\w .'-]+|_")
+"""Characters that a title cannot contain."""
+
+
+@dataclass
+class MapNode:
+    """A claim or an argument, with the nodes that support or attack it."""
+
+    reference: str
+    """Title in brackets: `[…]` for a claim, `<…>` for an argument."""
+    text: str = ""
+    """Text of the node, `""` if it is only referred to because another place defines it."""
+    tag: str = ""
+    children: list[tuple[str, MapNode]] = field(default_factory=list)
+    """Nodes with their relation to this node: `+` for support, `-` for attack."""
+
+    def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
+        """Yield the lines of the node and of its children, indented."""
+        start = f"{'  ' * depth}{relation} " if relation else ""
+        tag = f" #({self.tag})" if self.tag else ""
+        yield f"{start}{self.reference}{f': {_escaped(self.text)}' if self.text else ''}{tag}"
+        for each, child in self.children:
+            yield from child.lines(each, depth + 1)
+
+
+def render_argdown(given: object) -> str:
+    """Return a debate document as Argdown, with the main question first.
+
+    Without extracted claims, the map shows the reasons for and against each debater's answer that the verdict
+    gives.
+    """
+    document = load_leniently(DebateDocument, clean_strings(given))
+    names = {person.id: person.name for person in Participants(document).values()}
+    claims = document["blackboard"]["standing"]["claims"]
+    extracted = any(claim["stances"] for claim in claims)
+    nodes = list(_claims(document, claims, names) if extracted else _cases(document, names))
+    title = document["topic"].replace("===", "= = =")  # this mark ends the header
+    header = {"title": _one_line(title), "subTitle": document["name"] or document["id"]}
+    front = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in header.items() if value]
+    parts = ["\n".join(["===", *front, "==="]), *("\n".join(node.lines()) for node in nodes)]
+    return show_reordering("\n\n".join(parts)) + "\n"
+
+
+def _claims(
+    document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
+) -> Iterator[MapNode]:
+    """Yield a node for each claim, with the debaters' stances, their evidence and the challenges."""
+    ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
+    texts = {each["id"]: each for each in claims}
+    for key, claim in texts.items():
+        text = document["topic"] if key == MAIN_QUESTION else claim["text"]
+        node = MapNode(_claim(key), text, claim["status"])
+        for who, stance in claim["stances"].items():
+            sign = leaning(stance)
+            if not sign:
+                continue
+            argument = MapNode(_argument(names, who, key), f"“{stance['quote']}” [{stance['message_id']}]")
+            if stance["condition"]:
+                argument.text += f" On the condition: {stance['condition']}"
+            argument.children = list(_replies(document, who, key, names))
+            node.children.append(("+" if sign > 0 else "-", argument))
+        if key == MAIN_QUESTION:
+            node.children += _grounds(ledger, texts)
+        yield node
+
+
+def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
+    """Yield the claims on which a debater's position on the main question rests, each relation once."""
+    found: dict[tuple[str, str], None] = {}
+    for key in claims:
+        for who in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
+            product = ledger.sign(who) * ledger.sign(who, key)
+            if product:
+                found["+" if product > 0 else "-", key] = None
+    return ((relation, MapNode(_claim(key))) for relation, key in found)
+
+
+def _replies(
+    document: DebateDocument, who: str, claim: str, names: Mapping[str, str]
+) -> Iterator[tuple[str, MapNode]]:
+    """Yield a debater's evidence for its stance on a claim, and the challenges to it."""
+    retracted = {
+        each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
+    }
+    for each in document["blackboard"]["claim_events"]:
+        if each["type"] == "evidence" and (each["debater"], each["claim"]) == (who, claim):
+            relation, author, what = "+", who, f"evidence {each['id']}"
+        elif each["type"] == "challenge" and (each["to"], each["claim"]) == (who, claim):
+            relation, author, what = "-", each["debater"], f"challenge {each['id']}"
+        else:
+            continue
+        if each["id"] not in retracted:
+            yield (
+                relation,
+                MapNode(_argument(names, author, what), f"“{each['quote']}” [{each['message_id']}]"),
+            )
+
+
+def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
+    """Yield the main question, and each debater's answer with the reasons for and against it."""
+    verdict = document["verdict"]
+    judged = verdict if verdict and verdict["status"] == "ok" and not verdict.get("placeholder") else None
+    yield MapNode(_claim(MAIN_QUESTION), document["topic"])
+    if judged is None:
+        return
+    if judged["decision"]:
+        yield MapNode("[Decision]", judged["decision"])
+    positions, cases = judged.get("final_position", {}), judged.get("cases", {})
+    for who in dict.fromkeys([*positions, *cases]):
+        node = MapNode(
+            f"[Answer of {_title(names.get(who, who), who)}]", positions.get(who, "") or "No position"
+        )
+        case = cases.get(who, {"pros": [], "cons": []})
+        for relation, what, reasons in (("+", "for", case["pros"]), ("-", "against", case["cons"])):
+            for number, reason in enumerate(reasons, 1):
+                cited = f" [{', '.join(reason['citations'])}]" if reason["citations"] else ""
+                argument = _argument(names, who, f"reason {number} {what}")
+                node.children.append((relation, MapNode(argument, reason["text"] + cited)))
+        yield node
+
+
+def _claim(key: str) -> str:
+    return f"[{_title(key, 'claim')}]"
+
+
+def _argument(names: Mapping[str, str], who: str, what: str) -> str:
+    return f"<{_title(names.get(who, who), who)} - {_title(what, 'argument')}>"
+
+
+def _title(text: str, otherwise: str) -> str:
+    """Return text that can stand in a title. `otherwise` is used if nothing is left of it."""
+    title = " ".join(_UNTITLED.sub(" ", text).split())[:TITLE_CHARS].strip(" .'-")
+    return title or _UNTITLED.sub(" ", otherwise).strip() or "unnamed"
+
+
+def _one_line(text: str) -> str:
+    return clip(" ".join(text.split()), TEXT_CHARS)
+
+
+def _escaped(text: str) -> str:
+    """Return text on one line in which Argdown finds no syntax."""
+    return _PUNCTUATION.sub(lambda mark: f"\\{mark[0]}", _one_line(text))

@@ -1,0 +1,264 @@
+"""A debate as one self-contained HTML page that makes no requests and runs no untrusted code."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import CodeType
+from typing import ClassVar, Literal
+
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2.bccache import Bucket
+from markupsafe import Markup
+
+from moot.claims.crux_cards import GLANCE
+from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
+from moot.documents import DebateDocument, load_leniently
+from moot.documents.read_document import document_config, extracts_claims
+from moot.judging.panel import RULES
+from moot.protocols.registry import rules_of
+from moot.reports.markdown_html import (
+    Prose,
+    as_json,
+    clean_strings,
+    clock,
+    group_digits,
+    one_decimal,
+    shorten,
+)
+from moot.reports.positions import (
+    NARROW,
+    SECTIONS,
+    WIDE,
+    Figure,
+    Prompts,
+    leading,
+    prompt_chart,
+    read_plan,
+    read_positions,
+    read_usage,
+    speaking_chart,
+)
+from moot.reports.transcript_blocks import Message, Participants, Transcript, anchors_of
+from moot.reports.verdict_view import Panel
+from moot.state.claim_events import MAIN_QUESTION
+from moot.state.config.model_settings import RECORDED
+from moot.state.entries import Entry, entry_id
+from moot.text.plain_text import count_noun, show_reordering
+
+TITLE = 160
+"""Maximum number of characters in a topic that serves as the report's title."""
+NOTES = {
+    "running": "Still running. The report shows the debate so far.",
+    "paused": "Paused. The report shows the debate so far.",
+    "waiting": "Waiting for a reply from a person.",
+    "limit": "Ended at a limit.",
+    "failed": "Ended with an error. See the notes at the end.",
+}
+
+
+class Report:
+    """Contents of a report on a debate, independent of the output format."""
+
+    def __init__(self, given: object) -> None:
+        """Read a debate document in the format `moot.debate/1`, in which keys may be missing."""
+        self.document = document = load_leniently(DebateDocument, clean_strings(given))
+        topic, board = document["topic"].strip(), document["blackboard"]
+        self.name = document["name"] or document["id"]
+        short = shorten(topic, TITLE)
+        self.title = short or self.name or "A debate"
+        self.topic = topic if topic != short else ""
+        """The whole topic, if the title does not show all of it."""
+        status, because = document["status"], document.get("ended_because", "").strip()
+        self.status_note = NOTES.get(status, "")
+        if status == "limit" and because:
+            self.status_note = f"Ended at a limit: {because}."
+
+        self.people = Participants(document)
+        self.anchors = anchors_of(document["transcript"])
+        self.transcript = Transcript(document, self.people, self.anchors)
+        self.facts = tuple(fact for fact in self._facts(because) if fact.value)
+        self.panel = Panel(document, self.people)
+        self.verdict = self.panel.decision
+
+        self.rules = rules_of(document)
+        """Protocol of the debate, which names the headings of the result."""
+        answer = document["solution"]
+        self.solution = answer or (self.verdict.solution if self.verdict else "")
+        self.at_a_glance = self.rules.at_a_glance(self.solution)
+        """Part of the solution that fits on one page."""
+        decided = bool(self.verdict and not self.verdict.failed and self.verdict.record.get("decision"))
+        self.leads = bool(self.solution and self.rules.answer_heading and not decided)
+        """True if the solution comes before the verdict: the debate asked for one, and no decision exists."""
+        if self.verdict and self.verdict.question:
+            self.title = shorten(self.verdict.question, TITLE)
+            self.topic = topic if topic != self.title else ""
+
+        self.standings = tuple(
+            each
+            for each in read_positions(document, self.people)
+            if each.person.turns or each.stance or each.holdings or each.moments
+        )
+        known = board["standing"]["claims"]
+        self.contested = [
+            each for each in known if each["was_disputed"] or each["status"] in ("conditional", "withdrawn")
+        ]
+        """Claims that were disputed, are held under conditions, or were withdrawn."""
+        self.claims = {each["id"]: each["text"] for each in known}
+        """Text of each claim, by claim id."""
+        if MAIN_QUESTION in self.claims and len(topic) > TITLE:
+            self.claims[MAIN_QUESTION] = "The main question"
+        self.no_claims = ""
+        """Reason why the report has no claims, and how to get them. Empty if it has claims or no messages."""
+        if self.transcript.count:
+            self.no_claims = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
+        self.has_rounds = bool(
+            board["standing"]["rounds"] or board["reflections"] or document.get("convergence")
+        )
+        self.threshold: float | None = document_config(document)["termination"].get("threshold")
+        """Agreement at which a council ends, 0 to 1. `None`: unknown."""
+
+        self.prompts = Prompts(document["receipts"])
+        self.usage = read_usage(document["usage"])
+        self.plan = read_plan(document)
+        self.errors = [f"Step {each['step']}, {each['node']}: {each['error']}" for each in document["errors"]]
+        """Errors of the debate, each with its step and node."""
+        self.config = as_json(document["config"]) if document["config"] else ""
+
+    def _facts(self, because: str) -> list[Figure]:
+        document, verdict = self.document, self.document["verdict"]
+        rounds = max((entry["round"] for entry in document["transcript"]), default=0)
+        began, ended = clock(document["created_at"]), clock(document["updated_at"])
+        named = [entry["model"] for entry in document["transcript"]] + [verdict["model"] if verdict else ""]
+        unchecked = " (replies of a capable model, facts not checked)"
+        models = [
+            each + (unchecked if each.startswith(RECORDED) else "")
+            for each in dict.fromkeys(filter(None, named))
+        ]
+        return [
+            Figure("Protocol", document["protocol"]),
+            Figure("Debaters", str(len(self.people) or "")),
+            Figure("Messages", f"{self.transcript.count:,}"),
+            Figure("Rounds", str(rounds or "")),
+            Figure("Began", began),
+            Figure("Last change", ended if ended != began else ""),
+            Figure("Ended", because if document["status"] == "done" else ""),
+            Figure("Models", ", ".join(models)),
+            Figure("Id", document["id"] if document["name"] else ""),
+        ]
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+ReportPart = Literal["verdict", "positions", "board", "record"]
+"""Name of a part of the report page, which is also the name of its template."""
+_SECTION = re.compile(r'<section id="(\w+)"[^<>]*>\s*<h2[^<>]*>([^<]*)</h2>')
+
+
+def render_html(document: Mapping[str, object]) -> str:
+    """Render a debate's report as one self-contained HTML file.
+
+    The page makes no request, and its content security policy forbids requests. It follows the reader's light
+    or dark setting and prints unfolded. In long debates the blocks of the transcript are `<template>`
+    elements. A small script opens them; the policy allows only this script, by its hash.
+
+    Args:
+        document: A debate in the format `moot.debate/1`; any key may be missing.
+
+    Returns:
+        The page, without control characters and lone surrogates, so that it can be encoded as UTF-8.
+    """
+    report = Report(document)
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return _render(
+        "report.html.j2",
+        report,
+        script=Markup(script),  # noqa: S704  # our own file
+        script_hash=base64.b64encode(digest).decode("ascii"),
+    )
+
+
+def render_part(document: Mapping[str, object], part: ReportPart) -> str:
+    """Render one part of the report page as HTML, to embed it in a page with its own styles."""
+    return _render("part.html.j2", Report(document), part=f"{part}.html.j2")
+
+
+def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tuple[Message, str]]:
+    """Render transcript entries of a document as HTML, and return each `Message` with its HTML."""
+    anchors = anchors_of(among["transcript"])
+    ids = {entry["id"] for entry in entries}
+    receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
+    few = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
+    document = load_leniently(DebateDocument, clean_strings(few))
+    folds = Transcript(document, Participants(document), anchors).blocks
+    template = _environment(Prose(anchors)).get_template("message.html.j2").module
+    return [(each, show_reordering(str(template.message(each)))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
+
+
+def _render(template: str, report: Report, **more: object) -> str:
+    speaking_sizes = (WIDE, NARROW) if report.transcript.count > 3 and len(report.people) else ()
+    prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
+    environment = _environment(Prose(report.anchors))
+    page = environment.get_template(template).render(
+        report=report,
+        sections=SECTIONS,
+        prompt_charts=[prompt_chart(report.prompts, size) for size in prompt_sizes],
+        speaking_charts=[speaking_chart(report.transcript.blocks, report.people, s) for s in speaking_sizes],
+        speaking_people=leading(report.people),
+        **more,
+    )
+    return show_reordering(page)
+
+
+def _contents(main: str) -> list[tuple[str, Markup]]:
+    """Return the anchor and title of each section in a rendered page, for its table of contents."""
+    return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # taken from rendered HTML
+
+
+def _environment(prose: Prose) -> Environment:
+    return template_environment(
+        block=prose.block,
+        section=partial(prose.block, base=3),
+        folded=partial(prose.folded, most=GLANCE, base=3),
+        inline=prose.inline,
+        contents=_contents,
+        cites=lambda ids: Markup(" ").join(map(prose.link, ids)),
+    )
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Cache of compiled templates, shared by all Jinja environments in the process."""
+
+    _codes: ClassVar[dict[tuple[str, str], CodeType]] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code:
+            self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+def template_environment(**filters: Callable[..., object]) -> Environment:
+    """Return a Jinja environment for the report templates, with the given filters.
+
+    Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        bytecode_cache=_CompiledTemplates(),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        amount=count_noun, grouped=group_digits, tenths=one_decimal, clock=clock, **filters
+    )
+    environment.globals.update(rules=RULES, card_status=card_status, stance_text=stance_text)
+    environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))
+    return environment

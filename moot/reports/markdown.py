@@ -1,0 +1,287 @@
+"""A debate as Markdown: the whole report, a one-page brief or an architecture decision record."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any, Literal
+from urllib.parse import quote
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
+
+from moot.claims.ledger_rendering import board_text
+from moot.reports.html import Report, template_environment
+from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
+from moot.reports.transcript_blocks import Participant
+from moot.state.entries import traits_of
+from moot.state.verdict import Reason
+from moot.text.plain_text import show_reordering
+from moot.text.terms import split_sentences
+
+_SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
+"""Pattern for characters that start Markdown or HTML syntax, but not in `snake_case`, `a < b` or `R&D`."""
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)](?=\s|$))")
+
+
+def plain(text: str) -> str:
+    """Return `text` on one line, with Markdown and HTML syntax escaped."""
+    line = " ".join(text.split())
+    # `&lt;` also works in Markdown renderers that ignore a backslash before a tag.
+    line = _SPECIAL.sub(lambda mark: "&lt;" if mark[0] == "<" else f"\\{mark[0]}", line)
+    start = _LINE_START.match(line)
+    return f"{line[: start.end() - 1]}\\{line[start.end() - 1 :]}" if start else line
+
+
+def block_quote(text: str) -> str:
+    """Return sanitized Markdown as a block quote that no heading, list or code fence can end.
+
+    HTML outside fences is escaped and images become links. If a link does not lead to the web, or the text
+    defines a link target, all brackets are escaped.
+    """
+    return "\n".join(f"> {line}".rstrip() for line in defuse(text).split("\n"))
+
+
+def section(text: str, base: int) -> str:
+    """Return sanitized Markdown, with heading levels that start at `base` and have no gaps."""
+    text = defuse(text)
+    lines, tokens = text.split("\n"), parser().parse(text)
+    place_headings(tokens, base)
+    for opening, words in pairwise(tokens):
+        if opening.type == "heading_open" and opening.level == 0 and opening.map:
+            first, end = opening.map
+            title = " ".join(words.content.split("\n"))
+            lines[first:end] = [f"{'#' * int(opening.tag[1:])} {title}", *[""] * (end - first - 1)]
+    return "\n".join(lines)
+
+
+def defuse(text: str) -> str:
+    """Disable HTML, images and non-web links in a Markdown text."""
+    if len(text) > PLAIN_ABOVE:
+        longest = max((len(run) for run in re.findall("`+", text)), default=0)
+        fence = "`" * max(3, longest + 1)
+        return f"{fence}text\n{text}\n{fence}"
+    if "<" not in text and "[" not in text:
+        return text
+    # Top-level fences are shown verbatim.
+    tokens = _inspector().parse(text)
+    fences = [token.map for token in tokens if token.type == "fence" and token.level == 0 and token.map]
+    fenced = {number for start, end in fences for number in range(start, end)}
+    text = _outside(fenced, text, lambda line: _TAG.sub("&lt;", line).replace("![", "&#33;["))
+    # Checked last, because an escaped tag can turn the brackets around it into a link.
+    if _is_misleading_link(text):
+        text = _outside(fenced, text, lambda line: line.replace("[", "&#91;").replace("]", "&#93;"))
+    return text
+
+
+def _outside(fenced: set[int], text: str, change: Callable[[str], str]) -> str:
+    # Entities are used, not backslashes, because a backslash in the text would undo the escape.
+    lines = enumerate(text.split("\n"))
+    return "\n".join(line if number in fenced else change(line) for number, line in lines)
+
+
+@cache
+def _inspector() -> MarkdownIt:
+    markdown = parser()
+    markdown.validateLink = lambda url: True  # type: ignore[method-assign]  # it must see bad links to report them
+    return markdown
+
+
+def _is_misleading_link(text: str) -> bool:
+    """Return True if a text contains a non-web link or defines a link target."""
+    environment: dict[str, Any] = {}
+    tokens = _inspector().parse(text, environment)
+    for token in tokens:  # the list grows
+        tokens += token.children or ()
+    targets = (token.attrGet(key) for token in tokens for key in ("href", "src"))
+    misleading = any(target is not None and not is_safe_link(str(target)) for target in targets)
+    return misleading or bool(environment.get("references"))
+
+
+MAX_REASONS = 3
+"""Maximum number of reasons shown for an option, and of reasons shown against it."""
+REASON_CHARS, MAX_CITED = 240, 4
+BACKGROUND_CHARS = 600
+"""Maximum number of characters of each background document in a decision record."""
+TOPIC_CHARS = 600
+"""Maximum number of characters of the topic in a brief, about six lines."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that the debate considered, with reasons for and against it, the strongest reasons first."""
+
+    title: str
+    """Text of the option, which is the debater's final position or else its stance. Empty if neither is
+    known."""
+    debaters: Sequence[str]
+    """Names of the debaters who argue for this option."""
+    pros: Sequence[Reason]
+    cons: Sequence[Reason]
+    remarks: Sequence[Reason]
+    """Judge's comments on the arguments for the option, used if the verdict lists no reasons for or against
+    it."""
+
+
+def render_markdown(document: Mapping[str, object]) -> str:
+    """Render a debate's report as Markdown, with the same contents as the HTML page except charts.
+
+    Messages are block quotes in their own Markdown, with HTML, images and suspicious links disabled. Names
+    and other short texts are escaped. Citations link to the anchor of their message.
+
+    Args:
+        document: A debate in the format `moot.debate/1`; any key may be missing.
+
+    Returns:
+        The text of the file, ending with a newline.
+    """
+    report = Report(document)
+
+    def cite(message_id: str) -> str:
+        anchor = report.anchors.get(message_id)
+        return f"[{plain(message_id)}](#{quote(anchor)})" if anchor else plain(message_id)
+
+    # Autoescape is off for Markdown, so each text needs `plain` or `quoted`, which escape Markdown and HTML.
+    environment = template_environment(plain=plain, quoted=block_quote, cite=cite, attribute=escape)
+    text = environment.get_template("report.md.j2").render(report=report)
+    return _tidy(text)
+
+
+def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
+    """Render a debate as a one-page brief or an architecture decision record (MADR), in Markdown.
+
+    Args:
+        document: A debate in the format `moot.debate/1`; any key may be missing.
+        form: `brief` or `adr`.
+    """
+    return _brief(Report(document), form)
+
+
+def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
+    environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
+    text = environment.get_template(f"{form}.md.j2").render(
+        report=report,
+        options=_options(report),
+        background=_background(report) if form == "adr" else [],
+        most=MAX_REASONS,
+        asked=_whole_sentences(report.topic.removeprefix(report.title), TOPIC_CHARS),  # beyond the title
+    )
+    return _tidy(text)
+
+
+def render_brief_html(document: Mapping[str, object]) -> str:
+    """Render the one-page brief of a debate as a self-contained HTML page."""
+    report = Report(document)
+    return as_page(_brief(report, "brief"), report.title)
+
+
+def as_page(
+    text: str, title: str, kicker: str = "In brief", chart: Markup | None = None, lead: str = ""
+) -> str:
+    """Render a Markdown text as a self-contained HTML page with a title.
+
+    Args:
+        text: Markdown whose first line is the title.
+        title: Title of the page.
+        kicker: Line above the title.
+        chart: Trusted HTML that is shown before the text. `None`: nothing.
+        lead: Markdown that is shown before the chart.
+    """
+    body, before = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
+    template = template_environment().get_template("brief.html.j2")
+    return show_reordering(
+        template.render(title=title, lead=before, body=body, kicker=kicker, chart=chart or "")
+    )
+
+
+def _options(report: Report) -> list[Option]:
+    """Return the options that a debate considered. Debaters with the same position share an option."""
+    options: dict[str, Option] = {}
+    for person in report.people.values():
+        title = _position_of(report, person)
+        pros, cons, remarks = _reasons(report, person)
+        key = " ".join(title.casefold().split()) or person.id
+        same = options.get(key, Option(title, (), (), (), ()))
+        options[key] = Option(
+            title,
+            [*same.debaters, person.name],
+            [*same.pros, *pros],
+            [*same.cons, *cons],
+            [*same.remarks, *remarks],
+        )
+    return list(options.values())
+
+
+def _position_of(report: Report, person: Participant) -> str:
+    """Return a debater's final position, or its configured stance if the verdict gives no position."""
+    final = report.verdict.positions.get(person.id, "") if report.verdict else ""
+    return final.strip() or person.stance.strip()
+
+
+def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Reason], list[Reason]]:
+    """Return reasons for and against a debater's position, and the judge's remarks on its arguments."""
+    verdict = report.verdict
+    if verdict and (case := verdict.cases.get(person.id)):
+        return case["pros"], case["cons"], []
+    scores = [
+        (row.name, score)
+        for row in (verdict.criteria if verdict else ())
+        for score in row.scores
+        if score.person.id == person.id and score.reasoning
+    ]
+    remarks = [
+        Reason(
+            text=f"{name}: {_whole_sentences(score.reasoning, REASON_CHARS)}",
+            citations=list(score.citations),
+        )
+        for name, score in sorted(scores, key=lambda each: -each[1].share)
+    ]
+    pros: list[Reason] = []
+    cons: list[Reason] = []
+    for standing in report.standings:
+        for holding in standing.holdings if standing.person.id == person.id else ():
+            pros += [Reason(text=_one_line(text), citations=[]) for text in holding.evidence]
+            cons += [Reason(text=_one_line(text), citations=[]) for text in holding.challenged]
+    return pros, cons, remarks
+
+
+def _background(report: Report) -> list[tuple[str, str]]:
+    """Return the name and the first sentences of each background document given to the debate."""
+    documents = []
+    for entry in report.document["transcript"]:
+        if traits_of(entry).user_input == "document":
+            name, _, text = entry["content"].partition("\n\n")
+            first = _whole_sentences(text, BACKGROUND_CHARS)
+            documents.append((name.strip(), first if first == _one_line(text) else f"{first} […]"))
+    return [(name, text) for name, text in documents if text]
+
+
+def _whole_sentences(text: str, limit: int) -> str:
+    """Return the whole sentences of a text that fit in `limit` characters, but at least one sentence."""
+    line = _one_line(text)
+    if len(line) <= limit:
+        return line
+    end = 0
+    for sentence in split_sentences(line):
+        sentence_end = sentence.start + len(sentence.text)
+        if end and sentence_end > limit:
+            break
+        end = sentence_end
+    return line[:end].rstrip()
+
+
+def _one_line(text: str) -> str:
+    return board_text(text, len(text) + 1)
+
+
+def _reason_text(reason: Reason) -> str:
+    """Return a reason as Markdown, followed by the ids of the first messages that it cites."""
+    shown = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
+    return plain(reason["text"]) + shown
+
+
+def _tidy(text: str) -> str:
+    """Return a template's output with repeated empty lines collapsed and direction changes visible."""
+    return show_reordering(re.sub(r"\n{3,}", "\n\n", text).strip()) + "\n"

@@ -1,0 +1,209 @@
+"""Rendering of untrusted Markdown as safe HTML, and formats for numbers and times."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from moot.state.entries import ENTRY_ID, clean_text
+from moot.text.plain_text import clip
+
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_TO_CLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_MOST = 2.0**63
+_SECRET = re.compile(r"(?i)(api[_-]?key|secret|password|passwd|authorization|credential|headers)$")
+
+
+def clean_strings(value: object) -> object:
+    """Return a copy of `value` in which all strings, including nested strings, are safe to show on a page.
+
+    NUL, lone surrogates and control characters are removed; tabs and newlines stay. Strings in lists are
+    stripped, and empty ones removed. Numbers that are not finite or exceed 2**63 become `None`.
+    """
+    if isinstance(value, str):
+        if not _TO_CLEAN.search(value):
+            return value
+        return _CONTROLS.sub("", clean_text(value).replace("\r\n", "\n").replace("\r", "\n"))
+    if isinstance(value, int | float) and not abs(value) < _MOST:  # also catches NaN
+        return None
+    if isinstance(value, dict):
+        return {clean_strings(str(key)): clean_strings(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [item.strip() if isinstance(item, str) else item for item in map(clean_strings, value)]
+        return [item for item in items if item != ""]
+    return value
+
+
+def group_digits(number: float | None) -> str:
+    """Format a number with thousands separators and at most two decimals. `None` becomes a dash."""
+    return "–" if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
+
+
+def one_decimal(score: float | None) -> str:
+    """Format a score or a total score with one decimal. `None` becomes a dash."""
+    return "–" if score is None else f"{score:.1f}"
+
+
+def clock(at: str, length: int = 16) -> str:
+    """Format an ISO 8601 time, truncated to `length` characters, and append `UTC` to a UTC time."""
+    zone = " UTC" if at.endswith(("Z", "+00:00")) else ""
+    return at[:length].replace("T", " ") + zone
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return the first line of `text`, truncated at a word boundary to `limit` characters."""
+    return clip(" ".join(text.strip().partition("\n")[0].split()), limit)
+
+
+def as_json(value: object) -> str:
+    """Format a configuration as indented JSON, with values of secret keys masked."""
+    return json.dumps(_without_secrets(value), ensure_ascii=False, indent=2, default=str)
+
+
+def _without_secrets(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: "***" if v and _SECRET.search(k) else _without_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    return value
+
+
+PLAIN_ABOVE = 20_000
+"""Number of characters above which a text is shown without Markdown, because parsing can take quadratic
+time."""
+
+_SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
+_TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
+_FLAT_LIST = re.compile(r"<ul>\n((?:<li>[^\n]*</li>\n)+)</ul>")
+_CLEANER = nh3.Cleaner(
+    tags=set(_TAGS.split()),
+    attributes={"a": {"href", "title"}, "ol": {"start"}},
+    allowed_classes={"a": {"cite"}, "p": {"heading"}},
+    url_schemes={"http", "https", "mailto"},
+    url_relative=lambda url: url if url.startswith("#") else None,
+    link_rel="noopener noreferrer nofollow",
+)
+
+
+def parser() -> MarkdownIt:
+    """Return the Markdown parser of reports, which supports CommonMark and tables but not HTML."""
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+class Prose:
+    """Renderer that turns texts into HTML and links message ids to their messages."""
+
+    def __init__(self, anchors: Mapping[str, str]) -> None:
+        self._anchors = anchors
+        self._markdown = parser()
+
+    def block(self, text: str, base: int | None = None) -> Markup:
+        """Render Markdown as HTML, with headings shifted so that the top level is `base`.
+
+        Without `base`, headings become emphasized paragraphs outside the page's outline.
+        """
+        if len(text) > PLAIN_ABOVE:
+            return Markup('<div class="verbatim">{}</div>').format(text)
+        tokens = self._markdown.parse(text)
+        place_headings(tokens, base)
+        for token in tokens:
+            if token.children:
+                token.children = self._inline_tokens(token.children)
+        html = self._markdown.renderer.render(tokens, self._markdown.options, {})
+        return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
+
+    def folded(self, text: str, most: int, base: int) -> Markup:
+        """Render Markdown like `block`, but fold the items of a flat list after the first `most` items."""
+
+        def fold(found: re.Match[str]) -> str:
+            points = found[1].splitlines()
+            if len(points) <= most:
+                return found[0]
+            head, rest = "\n".join(points[:most]), "\n".join(points[most:])
+            summary = f"<summary>{len(points) - most} more</summary>"
+            return f'<ul>\n{head}\n</ul>\n<details class="fold">{summary}\n<ul>\n{rest}\n</ul></details>'
+
+        return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
+
+    def inline(self, text: str) -> Markup:
+        """Render plain text as escaped HTML, with links for the message ids in the text."""
+        parts = self._parts(text)
+        return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
+
+    def link(self, message_id: str) -> Markup:
+        """Return an HTML link to a message, or mark the id as missing if it is not in the transcript."""
+        anchor = self._anchors.get(message_id)
+        if anchor is None:
+            missing = '<span class="cite gone" title="not in the transcript">{}</span>'
+            return Markup(missing).format(message_id)  # noqa: S704  # a constant; format() escapes
+        return Markup('<a class="cite" href="#{}">{}</a>').format(anchor, message_id)  # format() escapes
+
+    def _inline_tokens(self, children: Sequence[Token]) -> list[Token]:
+        out: list[Token] = []
+        links: list[bool] = []
+        for child in children:
+            if child.type == "link_open":
+                links.append(is_safe_link(str(child.attrGet("href") or "")))
+                out += [child] if links[-1] else []
+            elif child.type == "link_close":
+                out += [child] if links.pop() else []
+            elif child.type == "image":
+                # A link replaces the image, because the browser would fetch an image.
+                source = str(child.attrGet("src") or "")
+                label = f"Image: {child.content.strip() or 'untitled'}"
+                is_linked = _SAFE_LINK.match(source) and not any(links)
+                out += _link(source, label, "") if is_linked else [_text(label)]
+            elif child.type == "text" and not any(links):
+                for part, is_citation in self._parts(child.content):
+                    out += _link(f"#{self._anchors[part]}", part, "cite") if is_citation else [_text(part)]
+            else:
+                out.append(child)
+        return out
+
+    def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Split a text at message ids, and yield each part and whether it is an existing message id."""
+        done = 0
+        for match in ENTRY_ID.finditer(text):
+            if match[0] in self._anchors:
+                yield text[done : match.start()], False
+                yield match[0], True
+                done = match.end()
+        yield text[done:], False
+
+
+def place_headings(tokens: Sequence[Token], base: int | None) -> None:
+    """Shift headings so that the top level is `base` or, without `base`, turn headings into paragraphs."""
+    above: list[str] = []
+    tag = "p"
+    for token in tokens:
+        if token.type == "heading_open":
+            while above and above[-1] >= token.tag:
+                above.pop()
+            above.append(token.tag)
+            tag = "p" if base is None else f"h{min(6, base + len(above) - 1)}"
+            if base is None:
+                token.attrSet("class", "heading")
+            token.tag = tag
+        elif token.type == "heading_close":
+            token.tag = tag
+
+
+def is_safe_link(target: str) -> bool:
+    """Return True if a link leads to a website, a mail address or a message in the same report."""
+    return bool(_SAFE_LINK.match(target) or (target[:1] == "#" and ENTRY_ID.fullmatch(target[1:])))
+
+
+def _link(href: str, label: str, css_class: str) -> list[Token]:
+    attributes: dict[str, Any] = {"href": href, **({"class": css_class} if css_class else {})}
+    return [Token("link_open", "a", 1, attrs=attributes), _text(label), Token("link_close", "a", -1)]
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)

@@ -1,0 +1,443 @@
+"""Position of each debater, and how it changed during the debate."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple, TypeVar
+
+from moot.claims.claim_fold import fold_events
+from moot.claims.claim_status import Ledger
+from moot.claims.ledger_rendering import board_text, side_conceded, stance_text, stances_text
+from moot.documents import DebateDocument
+from moot.documents.document import ClaimStatusRecord, PositionChange, Stance, Usage
+from moot.reports.markdown_html import group_digits
+from moot.reports.transcript_blocks import Fold, Participant, Participants
+from moot.state.claim_events import MAIN_QUESTION, Challenge, Evidence, StanceEvent
+from moot.state.conversation import Omission, Receipt
+from moot.state.entries import seq_of, tokens_of
+
+EVIDENCE_SOURCES = {
+    "background": "from the background",
+    "tool": "from a tool result",
+    "message": "from a message",
+    "none": "no source",
+}
+"""Text that reports show after a piece of evidence, by its source."""
+MAX_MOMENTS = 24
+"""Maximum number of moments on a debater's timeline. Longer timelines show only changes of mind."""
+
+
+@dataclass(frozen=True)
+class HeldPosition:
+    """A debater's position on one claim, with supporting evidence and unanswered challenges."""
+
+    name: str
+    position: str
+    evidence: Sequence[str]
+    challenged: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A statement or a change of position on a debater's timeline."""
+
+    when: str
+    kind: str
+    """One of `start`, `held`, `shift`, `move` and `end`. A `move` is a change that the judge describes."""
+    text: str
+    before: str = ""
+    message_id: str = ""
+
+    @property
+    def quoted(self) -> bool:
+        """True if `text` is a statement or a change of position, which reports show in quotation marks."""
+        return self.kind not in ("start", "end")
+
+
+@dataclass(frozen=True)
+class DebaterPosition:
+    """A debater's positions, agreements, concessions and timeline in a report."""
+
+    person: Participant
+    stance: str
+    holdings: Sequence[HeldPosition]
+    agreements: Sequence[str]
+    disagreements: Sequence[str]
+    concessions: Sequence[str]
+    moments: Sequence[Moment]
+
+
+def read_positions(document: DebateDocument, people: Participants) -> tuple[DebaterPosition, ...]:
+    """Return each debater's position, based on the claim events, the verdict and the configuration."""
+    standing = document["blackboard"]["standing"]
+    ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
+    main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
+    # The debater's stance covers the main question, so only other claims are listed.
+    others = [each for each in standing["claims"] if each["id"] != MAIN_QUESTION]
+    texts = {each["id"]: each["text"] for each in others}
+    standings = []
+    for person in people.values():
+        who, stance = person.id, main_stances.get(person.id)
+        holdings = list(_holdings(document, others, who, ledger))
+        agreements: list[str] = []
+        disagreements: list[str] = []
+        for other in people.values():
+            if other.id == who:
+                continue
+            ground = ledger.common_ground(who, other.id)
+            disagreements += [
+                f"{other.name}, {ledger.disagreement_strength(key, who, other.id)}: {texts[key]}"
+                for key in ground.differing
+                if key in texts
+            ]
+            for key in ground.agreed:
+                if key in texts:
+                    event = ledger.stance(who, key)
+                    condition = f" ({event['condition']})" if event and event["condition"] else ""
+                    answer = "no" if ledger.sign(who, key) < 0 else "yes"
+                    agreements.append(f"{other.name}: {answer} to: {texts[key]}{condition}")
+            for key in ground.conditional:
+                if key in texts:
+                    stances = stances_text(
+                        ledger, {each.id: each.name for each in people.values()}, key, (who, other.id)
+                    )
+                    disagreements.append(f"{other.name}, on different conditions: {texts[key]} ({stances})")
+        concessions = [
+            cited_quotation(each)
+            for each in standing["concessions"]
+            if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
+        ]
+        text = quoted_stance(stance) if stance else person.stance
+        moments = _timeline(document, person, stance)
+        standings.append(
+            DebaterPosition(person, text, holdings, agreements, disagreements, concessions, moments)
+        )
+    return tuple(standings)
+
+
+def quoted_stance(stance: Stance, side: str = "") -> str:
+    """Return a stance with its quotation as text. `side` names the side that a concession accepts."""
+    return f"{stance_text(stance)}{side}: {cited_quotation(stance)}"
+
+
+def cited_quotation(event: Stance | StanceEvent | Evidence | Challenge | PositionChange) -> str:
+    """Return the quotation of a claim event, followed by the id of the quoted message."""
+    return f"“{event['quote']}” [{event['message_id']}]"
+
+
+def evidence_text(event: Evidence) -> str:
+    """Return the quotation of a piece of evidence, followed by its source if the source is known."""
+    source = EVIDENCE_SOURCES.get(event.get("source", ""), "")
+    return cited_quotation(event) + (f" ({source})" if source else "")
+
+
+def _holdings(
+    document: DebateDocument, claims: Sequence[ClaimStatusRecord], who: str, ledger: Ledger
+) -> Iterator[HeldPosition]:
+    """Yield a debater's positions with evidence and open challenges, items without a claim last."""
+    waiting = document["blackboard"]["standing"]["open_challenges"]
+    evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for event in document["blackboard"]["claim_events"]:
+        if event["type"] == "evidence" and event["debater"] == who:
+            evidence[event["claim"]].append(evidence_text(event))
+        elif event["type"] == "challenge" and event["to"] == who and event["id"] in waiting:
+            challenged[event["claim"]].append(cited_quotation(event))
+    for each in claims:
+        key, stance = each["id"], each["stances"].get(who)
+        if stance or key in evidence or key in challenged:
+            # The quotation alone is enough if the claim repeats it.
+            own = stance is not None and board_text(stance["quote"]).startswith(each["text"].rstrip("…"))
+            latest = None if own else ledger.stance(who, key)
+            position = (
+                quoted_stance(stance, side_conceded(ledger, latest) if latest else "") if stance else ""
+            )
+            name = "" if own else each["text"].removesuffix(".")
+            yield HeldPosition(name, position, evidence[key], challenged[key])
+    if "" in evidence or "" in challenged:
+        yield HeldPosition("", "", evidence[""], challenged[""])
+
+
+def _timeline(document: DebateDocument, person: Participant, main_stance: Stance | None) -> list[Moment]:
+    """Return the timeline of a debater's positions, which is empty if no statement or change is known.
+
+    Changes come from the claim ledger and from the judge's `moved`. If both cite the same message, the
+    judge's wording counts.
+    """
+    rounds: Mapping[str, int] = {entry["id"]: entry["round"] for entry in document["transcript"]}
+    positions = {message_id: position for position, message_id in enumerate(rounds)}
+    moves = _moves(document, person, rounds)
+    by_judge = {moment.message_id for moment in moves if moment.message_id}
+    stated = list(_statements(document, person, main_stance, rounds))
+    moments = [*(each for each in stated if each.message_id not in by_judge), *moves]
+    moments.sort(key=lambda each: positions.get(each.message_id, len(positions)))
+    if not moments:
+        return []
+    if len(moments) > MAX_MOMENTS:
+        moments = [moment for moment in moments if moment.kind != "held"]
+    if person.stance:
+        moments.insert(0, Moment("At the start", "start", person.stance))
+    verdict = document["verdict"]
+    final = verdict.get("final_position", {}).get(person.id, "") if verdict else ""
+    if final and final not in (moment.text for moment in moments):
+        moments.append(Moment("At the end", "end", final))
+    return moments
+
+
+def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
+    """Return the changes of a debater's position that the judge found."""
+    verdict = document["verdict"]
+    return [
+        Moment(
+            when=_when(move["message_id"], rounds),
+            kind="move",
+            text=move["after"],
+            before=move["before"],
+            message_id=move["message_id"],
+        )
+        for move in (verdict.get("moved", []) if verdict else [])
+        if move["debater"] == person.id and move["after"]
+    ]
+
+
+def _statements(
+    document: DebateDocument, person: Participant, main_stance: Stance | None, rounds: Mapping[str, int]
+) -> Iterator[Moment]:
+    """Yield a debater's statements on the main question and its changes of mind about all claims."""
+    changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
+    held = set(main_stance["history"]) if main_stance else set()
+    for event in document["blackboard"]["claim_events"]:
+        if event["type"] != "event" or event["debater"] != person.id:
+            continue
+        if event["id"] in held or event["id"] in changes:
+            yield Moment(
+                when=_when(event["message_id"], rounds),
+                kind="shift" if event["id"] in changes else "held",
+                text=event["quote"],
+                before=changes[event["id"]]["before"] if event["id"] in changes else "",
+                message_id=event["message_id"],
+            )
+
+
+def _when(message_id: str, rounds: Mapping[str, int]) -> str:
+    return f"Round {rounds[message_id]}" if rounds.get(message_id) else "During the debate"
+
+
+class Prompts:
+    """Statistics about all prompts of a debate, computed from their receipts."""
+
+    def __init__(self, receipts: Sequence[Receipt]) -> None:
+        self.receipts = receipts
+        budgets = [receipt["budget"] for receipt in receipts]
+        totals = [receipt["total_tokens"] for receipt in receipts]
+        self.budget = max(budgets, default=None)
+        """Largest token budget of any prompt, or `None` if there are no prompts."""
+        self.largest = max(totals, default=0)
+        self.mean = fmean(totals) if totals else 0.0
+        self.over = sum(total > budget for total, budget in zip(totals, budgets, strict=True))
+        """Number of prompts that exceed their token budget."""
+        times: Counter[tuple[str, str]] = Counter()
+        tokens: Counter[tuple[str, str]] = Counter()
+        for receipt in receipts:
+            for omission in receipt["omitted"]:
+                # Omitted messages share one row, because there can be thousands.
+                what = "messages" if seq_of(omission["what"]) is not None else omission["what"]
+                key = (what, omission["why"])
+                times[key] += 1
+                tokens[key] += omission["tokens"]
+        self.omissions: Sequence[Omission] = [
+            {"what": key[0], "why": key[1], "tokens": total, "count": times[key]}
+            for key, total in tokens.most_common(12)
+        ]
+        """The 12 largest groups of omitted content, by content and reason."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its label and a note, formatted for a report."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of a planned amount, such as a number of tokens, with the actual amount."""
+
+    name: str
+    planned: float
+    actual: float
+
+    @property
+    def ratio(self) -> str:
+        """The actual amount as a percentage of the planned amount, such as `80 %`."""
+        return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
+
+    def share(self, value: float) -> int:
+        """Return the length of the bar for `value` as a percentage of the longest bar."""
+        return round(100 * value / (max(self.planned, self.actual) or 1))
+
+
+def read_usage(usage: Usage) -> tuple[Figure, ...]:
+    """Return a debate's calls, tokens, cached share and cost as figures, or an empty list without calls."""
+    if not usage["calls"] and not tokens_of(usage):
+        return ()
+    prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]
+    return (
+        Figure("Model calls", group_digits(usage["calls"])),
+        Figure("Prompt tokens", group_digits(prompt)),
+        Figure("Reply tokens", group_digits(usage["completion_tokens"])),
+        Figure("Cached share", f"{100 * cached / prompt:.0f} %" if prompt else "–", f"{cached:,} tokens"),
+        Figure("Cost", f"${cost:,.4f}" if cost else "–", "" if cost else "no prices configured"),
+    )
+
+
+def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
+    """Compare a debate's planned amounts with its actual amounts, as far as both are known."""
+    planned = document.get("planned", {})
+    used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
+    rows = []
+    for key, value in planned.items():
+        bound = next((each for each in ("at_least", "at_most") if key.endswith(f"_{each}")), "")
+        amount = key.removesuffix(f"_{bound}")
+        if amount in used and isinstance(value, int | float) and not (bound and value == planned.get(amount)):
+            name = ", ".join(filter(None, (amount, bound))).replace("_", " ").capitalize()
+            rows.append(Comparison(name, value, used[amount]))
+    return tuple(rows)
+
+
+SECTIONS = ("system", "topic", "summary", "messages", "turn_suffix", "blackboard", "retrieved")
+"""Names of the prompt sections, in the order of their appearance."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Width and height of a chart in SVG units, and the number of bars and labels that fit in the chart."""
+
+    width: int
+    height: int
+    bars: int
+    labels: int
+    """Maximum number of labels on the chart's horizontal axis."""
+
+
+class Bar(NamedTuple):
+    """Rectangle of a chart, in SVG units."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class BarChart(NamedTuple):
+    """Stacked bar chart in SVG units, which a template macro draws as plain SVG without scripts or ids."""
+
+    size: Size
+    label: str
+    left: float
+    right: float
+    bottom: float
+    lines: Sequence[tuple[str, float, bool]]
+    """Label and height of each horizontal line, and true for the line at the budget."""
+    names: Sequence[tuple[str, float]]
+    """Labels of the horizontal axis, each with its position."""
+    series: Sequence[Sequence[Bar]]
+    """Bars of each color, in color order."""
+
+
+MARGIN = 10
+"""Space around a chart, in SVG units."""
+WIDE = Size(720, 270, 60, 8)
+NARROW = Size(340, 230, 24, 4)
+
+
+def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
+    """Draw a bar chart of the tokens in each prompt by section, with a line at the budget.
+
+    If there are more prompts than bars, each bar shows the mean of neighboring prompts.
+    """
+    groups = _neighbours(prompts.receipts, size.bars)
+    ends = [(group[0]["seq"], group[-1]["seq"]) for group in groups]
+    labels = [str(first) if first == last else f"{first}–{last}" for first, last in ends]
+    series = {
+        name: [fmean(each["sections"].get(name, 0) for each in group) for group in groups]
+        for name in SECTIONS
+    }
+    label = "Tokens of the prompts by section, and the budget"
+    return _stacked_bars(size, labels, series, label, prompts.budget)
+
+
+def leading(people: Participants) -> list[Participant]:
+    """Return the debater with the most words for each color, in the order of the colors."""
+    by_tone: dict[str, Participant] = {}
+    for person in people.values():
+        if person.tone not in by_tone or person.words > by_tone[person.tone].words:
+            by_tone[person.tone] = person
+    return list(by_tone.values())
+
+
+def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> BarChart:
+    """Draw a chart of the words that the leading debaters spoke over the course of the debate."""
+    messages = [message for block in blocks for message in block.messages if message.person.id in people]
+    groups = _neighbours(messages, size.bars)
+    labels = [group[0].label.lstrip("m0") or "0" for group in groups]
+    series = {
+        person.id: [
+            sum(len(m.entry["content"].split()) for m in group if m.person.id == person.id)
+            for group in groups
+        ]
+        for person in leading(people)
+    }
+    return _stacked_bars(size, labels, series, "Words of each debater over the course of the debate")
+
+
+def _neighbours(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
+    """Split a sequence into at most `most` groups of consecutive items."""
+    size = -(-len(items) // most) or 1
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _stacked_bars(
+    size: Size,
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    label: str,
+    budget: int | None = None,
+) -> BarChart:
+    """Lay out a stacked bar chart."""
+    top = 1.04 * max([budget or 0.0, *(sum(column) for column in zip(*series.values(), strict=True))]) or 1.0
+    ticks = [0.0, budget / 2, float(budget)] if budget else _ticks(top)
+    left = max(7 * len(f"{tick:,.0f}") for tick in ticks) + 10
+    width, height = size.width - left - MARGIN, size.height - 2 * MARGIN - 14
+    step = width / max(1, len(labels))
+    every = -(-len(labels) // size.labels) or 1
+    bars: list[list[Bar]] = []
+    below = [0.0] * len(labels)
+    for values in series.values():
+        bars.append([])
+        for column, value in enumerate(values):
+            at = MARGIN + height * (1 - (below[column] + value) / top)
+            if value:
+                bars[-1].append(Bar(left + step * column + 1, at, max(step - 2, 0.5), height * value / top))
+            below[column] += value
+    return BarChart(
+        size=size,
+        label=label,
+        left=left,
+        right=left + width,
+        bottom=MARGIN + height,
+        lines=[(f"{tick:,.0f}", MARGIN + height * (1 - tick / top), tick == budget) for tick in ticks],
+        names=[(labels[at], left + step * (at + 0.5)) for at in range(0, len(labels), every)],
+        series=bars,
+    )
+
+
+def _ticks(top: float) -> list[float]:
+    """Return three to five round numbers from 0 to `top`, for the labels of an axis."""
+    unit = 10.0 ** math.floor(math.log10(top))
+    step = next(each * unit for each in (0.2, 0.25, 0.5, 1.0, 2.0) if top / (each * unit) < 5)
+    return [step * number for number in range(math.floor(top / step) + 1)]

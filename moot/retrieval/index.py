@@ -1,0 +1,248 @@
+"""Inverted index of texts, and index of a transcript, both of which grow as entries are added."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.text.terms import terms, without_question_words
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from moot.state.entries import Entry
+
+
+BLOCK_TOKENS = 64
+"""Minimum number of tokens in a block of messages that is embedded. A single short reply has too little
+content for a useful embedding."""
+
+WINDOW_TOKENS = 224
+"""Maximum number of tokens in two blocks that are embedded together, because small embedding models read
+little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 /
+.918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by
+.003.
+
+Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 / .918, blocks of 128
+tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by .003.
+"""
+
+BATCH = 256
+"""Maximum number of blocks in one call of the embedding model."""
+
+CACHED_VECTORS = 64
+"""Maximum number of cached vectors of questions and unfinished blocks."""
+
+Vectors = NDArray[np.float32]
+
+
+class MessageVectors:
+    """Unit-length embedding vectors of consecutive messages, computed when a question is asked.
+
+    Messages are grouped into blocks. A short block is embedded together with the block before it. Exceptions
+    of the embedding model propagate to the caller; the pending blocks are tried again with the next question.
+    """
+
+    def __init__(self, embeddings: Embeddings) -> None:
+        self.embeddings = embeddings
+        self._block_of: list[int] = []
+        self._joined: list[bool] = []
+        self._last, self._last_tokens = "", WINDOW_TOKENS
+        self._open: list[str] = []
+        self._open_tokens = 0
+        self._full: list[str] = []
+        self._matrix: Vectors | None = None
+        self._asked: OrderedDict[str, Vectors] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._block_of)
+
+    def add(self, text: str, tokens: int) -> None:
+        """Add the next message for later embedding."""
+        self._block_of.append(len(self._joined))
+        self._open.append(text)
+        self._open_tokens += tokens
+        if self._open_tokens >= BLOCK_TOKENS:
+            window, joined = self._window()
+            self._full.append(window)
+            self._joined.append(joined)
+            self._last, self._last_tokens = "\n".join(self._open), self._open_tokens
+            self._open, self._open_tokens = [], 0
+
+    def _window(self) -> tuple[str, bool]:
+        """Return the text to embed for the unfinished block, and whether it includes the previous block."""
+        joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
+        return "\n".join([*([self._last] if joined else []), *self._open]), joined
+
+    def similarity(self, question: str) -> NDArray[np.float64]:
+        """Return the cosine similarity of each message to `question`.
+
+        A message in two overlapping windows has the higher of two similarities. The result has shape `(n,)`.
+        """
+        while self._full:
+            block = _unit(self.embeddings.embed_documents(self._full[:BATCH]))
+            self._matrix = block if self._matrix is None else np.concatenate([self._matrix, block])
+            del self._full[:BATCH]
+        asked = self._once(question, lambda: [self.embeddings.embed_query(without_question_words(question))])[
+            0
+        ]
+        parts, joined = [] if self._matrix is None else [self._matrix @ asked], list(self._joined)
+        if self._open:
+            # The unfinished block is embedded again each time, so that its limits do not depend on the time
+            # of questions.
+            rest, with_last = self._window()
+            joined.append(with_last)
+            parts.append(self._once(f"\n{rest}", lambda: self.embeddings.embed_documents([rest])) @ asked)
+        cosine = np.concatenate([np.zeros(0), *parts])
+        # cosine similarity of the vector shared with the next block
+        after = np.append(np.where(joined, cosine, -1.0)[1:], -1.0)
+        nearer: NDArray[np.float64] = np.maximum(cosine, after)[self._block_of]
+        return nearer
+
+    def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
+        """Return the unit vectors cached under `key`, or embed the text and cache the vectors.
+
+        All speakers of a step ask the same question.
+        """
+        if key not in self._asked:
+            self._asked[key] = _unit(embed())
+            while len(self._asked) > CACHED_VECTORS:
+                self._asked.popitem(last=False)
+        return self._asked[key]
+
+
+def _unit(vectors: list[list[float]]) -> Vectors:
+    """Scale each embedding vector to length 1. Zeros and invalid numbers become zero vectors."""
+    matrix = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit: Vectors = (matrix / np.where(norms > 0, norms, 1.0)).astype(np.float32)
+    return unit
+
+
+IMPORTANT = 7
+"""Minimum importance of entries that are candidates for retrieval even if they share no words with the
+query."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def as_ints(column: array[int]) -> Ints:
+    """Return a copy of an integer array as a NumPy array, because a view would block the array's growth."""
+    return np.array(column, dtype=np.int64)
+
+
+class Postings:
+    """Posting lists that map each term to the positions and counts of the term in the indexed texts."""
+
+    def __init__(self) -> None:
+        self._positions: dict[str, array[int]] = {}
+        self._counts: dict[str, array[int]] = {}
+        self.lengths: array[int] = array("q")
+        """Number of content words of each text."""
+        self.words = 0
+        """Number of content words of all texts."""
+        self.important: array[int] = array("q")
+        """Positions of texts with an importance of at least `IMPORTANT`."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __contains__(self, term: str) -> bool:
+        return term in self._positions
+
+    def add(self, text: str, importance: int = 0) -> int:
+        """Add `text` to the index and return its position."""
+        position = len(self.lengths)
+        found = Counter(terms(text))
+        for term, count in found.items():
+            self._positions.setdefault(term, array("q")).append(position)
+            self._counts.setdefault(term, array("q")).append(count)
+        if importance >= IMPORTANT:
+            self.important.append(position)
+        self.lengths.append(found.total())
+        self.words += self.lengths[-1]
+        return position
+
+    def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
+        """Return the positions of texts that contain `term`, starting at `oldest`, with the term's counts."""
+        positions = self._positions.get(term, array("q"))
+        start = bisect_left(positions, oldest)
+        return as_ints(positions[start:]), as_ints(self._counts.get(term, positions)[start:])
+
+    def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
+        """Return up to `last` of the newest positions of `term` below `before`."""
+        positions = self._positions.get(term, array("q"))
+        end = bisect_left(positions, before)
+        return positions[max(0, end - last) : end]
+
+    def frequency(self, term: str) -> int:
+        """Return the number of indexed texts that contain `term`."""
+        return len(self._positions.get(term, ()))
+
+
+class EvidenceIndex:
+    """Inverted index of a transcript with terms, token counts, speakers and importance, but without texts.
+
+    Adding an entry takes time proportional to its own length.
+
+    Args:
+        entries: Initial transcript, in the order of `seq`.
+        names: Display names by speaker id, used to recognize speakers in questions. Missing: the id.
+        vectors: Message vectors, if embeddings are configured.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry] = (),
+        *,
+        names: Mapping[str, str] | None = None,
+        vectors: MessageVectors | None = None,
+    ) -> None:
+        self.postings = Postings()
+        self.seqs: array[int] = array("q")
+        self.tokens: array[int] = array("q")
+        self.ends: array[int] = array("q")
+        """Tokens of the transcript up to the end of each message."""
+        self.importance: array[int] = array("q")
+        self.speaker_of: array[int] = array("q")
+        self.speakers: list[str] = []
+        self.names = dict(names or {})
+        self.vectors = vectors
+        self._speaker_numbers: dict[str, int] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def add(self, entry: Entry) -> bool:
+        """Add a transcript entry to the index, and return True if the entry is new.
+
+        An entry that is not newer than the last one is ignored, so replays are safe.
+        """
+        if self.seqs and entry["seq"] <= self.seqs[-1]:
+            return False
+        self.postings.add(entry["content"], entry["importance"])
+        self.seqs.append(entry["seq"])
+        self.tokens.append(max(1, entry["tokens"]))
+        self.ends.append(self.tokens[-1] + (self.ends[-1] if self.ends else 0))
+        self.importance.append(entry["importance"])
+        number = self._speaker_numbers.setdefault(entry["speaker"], len(self.speakers))
+        if number == len(self.speakers):
+            self.speakers.append(entry["speaker"])
+        self.speaker_of.append(number)
+        if self.vectors is not None:
+            self.vectors.add(entry["content"], entry["tokens"])
+        return True
+
+    def position(self, seq: int) -> int | None:
+        """Return the position of the entry with `seq`, or `None` if the entry is not indexed."""
+        place = bisect_left(self.seqs, seq)
+        return place if place < len(self.seqs) and self.seqs[place] == seq else None

@@ -1,0 +1,121 @@
+"""Cached retrieval indexes of the debates that this process runs, and their embedding model.
+
+An index is a cache: it depends on the entries alone. Nodes that use it stay pure functions of the state, and
+a resumed debate builds it again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from moot.state.config.boundary import Permissions
+from moot.state.entries import Entry, traits_of
+from moot.state.errors import ConfigError
+
+if TYPE_CHECKING:
+    from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems
+
+CACHED_INDEXES = 16
+"""Maximum number of cached indexes. The least recently used index is dropped first."""
+
+
+class Indexes:
+    """Thread-safe cache of search indexes, keyed by debate and use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, str], tuple[EvidenceIndex, Sequence[Entry]]] = OrderedDict()
+        self._items: OrderedDict[str, tuple[MemoryItems, Sequence[MemoryItem]]] = OrderedDict()
+
+    def of(
+        self,
+        debate: str,
+        use: str,
+        entries: Sequence[Entry],
+        names: Mapping[str, str],
+        embeddings: Any = None,
+        split: Callable[[Entry], Iterable[Entry]] | None = None,
+    ) -> EvidenceIndex:
+        """Return a search index that contains exactly the given entries.
+
+        A cached index is extended if the new entries begin with the indexed ones. Entries that are the same
+        objects are compared by identity.
+
+        Args:
+            debate: Thread id.
+            use: Name of the index, which separates indexes of different parts of one transcript.
+            entries: Entries to index.
+            names: Display names by speaker id.
+            embeddings: LangChain embedding model, `None` for lexical retrieval.
+            split: Function that splits an entry into passages. Use the same function for one `use`.
+        """
+        from moot.retrieval import EvidenceIndex, MessageVectors
+
+        wanted = list(entries)
+        with self._lock:
+            index, known = self._known.pop((debate, use), (None, ()))
+            old = None if index is None or index.vectors is None else index.vectors.embeddings
+            continues = known == wanted[: len(known)] and old is embeddings
+            if index is None or index.names != names or not continues:
+                vectors = None if embeddings is None else MessageVectors(embeddings)
+                index, known = EvidenceIndex(names=names, vectors=vectors), ()
+            for entry in wanted[len(known) :]:
+                if traits_of(entry).in_prompts:
+                    for chunk in split(entry) if split else (entry,):
+                        index.add(chunk)
+            _keep(self._known, (debate, use), (index, wanted))
+            return index
+
+    def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
+        """Return a search index that contains exactly the given memory items."""
+        from moot.retrieval import MemoryItems
+
+        with self._lock:
+            index, known = self._items.pop(debate, (None, ()))
+            if index is None or known != items:
+                index = MemoryItems(items)
+            _keep(self._items, debate, (index, items))
+            return index
+
+
+def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    cache[key] = value
+    while len(cache) > CACHED_INDEXES:
+        cache.popitem(last=False)
+
+
+def embeddings_of(permissions: Permissions, given: Any = None) -> Any:
+    """Return the permitted LangChain embedding model, or `None` if retrieval uses only words.
+
+    Raises:
+        ConfigError: the name cannot be imported, or is not permitted.
+    """
+    if given is not None:
+        return given
+    name = permissions.authorize("embeddings").memory.retrieval.embeddings
+    return load_embeddings(name) if name else None
+
+
+@lru_cache(maxsize=8)
+def load_embeddings(name: str) -> Any:
+    """Import the embedding model `module:attribute`. If the attribute is a factory, call the factory.
+
+    Raises:
+        ConfigError: the name cannot be imported.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+        made = found if hasattr(found, "embed_query") and not isinstance(found, type) else found()
+    except Exception as error:  # code of another package may raise any exception
+        raise ConfigError(
+            f"memory.retrieval.embeddings: cannot create {name!r}: {type(error).__name__}: {error}"
+        ) from error
+    if not hasattr(made, "embed_documents"):
+        raise ConfigError(f"memory.retrieval.embeddings: {name!r} is not a LangChain embedding model")
+    return made

@@ -1,0 +1,300 @@
+"""Retrieval of memories for a turn, and of short texts such as passages of documents.
+
+    retrieve(index, query, budget=…, answering="", items=None, before=None, exclude=(), exclude_items=(),
+             top=8, neighbours=1, costs=None, semantic=True, noted=None, weights=WEIGHTS) -> RetrievalResult
+    rank(items, query) -> list[RankedItem]
+
+`retrieve` searches a transcript together with memory items. `rank` searches items alone.
+
+A memory's score is 0.5 · recency + 3 · relevance + 2 · importance, each scaled to 0–1 over the candidates.
+This is the score of Generative Agents (Park et al. 2023, §4.1, with the weights of the released code).
+Unlike there, the newest memory has the highest recency, and an absolute relevance floor excludes irrelevant
+memories.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from moot.retrieval.index import IMPORTANT, EvidenceIndex, Floats, Ints, Postings
+from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
+from moot.retrieval.score import (
+    WEIGHTS,
+    ScoreWeights,
+    message_evidence,
+    most_evidence,
+    own_evidence,
+    term_weights,
+)
+from moot.retrieval.selection import Costs, token_costs
+from moot.text.terms import question_terms
+
+RECENCY_DECAY = 0.99
+ANSWERING_SHARE = 0.5
+"""Weight of the terms in the message being answered, relative to the weight of the query's terms."""
+MAX_TERMS = 16
+"""Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
+constant."""
+MAX_PER_TERM = 32
+"""Maximum number of candidates for each term, and of important candidates, starting with the newest."""
+MAX_CANDIDATES = 128
+CONTEXT_MESSAGES = 4
+"""Number of messages on each side of a candidate that count as its context."""
+RELEVANCE_FLOOR = 0.1
+"""Minimum relevance, from 0 to 1, of a retrieved memory that lacks high importance. Relevance is the
+memory's share of the maximum evidence for the query."""
+
+
+@dataclass(frozen=True)
+class MemoryItem:
+    """Short text that can be retrieved in addition to the transcript, such as a reflection or a passage.
+
+    Attributes:
+        id: Id of the item. A newer item with the same id replaces this one.
+        text: Rendered text.
+        tokens: Exact tokens of `text`.
+        importance: Importance from 1 to 10.
+        seq: `seq` of the last entry that it was made from.
+    """
+
+    id: str
+    text: str
+    tokens: int = 0
+    importance: int = 1
+    seq: int = 0
+
+
+class MemoryItems:
+    """Memory items with their inverted index. Only the last item with each id is kept."""
+
+    def __init__(self, items: Sequence[MemoryItem] = ()) -> None:
+        self.items = [*{item.id: item for item in items}.values()]
+        self.postings = Postings()
+        for item in self.items:
+            self.postings.add(item.text, item.importance)
+
+
+@dataclass(frozen=True)
+class RetrievalResult:
+    """Memories that `retrieve` selected for a query.
+
+    Attributes:
+        seqs: Entries in transcript order, neighbours included.
+        item_ids: Memory items, best first.
+        tokens: Total tokens of entries and items.
+        omitted: Number of relevant candidates beyond the maximum count or the budget.
+    """
+
+    seqs: tuple[int, ...]
+    item_ids: tuple[str, ...]
+    tokens: int
+    omitted: int
+
+
+class _Candidate(NamedTuple):
+    """Transcript entry or memory item that may be retrieved."""
+
+    position: int
+    """Position in the index of the transcript or of the memory items."""
+    is_entry: bool
+    seq: int
+    importance: int
+    relevance: float
+    is_relevant: bool
+    """True if the relevance of the candidate's own words reaches the minimum."""
+
+
+def retrieve(
+    index: EvidenceIndex,
+    query: str | RetrievalQuestion,
+    *,
+    budget: int,
+    answering: str = "",
+    items: MemoryItems | None = None,
+    before: int | None = None,
+    exclude: Collection[int] = (),
+    exclude_items: Collection[str] = (),
+    top: int = 8,
+    neighbours: int = 1,
+    costs: Costs | None = None,
+    semantic: bool = True,
+    noted: Mapping[int, int] | None = None,
+    weights: ScoreWeights = WEIGHTS,
+) -> RetrievalResult:
+    """Return the memories with the highest scores for `query`, within the token budget.
+
+    Candidates are entries with a `seq` below `before`, and memory items, that are important (7 or more) or
+    match the query. Their number is limited, so that the cost of a turn does not grow with the transcript.
+    Terms of the answered message count half. With embeddings, similar entries are candidates too; their
+    relevance is the higher of cosine and lexical score.
+
+    At most `top` memories are returned, with up to `neighbours` entries on each side if they fit. `exclude`
+    and `exclude_items` name what the prompt already shows. An entry's importance is the higher of the indexed
+    one and the value in `noted` for its `seq`.
+    """
+    limit = len(index) if before is None else bisect_left(index.seqs, before)
+    items, passed_over = items or MemoryItems(), frozenset(exclude)
+    asked = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
+    terms = _query_weights(index, items, asked, answering)
+    meant = f"{asked.text}\n{answering}".strip() if semantic else ""
+    found = [
+        *_entries(index, asked, terms, weights, limit, passed_over, meant, noted or {}),
+        *_items(items, terms, frozenset(exclude_items)),
+    ]
+    good = [each for each in found if each.is_relevant or each.importance >= IMPORTANT]
+
+    price, left, taken = token_costs(index, costs), budget, list[_Candidate]()
+    for each in _rank(good, weights):
+        if len(taken) == top:
+            break
+        cost = price(each.seq) if each.is_entry else items.items[each.position].tokens
+        if cost <= left:
+            left -= cost
+            taken.append(each)
+
+    # Add neighbours of the chosen entries, nearest first, while tokens remain.
+    picked = [each.position for each in taken if each.is_entry]
+    entries = set(picked)
+    for step in (s for distance in range(1, neighbours + 1) for s in (-distance, distance)):
+        for position in (p + step for p in picked):
+            free = 0 <= position < limit and position not in entries
+            if free and (seq := index.seqs[position]) not in passed_over and price(seq) <= left:
+                left -= price(seq)
+                entries.add(position)
+    seqs = tuple(index.seqs[position] for position in sorted(entries))
+    item_ids = tuple(items.items[each.position].id for each in taken if not each.is_entry)
+    return RetrievalResult(seqs, item_ids, budget - left, len(good) - len(taken))
+
+
+class RankedItem(NamedTuple):
+    """Item that shares words with a query."""
+
+    item: MemoryItem
+    relevance: float
+    """Evidence for the item as a share of the maximum evidence for the query, from 0 to 1."""
+
+
+def rank(items: MemoryItems, query: str) -> list[RankedItem]:
+    """Return the items that share words with `query`, most relevant first, and otherwise in list order."""
+    index = EvidenceIndex()
+    terms = _query_weights(index, items, read_question(index, query), "")
+    relevance = own_evidence(items.postings, terms) / (most_evidence(terms) or 1.0)
+    found = [RankedItem(item, share) for item, share in zip(items.items, relevance.tolist(), strict=True)]
+    return sorted((each for each in found if each.relevance > 0), key=lambda each: -each.relevance)
+
+
+def _query_weights(
+    index: EvidenceIndex, items: MemoryItems, asked: RetrievalQuestion, answering: str
+) -> dict[str, float]:
+    """Return the weights of the rarest indexed query terms and of all query terms outside the index.
+
+    Unknown terms keep relevance absolute: a memory that shares one word with a long question is not relevant.
+    """
+    own = {**asked.terms, **asked.unknown}
+    wanted = dict(own)
+    for term in dict.fromkeys(question_terms(answering)):
+        wanted[term] = wanted.get(term, 0.0) + ANSWERING_SHARE
+    weights = term_weights(replace(asked, terms=wanted, unknown={}), index.postings, items.postings)
+    indexed = [term for term in weights if term in index.postings or term in items.postings]
+    known = sorted(indexed, key=lambda term: (-weights[term], term))[:MAX_TERMS]
+    unknown = [term for term in own if term not in index.postings and term not in items.postings]
+    return {term: weights[term] for term in (*known, *unknown)}
+
+
+def _entries(
+    index: EvidenceIndex,
+    asked: RetrievalQuestion,
+    terms: Mapping[str, float],
+    weights: ScoreWeights,
+    limit: int,
+    exclude: frozenset[int],
+    meant: str,
+    noted: Mapping[int, int],
+) -> Iterator[_Candidate]:
+    """Yield the transcript entries below position `limit` that may be retrieved.
+
+    `meant` is the text to embed, or `""` to search by words only.
+    """
+    raised = (index.position(seq) for seq, importance in noted.items() if importance >= IMPORTANT)
+    important = [position for position in raised if position is not None]
+    positions = _matching(index.postings, terms, limit, important)
+    closeness: Floats | None = None
+    if meant and index.vectors is not None and limit:
+        # Cosines of unrelated texts are above zero, so relevance is measured from their mean.
+        cosine = index.vectors.similarity(meant)[:limit]
+        closeness = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
+        positions = np.union1d(positions, np.argsort(-closeness, kind="stable")[:MAX_PER_TERM])
+    near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
+    around = np.unique(near[(near >= 0) & (near < limit)])
+    most = most_evidence(terms) or 1.0
+    evidence = message_evidence(index, asked, terms, weights, around) / (weights.own * most)
+    relevance = evidence[np.searchsorted(around, positions)]
+    own = own_evidence(index.postings, terms, positions) / most
+    if closeness is not None:
+        own = np.maximum(own, closeness[positions])
+        relevance = np.maximum(relevance, own)
+    for number, position in enumerate(positions.tolist()):
+        if (seq := index.seqs[position]) not in exclude:
+            importance = max(index.importance[position], noted.get(seq, 0))
+            relevant = bool(own[number] >= RELEVANCE_FLOOR)
+            yield _Candidate(position, True, seq, importance, float(relevance[number]), relevant)
+
+
+def _items(
+    items: MemoryItems,
+    terms: Mapping[str, float],
+    exclude: frozenset[str],
+) -> Iterator[_Candidate]:
+    positions = _matching(items.postings, terms, len(items.items))
+    relevance = own_evidence(items.postings, terms, positions) / (most_evidence(terms) or 1.0)
+    for position, share in zip(positions.tolist(), relevance.tolist(), strict=True):
+        item = items.items[position]
+        if item.id not in exclude:
+            relevant = share >= RELEVANCE_FLOOR
+            yield _Candidate(position, False, item.seq, item.importance, share, relevant)
+
+
+def _matching(
+    postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
+) -> Ints:
+    """Return the sorted positions below `limit` of entries that are important or contain a query term.
+
+    `important` holds positions that are important in addition to the indexed ones.
+    """
+    flagged = sorted({*postings.important[-4 * MAX_PER_TERM :], *important})
+    found = set([position for position in flagged if position < limit][-MAX_PER_TERM:])
+    remaining = MAX_CANDIDATES
+    for term in sorted(wanted, key=lambda t: (-wanted[t], t)):
+        positions = postings.latest(term, before=limit, last=min(MAX_PER_TERM, remaining))
+        found.update(positions)
+        remaining -= len(positions)
+        if remaining <= 0:
+            break
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def _scale(values: Floats) -> Floats:
+    """Scale values linearly to the range from 0 to 1. Equal values become 0."""
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    return (values - low) / (high - low) if high > low else np.zeros(len(values))
+
+
+def _rank(found: Sequence[_Candidate], weights: ScoreWeights) -> list[_Candidate]:
+    """Return the candidates sorted by score, best first.
+
+    Ties go to the newer one, then to the later one in the list.
+    """
+    seqs = np.array([each.seq for each in found], dtype=np.int64)
+    _, age = np.unique(-seqs, return_inverse=True)
+    score = (
+        weights.recency * _scale(RECENCY_DECAY ** age.astype(float))
+        + weights.relevance * _scale(np.array([each.relevance for each in found], dtype=float))
+        + weights.importance * _scale(np.array([each.importance for each in found], dtype=float))
+    )
+    order = np.lexsort((-np.arange(len(score)), -seqs, -score.round(9)))
+    return [found[number] for number in order.tolist()]

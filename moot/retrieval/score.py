@@ -1,0 +1,395 @@
+"""Scoring of messages by the probability that they answer a question.
+
+One scorer serves questions about a debate, memories of a turn, passages of documents, and earlier debates.
+`ScoreWeights` names all its weights. A score adds up evidence in nats:
+
+- the words that the message shares with the question (Okapi BM25, Robertson and Zaragoza 2009, §3.4),
+- the same evidence of the messages around it, which fades with their distance in tokens,
+- whether the question names the message's speaker,
+- in a whole transcript, the probability of the passages that contain the message. A message whose own words
+  answer the question needs no such passage, so the two are mixed as probabilities.
+
+Memories of a turn add recency and importance, as in Generative Agents (Park et al. 2023, §4.1).
+
+The weights were fitted by conditional logistic regression on the questions of QMSum's validation meetings and
+on five conversations of LoCoMo. `python -m benchmarks.retrieval` prints the result.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.retrieval.index import EvidenceIndex, Floats, Ints, Postings, as_ints
+from moot.retrieval.retrieval_question import RetrievalQuestion
+
+SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
+"""Target lengths of candidate spans of messages in tokens, from a short exchange to a whole topic."""
+LEAD_TOKENS = 200
+"""Number of tokens before a span that count as the introduction of the span."""
+SIDE_TOKENS = 150
+"""Number of tokens that are compared on each side of a boundary to detect a change of speakers."""
+MAX_SPEAKERS_SCORED = 32
+"""Maximum number of speakers to distinguish, most frequent first. All other speakers count as one."""
+
+
+@dataclass(frozen=True)
+class SpanWeights:
+    """Weights for scoring how well a span of messages answers a question, in nats."""
+
+    evidence: float = 1.1
+    """Weight of the evidence in the span, which is the log-likelihood ratio of the question's terms."""
+    front: float = 0.7
+    """Weight of the evidence in the span's first quarter, because a passage often names its topic first."""
+    lead: float = 0.2
+    """Weight of the evidence in the span's introduction and first quarter, which may repeat the question's
+    words."""
+    turning: float = 0.15
+    """Weight of the change of speakers at the start and end of the span, in standard deviations."""
+    speaker: float = 2.5
+    """Weight of a named speaker's share of the span, relative to that speaker's share of the transcript."""
+    length: float = 0.3
+    """Weight of the span's log length, ln(tokens / 1,097), if the question names no speaker."""
+    length_named: float = -0.1
+    """Weight of the span's log length if the question names a speaker, because answers about speakers are
+    shorter."""
+    length_square: float = -0.42
+    """Weight of the squared log length of the span."""
+    meaning: float = 0.85
+    """Weight of the span's mean similarity to the question's embedding, as a z-score."""
+    meaning_front: float = 0.5
+    """Weight of the mean embedding similarity in the span's first quarter, as a z-score."""
+    smoothing: float = 300.0
+    """Number of content words from the whole transcript that Dirichlet smoothing adds to each span."""
+    share_smoothing: float = 0.03
+    """Amount added to the share of each speaker, so that no share is zero."""
+
+
+SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
+"""Default weights of passages with embeddings. Embeddings replace three tenths of the lexical weights.
+Two or four tenths give .002 less."""
+
+
+@dataclass(frozen=True)
+class ScoreWeights:
+    """Weights of the scorer. Evidence is in nats. Memory scores are scaled to 0–1."""
+
+    own: float = 0.35
+    """Weight of the BM25 score of the message's own words."""
+    context: float = 0.25
+    """Weight of the BM25 scores of the neighbouring messages."""
+    speaker: float = 0.8
+    """Evidence added for a message if the question names its speaker."""
+    speakers_near: float = 1.0
+    """Weight of the log share of the named speakers in the neighbouring messages."""
+    passage: float = 0.9
+    """Weight of the log probability of the passages that contain the message. It is less than 1, because a
+    passage repeats the evidence of its messages."""
+    alone: float = 0.2
+    """Probability that single messages answer a question, rather than a whole passage. Values from .15 to .35
+    differ by .01."""
+    recency: float = 0.5
+    """Weight of a memory's recency, which halves every 69 memories."""
+    relevance: float = 3.0
+    """Weight of a memory's relevance, which is its share of the maximum evidence for the question."""
+    importance: float = 2.0
+    """Weight of a memory's importance."""
+    spans: SpanWeights = field(default_factory=SpanWeights)
+    """Weights of the passages in a transcript without embeddings, chosen on the validation meetings of QMSum.
+    They improve the results on each of five parts of the set."""
+    spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
+    """Weights of the passages in a transcript with embeddings."""
+
+
+WEIGHTS = ScoreWeights()
+"""Default weights of the scorer. Recency, relevance and importance are those of the released code of
+Generative Agents."""
+CONTEXT_TOKENS = 80
+"""Distance in tokens at which the evidence of another message is multiplied by 1/e. From 60 to 100 tokens,
+results differ by less than .01."""
+SPEAKERS_TOKENS = 400
+"""Distance in tokens at which the shares of speakers are multiplied by 1/e."""
+FOCUS_TOKENS = 2_000
+"""Number of tokens in the most probable messages, whose probabilities `concentration` adds up."""
+_SATURATION, _LENGTH_PENALTY = (
+    1.2,
+    0.5,
+)  # parameters k1 and b of BM25; 0.6 to 2 and 0.25 to 0.75 differ by .003
+
+
+def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, float]:
+    """Return the weight of each term of a question, by its inverse document frequency in all `postings`."""
+    asked = {**question.terms, **question.unknown}
+    texts = sum(map(len, postings))
+    seen = {term: sum(each.frequency(term) for each in postings) for term in asked}
+    return {
+        term: weight * math.log1p((texts - seen[term] + 0.5) / (seen[term] + 0.5))
+        for term, weight in asked.items()
+    }
+
+
+def most_evidence(weights: Mapping[str, float]) -> float:
+    """Return the maximum evidence of a short text, in which every term occurs many times."""
+    return (_SATURATION + 1) * sum(weights.values())
+
+
+def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
+    """Return the BM25 score of each text at the sorted `positions`, or of all texts by default."""
+    every = positions is None
+    where = np.arange(len(postings)) if positions is None else positions
+    score: Floats = np.zeros(len(where))
+    if not len(where):
+        return score
+    lengths = as_ints(postings.lengths) if every else np.array([postings.lengths[p] for p in where.tolist()])
+    mean = max(1.0, postings.words / len(postings))
+    norm = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths / mean)
+    for term, weight in weights.items():
+        found, counts = postings.occurrences(term, int(where[0]))
+        if not every and len(found):
+            at = np.minimum(np.searchsorted(found, where), len(found) - 1)
+            hit = found[at] == where
+            found, counts = np.flatnonzero(hit), counts[at[hit]]
+        score[found] += weight * counts * (_SATURATION + 1) / (counts + norm[found])
+    return score
+
+
+def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
+    """Return for each message the sum of the other messages' values, which fade with distance in tokens.
+
+    `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
+    `distance` tokens counts 1/e.
+    """
+    context: Floats = np.zeros(len(own))
+    reach = 20 * distance  # what is farther away counts less than 1e-8
+    start = 0
+    while start < len(own):  # parts of the transcript, because exponentials of its length would overflow
+        end = int(np.searchsorted(middle, middle[start] + 20 * reach, "right"))
+        first, last = np.searchsorted(middle, (middle[start] - reach, middle[end - 1] + reach))
+        place = (middle[first:last] - middle[first]) / distance
+        rise, part = np.exp(place), own[first:last]
+        before = (np.cumsum(part * rise) - part * rise) / rise
+        after = (np.cumsum((part / rise)[::-1])[::-1] - part / rise) * rise
+        context[start:end] = np.maximum(before + after, 0.0)[start - first : end - first]
+        start = end
+    return context
+
+
+def message_evidence(
+    index: EvidenceIndex,
+    question: RetrievalQuestion,
+    terms: Mapping[str, float],
+    weights: ScoreWeights,
+    positions: Ints | None = None,
+) -> Floats:
+    """Return the evidence in nats that each message at the sorted `positions` answers the question.
+
+    `terms` holds the result of `term_weights`. Default: all messages. With positions, messages elsewhere do
+    not count as context.
+    """
+    own = own_evidence(index.postings, terms, positions)
+    chosen: slice | Ints = slice(None) if positions is None else positions
+    middle = (as_ints(index.ends) - as_ints(index.tokens) / 2)[chosen]
+    evidence: Floats = weights.own * own + weights.context * context_sum(own, middle)
+    if question.speakers:
+        named = np.isin(as_ints(index.speaker_of)[chosen], question.speakers)
+        tokens = as_ints(index.tokens)[chosen].astype(float)
+        said, every = (each + context_sum(each, middle, SPEAKERS_TOKENS) for each in (tokens * named, tokens))
+        share = np.log(said / every + weights.spans.share_smoothing)
+        evidence += weights.speaker * named + weights.speakers_near * share
+    return evidence
+
+
+def probabilities(
+    index: EvidenceIndex,
+    question: RetrievalQuestion,
+    weights: ScoreWeights = WEIGHTS,
+    *,
+    semantic: bool = True,
+) -> Floats:
+    """Return the probability that each message answers the question, as an array with sum 1.
+
+    `semantic=False` ignores the embeddings of the index.
+    """
+    if not len(index):
+        return np.zeros(0)
+    terms = term_weights(question, index.postings)
+    evidence = message_evidence(index, question, terms, weights)
+    alone = np.exp(evidence - evidence.max()) * as_ints(index.tokens)
+    within = alone * densities(index, question, weights, semantic=semantic) ** weights.passage
+    mixed: Floats = weights.alone * alone / alone.sum() + (1 - weights.alone) * within / within.sum()
+    return mixed
+
+
+def concentration(index: EvidenceIndex, probability: Floats) -> float:
+    """Return the probability that the answer is in the most probable `FOCUS_TOKENS` tokens.
+
+    It is high for a question about certain messages, and low for a question about the whole transcript.
+    """
+    tokens = as_ints(index.tokens)
+    best = np.argsort(-probability / tokens, kind="stable")
+    return float(probability[best][np.cumsum(tokens[best]) <= FOCUS_TOKENS].sum())
+
+
+@dataclass(frozen=True)
+class _Spans:
+    lead: Ints
+    start: Ints
+    front: Ints
+    end: Ints
+    tokens: Floats
+    turning: Floats
+    """Sum of the speaker changes at the start and the end of each span."""
+
+
+_SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
+"""Cached candidate spans of each index, with the number of messages for which the spans were computed. The
+spans do not depend on the question."""
+
+
+def densities(
+    index: EvidenceIndex,
+    question: RetrievalQuestion,
+    weights: ScoreWeights = WEIGHTS,
+    *,
+    semantic: bool = True,
+) -> Floats:
+    """Return the probability per token that a passage around each message answers the question.
+
+    Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
+    """
+    if not len(index):
+        return np.zeros(0)
+    vectors = index.vectors if semantic else None
+    by_span = weights.spans if vectors is None else weights.spans_with_embeddings
+    spans = _spans_of(index)
+    length = np.log(spans.tokens) - 7
+    score = by_span.length_square * length**2
+    score += (by_span.length_named if question.speakers else by_span.length) * length
+    score += by_span.turning * spans.turning + _evidence(index, question, spans, by_span)
+    if question.speakers:
+        score += by_span.speaker * _speaker_ratio(index, question, spans, by_span)
+    if vectors is not None:
+        score += _meaning(vectors.similarity(question.about), as_ints(index.tokens), spans, by_span)
+
+    # Each span divides its probability among its messages in proportion to their tokens.
+    mass = np.exp(score - score.max())
+    mass /= mass.sum() * spans.tokens
+    count = len(index) + 1
+    steps = np.bincount(spans.start, mass, count) - np.bincount(spans.end, mass, count)
+    return np.maximum(np.cumsum(steps)[:-1], 0.0)
+
+
+def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
+    """Return the cumulative sums of the first 0, 1, … n values, as an array of shape `(n + 1,)`."""
+    return np.concatenate([np.zeros(1, dtype=column.dtype), np.cumsum(column)])
+
+
+def _spans_of(index: EvidenceIndex) -> _Spans:
+    """Return the distinct candidate spans that have one of the target lengths.
+
+    Spans end at the transcript's end at the latest.
+    """
+    n, known = len(index), _SPANS.get(index)
+    if known is not None and known[0] == n:
+        return known[1]
+    tokens = as_ints(index.tokens)
+    cumulated = _cumulate(tokens)
+    starts = np.arange(n)
+    ends = np.searchsorted(cumulated, cumulated[:-1] + np.array(SPAN_TOKENS)[:, None])
+    ends = np.minimum(ends, n)
+    fresh = np.ones(ends.shape, dtype=bool)
+    fresh[1:] = ends[1:] != ends[:-1]
+    start, end = np.broadcast_to(starts, ends.shape)[fresh], ends[fresh]
+    size = (cumulated[end] - cumulated[start]).astype(np.float64)
+    front = np.searchsorted(cumulated, cumulated[start] + size / 4)
+    lead = np.searchsorted(cumulated, cumulated[start] - LEAD_TOKENS)
+    turning = _turning(index, tokens, cumulated)
+    spans = _Spans(lead, start, front, end, size, turning[start] + turning[end])
+    _SPANS[index] = n, spans
+    return spans
+
+
+def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
+    """Return the strength of the speaker change before each message and after the last message.
+
+    It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
+    boundary.
+    """
+    before = np.maximum(np.searchsorted(cumulated, cumulated - SIDE_TOKENS, "right") - 1, 0)
+    after = np.minimum(np.searchsorted(cumulated, cumulated + SIDE_TOKENS), len(tokens))
+    left, right = (np.maximum(1, cumulated - cumulated[before]), np.maximum(1, cumulated[after] - cumulated))
+    speaker_of = as_ints(index.speaker_of)
+    loudest = np.argsort(-np.bincount(speaker_of, tokens), kind="stable")[:MAX_SPEAKERS_SCORED]
+    change: Floats = np.zeros(len(cumulated))
+    for spoke in (*(speaker_of == speaker for speaker in loudest), ~np.isin(speaker_of, loudest)):
+        said = _cumulate(np.where(spoke, tokens, 0))
+        ago, next_ = (said - said[before]) / left, (said[after] - said) / right
+        change += _entropy((ago + next_) / 2) - (_entropy(ago) + _entropy(next_)) / 2
+    inner, turning = change[1:-1], np.zeros(len(change))  # the transcript's start and end mean nothing
+    if len(inner):  # small differences carry no information if all turns are alike
+        turning[1:-1] = (inner - inner.mean()) / max(float(inner.std()), 0.1)
+    return turning
+
+
+def _entropy(share: Floats) -> Floats:
+    entropy: Floats = -share * np.log2(np.maximum(share, 1e-12))
+    return entropy
+
+
+def _evidence(
+    index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
+) -> Floats:
+    """Return the evidence score of each span.
+
+    The score is the weighted sum of ln((tf + μp) / ((n + μ)p)) over the terms of the question.
+    """
+    mu, postings = weights.smoothing, index.postings
+    words = _cumulate(as_ints(postings.lengths))
+    total = sum(question.terms.values()) * _in_parts(lambda n: np.log(mu / (n + mu)), words, spans, weights)
+    for term, repeats in question.terms.items():
+        positions, counts = postings.occurrences(term)
+        column = np.zeros(len(index), dtype=np.int64)
+        column[positions] = counts
+        cumulated = _cumulate(column)
+        # Look up ln(1 + tf/(μp)) in a table, because a span's tf is a small integer and logarithms are slow.
+        odds = postings.words / (mu * (cumulated[-1] + 1))
+        table = repeats * np.log1p(odds * np.arange(cumulated[-1] + 1))
+        total += _in_parts(table.__getitem__, cumulated, spans, weights)
+    return total
+
+
+def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
+    """Return the weighted sum of `log` for each span, its first quarter, and its introduction."""
+    start, front = cumulated[spans.start], cumulated[spans.front]
+    return (
+        weights.evidence * log(cumulated[spans.end] - start)
+        + weights.front * log(front - start)
+        + weights.lead * log(front - cumulated[spans.lead])
+    )
+
+
+def _speaker_ratio(
+    index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
+) -> Floats:
+    tokens, speaker_of = as_ints(index.tokens), as_ints(index.speaker_of)
+    ratio: Floats = np.zeros(len(spans.tokens))
+    for speaker in question.speakers:  # if the question names two speakers, both should speak
+        said = _cumulate(np.where(speaker_of == speaker, tokens, 0))
+        share = (said[spans.end] - said[spans.start]) / spans.tokens
+        base = said[-1] / tokens.sum()
+        ratio += np.log((share + weights.share_smoothing) / (base + weights.share_smoothing))
+    return ratio / len(question.speakers)
+
+
+def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
+    """Return the embedding score of each span from the mean z-scores of the span and its first quarter."""
+    other = cosine - np.average(cosine, weights=tokens)
+    standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
+    size, mass = _cumulate(tokens), _cumulate(standard * tokens)
+    whole: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
+    front: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])
+    return weights.meaning * whole + weights.meaning_front * front

@@ -1,0 +1,1 @@
+"""Node runner, environment, permissions and spans."""

@@ -1,0 +1,181 @@
+"""Event loop in a daemon thread, for callers without an event loop or on another one.
+
+anyio's `BlockingPortal` is not used for two reasons. It cancels a task repeatedly until it ends: a write that
+needed 0.15 s more was cancelled 4,095 times (anyio 4.16), and here once. And a `BaseException` of one call
+closes the portal for all other debates of the process.
+"""
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+from moot.calls.event_loop import run_in_thread, shield
+from moot.storage.sqlite import storage_error
+
+T = TypeVar("T")
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    """Convert errors of the SQLite database to errors that say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise storage_error(error) from error
+
+
+BACKGROUND_LOOP, BATCH_LOOP = "moot-portal", "moot-many"
+"""Names of the two background event loops that Moot runs in threads. Worker threads of the second loop may
+wait for the first one."""
+
+
+@lru_cache
+def _loop(name: str) -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
+    return loop
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so a child starts loops of its own
+    os.register_at_fork(after_in_child=_loop.cache_clear)
+
+
+def call_from_sync(
+    function: Callable[..., Coroutine[Any, Any, T]], *arguments: object, loop: str = BACKGROUND_LOOP
+) -> T:
+    """Run a coroutine function on a background event loop, with the caller's context, and return its result.
+
+    The caller may itself run inside an event loop, as in a notebook. Interrupting the caller cancels the
+    coroutine.
+    """
+    future = asyncio.run_coroutine_threadsafe(function(*arguments), _loop(loop))
+    try:
+        with _storage_errors():
+            return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@asynccontextmanager
+async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
+    """Enter and exit a synchronous context manager in worker threads. It is exited even if entering fails."""
+    try:
+        yield await run_in_thread(manager.__enter__)
+    except BaseException as error:
+        if not await run_in_thread(manager.__exit__, type(error), error, error.__traceback__):
+            raise
+    else:
+        await run_in_thread(manager.__exit__, None, None, None)
+
+
+_END = object()
+
+
+def _never(item: object) -> bool:
+    return False
+
+
+async def _producer(
+    make: Callable[[], AsyncIterator[T]],
+    put: Callable[[object], object],
+    holds: Callable[[T], bool],
+    asked: asyncio.Event,
+) -> asyncio.Task[None]:
+    """Start a task that passes each item of an iterator to `put`, and `_END` after the last one.
+
+    After an item for which `holds` is True, the task waits until the consumer asks for the next one.
+    """
+
+    async def pump() -> None:
+        try:
+            async for item in make():
+                put(item)
+                if holds(item):
+                    await until_asked()
+        except asyncio.CancelledError as error:
+            # If LangGraph is cancelled during its cleanup, the exception carries the unfinished tasks.
+            unfinished = [each for each in error.args if isinstance(each, asyncio.Task)]
+            if unfinished:
+                await asyncio.wait(unfinished)
+            raise
+
+    async def until_asked() -> None:
+        try:
+            await asked.wait()
+        except asyncio.CancelledError:
+            task.cancel()  # in a loop, so that the iterator itself is cancelled and cleans up
+        asked.clear()
+
+    task = asyncio.create_task(pump())
+    task.add_done_callback(lambda _: put(_END))
+    return task
+
+
+def iterate_from_sync(
+    make: Callable[[], AsyncIterator[T]], loop: str = BACKGROUND_LOOP, *, holds: Callable[[T], bool] = _never
+) -> Generator[T, None, None]:
+    """Run an async iterator on a background event loop and yield its items to synchronous code.
+
+    Closing the generator early, or interrupting it, cancels the iteration and waits for its cleanup.
+
+    Args:
+        make: function that returns the iterator.
+        loop: name of the background loop.
+        holds: function that returns True for an item after which the iterator waits for the consumer. After
+            other items it runs ahead.
+    """
+    arrived: queue.SimpleQueue[object] = queue.SimpleQueue()
+    item, asked = None, asyncio.Event()
+    started = asyncio.run_coroutine_threadsafe(_producer(make, arrived.put, holds, asked), _loop(loop))
+    try:
+        while (item := arrived.get()) is not _END:
+            waited_for = holds(cast(T, item))
+            yield cast(T, item)
+            if waited_for:
+                _loop(loop).call_soon_threadsafe(asked.set)
+        with _storage_errors():
+            started.result().result()
+    finally:
+        _loop(loop).call_soon_threadsafe(started.result().cancel)
+        while item is not _END:
+            item = arrived.get()
+
+
+async def iterate_from_async(
+    make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
+) -> AsyncGenerator[T, None]:
+    """Run an async iterator on the background loop and yield its items to another event loop.
+
+    The arguments are those of `iterate_from_sync`.
+    """
+    arrived: asyncio.Queue[object] = asyncio.Queue()
+    tell, item, asked = asyncio.get_running_loop().call_soon_threadsafe, None, asyncio.Event()
+
+    async def wound_up() -> None:
+        while await arrived.get() is not _END:
+            pass
+
+    started = asyncio.run_coroutine_threadsafe(
+        _producer(make, lambda item: tell(arrived.put_nowait, item), holds, asked), _loop(BACKGROUND_LOOP)
+    )
+    try:
+        while (item := await arrived.get()) is not _END:
+            waited_for = holds(cast(T, item))
+            yield cast(T, item)
+            if waited_for:
+                _loop(BACKGROUND_LOOP).call_soon_threadsafe(asked.set)
+        with _storage_errors():
+            started.result().result()
+    finally:  # cancelled on the background loop after its start, so this loop is never blocked
+        _loop(BACKGROUND_LOOP).call_soon_threadsafe(
+            started.add_done_callback, lambda begun: begun.result().cancel()
+        )
+        if item is not _END:
+            await shield(wound_up())

@@ -1,0 +1,237 @@
+"""Dependencies of nodes: models, clock, token counter and catalogue. Tests pass plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from moot.calls.effects import ModelCall, NodeBody, Reply
+from moot.models.failures import Backoff
+from moot.models.model_call import complete
+from moot.models.registry import ChatSource, Factory, Models, make_model
+from moot.retrieval.indexes import Indexes
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Capability, CapabilityKind, Permissions
+from moot.state.conversation import ConversationState, FailedRun, StateValues
+from moot.state.entries import JsonObject
+from moot.state.errors import DebateExists
+from moot.state.identity_cache import memoize_by_identity
+from moot.state.reducers import add_totals
+from moot.storage.catalogue import TOPIC_CHARS, DebateRow, row_usage
+from moot.storage.journal import with_failures
+from moot.storage.records import Records
+from moot.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
+from moot.tools.langchain_tools import given_tools
+from moot.tools.registry import GivenTools
+
+_WATCHED = frozenset({"status", "turn_count", "config"})
+_DECIDED = frozenset({"status", "verdict", "config"})
+"""State channels whose updates can change the debaters or the winner in a list of debates."""
+
+
+def changes_catalogue(state: StateValues, update: StateValues) -> bool:
+    """Return True if a node's state update changes the debate's row in the catalogue."""
+    return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
+
+
+def record_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
+    """Write a debate's status, number of turns and usage to the catalogue.
+
+    The update of the node `open` adds the debate to the catalogue if it is missing.
+
+    A debate stays `new` until its first step, because LangGraph stores a node's update only after this call.
+    """
+    values = _values(state, update)
+    if "config" in update:
+        topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]
+        row = DebateRow(
+            id=debate,
+            name=debate,
+            topic=topic,
+            protocol=update["config"]["protocol"],
+            parent="",
+            created_at=now,
+            updated_at=now,
+            **{**values, "status": "new"},
+        )
+        try:
+            records.catalogue.add(row)
+        except DebateExists:
+            records.catalogue.update(debate, topic=topic, protocol=row.protocol)
+    begun = "step" in update or state.get("step")
+    if not begun and records.catalogue.is_new(debate):
+        del values["status"]
+    records.catalogue.update(debate, **values, updated_at=now)
+    if not state.get("step") or _DECIDED & update.keys():
+        records.results.note(debate, state, update)
+        records.follow_ups.note_revisit(debate, update.get("config"))
+
+
+def _values(state: StateValues, update: StateValues) -> JsonObject:
+    spent: dict[str, float] = add_totals(state.get("usage") or {}, [update.get("usage") or {}])
+    return {
+        "status": update.get("status") or state.get("status") or "running",
+        "turns": update.get("turn_count", state.get("turn_count", 0)),
+        **row_usage(spent),
+    }
+
+
+def record_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
+    """Record a failed run, and store the status `failed` and the usage in the debate's catalogue row."""
+    records.failed.add(debate, failed)
+    values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
+    records.catalogue.update(debate, **values, updated_at=failed.record["at"])
+
+
+def utc_now() -> str:
+    """Return the current UTC time as ISO 8601 text with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class ProgressRecorder(Protocol):
+    """Function that writes a node's progress to the catalogue."""
+
+    def __call__(
+        self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
+    ) -> None:
+        """Write the progress made by a state update at the time `now` to the catalogue."""
+        ...
+
+
+class Complete(Protocol):
+    """Type of the function that makes one model call.
+
+    A provider's failure is returned in the reply, not raised.
+    """
+
+    async def __call__(
+        self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
+    ) -> Reply:
+        """Make one model call and return its reply."""
+        ...
+
+
+@lru_cache(maxsize=32)
+def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> TokenCounter:
+    counters = [of(encoding) for encoding in encodings]
+    return counters[0] if len(counters) == 1 else lambda text: max(count(text) for count in counters)
+
+
+@memoize_by_identity()
+def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the names of the token encodings that a debate's models and additional `models` use, sorted."""
+    names = (*config.model_names(), *models)
+    return tuple(sorted({config.settings(name).encoding or encoding_for(name) for name in names}))
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Resources that graph nodes use besides the state, such as models, clock and token counter."""
+
+    factory: Factory = make_model
+    """Function that builds a model's client from its name and settings."""
+    models: Mapping[str, ChatSource] = field(default_factory=dict)
+    """LangChain model objects passed from Python, by the model name in the configuration."""
+    tools: GivenTools = field(default_factory=dict)
+    """Tools passed from Python, by the name that the debaters' setting `tools` uses."""
+    complete: Complete = complete
+    """Function that makes one model call."""
+    on_progress: ProgressRecorder = record_progress
+    """Function that writes a node's progress to the catalogue."""
+    default_config: Callable[[], DebateConfig] = DebateConfig
+    """Function that returns the operator's configuration, which has the defaults for settings that a run
+    omits."""
+    clock: Callable[[], str] = utc_now
+    """Function that returns the current time in ISO 8601 format."""
+    counter: Callable[[str], TokenCounter] = counter
+    """Function that returns a token counter for a given encoding."""
+    backoff: Backoff = field(default_factory=Backoff)
+    """Backoff that determines the waiting time between two attempts of a model call."""
+    embeddings: Any = None
+    """LangChain `Embeddings` object used to retrieve older messages. It overrides
+    `memory.retrieval.embeddings`."""
+    indexes: Indexes = field(default_factory=Indexes, repr=False, compare=False)
+    """Retrieval indexes of the debates that run in this process."""
+    _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
+
+    def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
+        """Return a token counter for a debate that is also valid for additional `models`.
+
+        If all models use the same encoding, the count is exact. Otherwise the count is the maximum over the
+        encodings, so a prompt within its budget fits every model, including fallbacks.
+        """
+        return _largest(self.counter, encodings_in(config, models) if config else (DEFAULT_ENCODING,))
+
+    @property
+    def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
+        """Capabilities that need no authorization, because the calling program provides them."""
+        given: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
+        given += [] if self.factory is make_model else ["model", "endpoint", "command"]
+        return (*given, "embeddings") if self.embeddings is not None else given
+
+    def models_of(self, permissions: Permissions) -> Models:
+        """Return the `Models` object for a debate's configuration.
+
+        Debates with equal settings share their clients.
+
+        Raises:
+            ConfigError: a model, an endpoint or a command is not authorized.
+        """
+        config = permissions.authorize("model", "endpoint", "command")
+        key = repr((sorted(config.models.items()), config.limits.retry_for))
+        if key not in self._models:
+            self._models[key] = Models(
+                config.models, self.factory, self.models, self.backoff, config.limits.retry_for
+            )
+        return self._models[key]
+
+    async def aclose(self) -> None:
+        """Close the model clients that belong to the running event loop."""
+        for models in self._models.values():
+            await models.aclose()
+
+
+def make_environment(
+    environment: Environment | None,
+    models: Mapping[str, ChatSource] | None = None,
+    tools: Mapping[str, BaseTool] | None = None,
+) -> Environment:
+    """Return a copy of an environment with additional models and tools. `None`: the default environment.
+
+    Raises:
+        ConfigError: a tool is not a LangChain tool, or its name is invalid or taken.
+    """
+    env = environment or Environment()
+    if tools:
+        env = replace(env, tools={**env.tools, **given_tools(tools)}, _models={})
+    return replace(env, models={**env.models, **models}, _models={}) if models else env
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """Inputs of a node in addition to the state, such as environment, permissions and checkpoint."""
+
+    env: Environment
+    permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
+    """Configuration of the debate, or the requested configuration of a new debate, and the granted
+    capabilities."""
+    debate: str = ""
+    """The debate's LangGraph thread id. `""`: no checkpointer."""
+    checkpoint: str = ""
+    """Id of the checkpoint from which the node starts."""
+    nested: bool = False
+    """True if the debate runs as a subgraph of another graph."""
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """Ids of the debate and the checkpoint, from which message ids are made."""
+        return self.debate, self.checkpoint
+
+
+NodeFunction = Callable[[ConversationState, NodeContext], NodeBody]

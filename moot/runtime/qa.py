@@ -1,0 +1,101 @@
+"""Questions about a finished debate, asked as messages in its chat."""
+
+import re
+from dataclasses import replace
+
+from langchain_core.messages import AIMessage
+
+from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, NodeBody
+from moot.memory.question_prompt import QuestionPrompt, ask_index, question_prompt
+from moot.memory.questions import ANSWER_SCHEMA, DebateAnswer, answer_schema, ask
+from moot.people.interjections import new_input_messages, new_input_text
+from moot.prompts.request import model_params, prompt_budget, schema_tokens, with_schema
+from moot.retrieval.indexes import embeddings_of
+from moot.runtime.environment import NodeContext
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Capability, Permissions
+from moot.state.config.model_settings import OFFLINE, RECORDED
+from moot.state.conversation import ConversationState
+from moot.state.entries import message_id
+from moot.state.errors import ModelError
+from moot.state.reducers import RESULT_ID_PREFIX
+
+
+def can_continue(text: str, config: DebateConfig) -> bool:
+    """Return True if a message starts with `Go on` or a debater's name, which continues a finished debate."""
+    names = "|".join(re.escape(name) for each in config.debaters for name in (each.name, each.id))
+    return bool(re.match(rf"\s*((please,?\s+)?go on\b|@({names})\b|({names})\s*[,:])", text, re.IGNORECASE))
+
+
+def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody:
+    """Answer new chat messages about a finished debate. The transcript does not change."""
+    context = replace(context, permissions=permissions_for_answer(context.permissions))
+    questions = new_input_messages(state)
+    try:
+        answer = yield from answer_question(state, context, new_input_text(state))
+        text = answer.to_markdown()
+    except ModelError as error:
+        text = f"**No answer.** {error}"
+    number = len(state.get("calls") or [])
+    ids = [f"{RESULT_ID_PREFIX}asked-{number}-{place}" for place, _ in enumerate(questions)]
+    assigned = {"op": "assign_ids", "ids": ids, "names": [message.name or "user" for message in questions]}
+    known_as = message_id(f"{RESULT_ID_PREFIX}answer-{number}", *context.origin)
+    message = AIMessage(text, id=known_as, name="judge")
+    return {"status": state["status"], "messages": [assigned, message]}
+
+
+def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
+    """Return permissions with which `model` may answer questions about a debate.
+
+    Default: the judge's model. A recorded debate is answered by the offline model.
+    """
+    is_recording = model_params(permissions.config, permissions.config.judge).model.startswith(RECORDED)
+    chosen = model or (OFFLINE if is_recording else None)
+    if not chosen:
+        return permissions
+    judge = permissions.config.judge.model_copy(update={"model": chosen})
+    granted = {*permissions.granted, Capability("model", model)} if model else permissions.granted
+    return replace(
+        permissions, config=permissions.config.model_copy(update={"judge": judge}), granted=granted
+    )
+
+
+def answer_question(
+    state: ConversationState, context: NodeContext, question: str
+) -> BackgroundTask[DebateAnswer]:
+    """Answer a question about a debate from its transcript.
+
+    Raises:
+        ModelError: no model replied.
+    """
+    seen: list[QuestionPrompt] = []
+
+    def look() -> str:
+        seen.append(_question_prompt(state, context, question))
+        return ""
+
+    # This runs in a worker thread, because it may wait for an embedding model. The journal does not store the
+    # prompt, so the prompt is assembled again after a resume.
+    yield LocalWork([LocalJob(question, look)])
+    asked = seen[0] if seen else _question_prompt(state, context, question)
+    config = context.permissions.config
+    count = context.env.token_counter_for(config, model_params(config, config.judge).model)
+    # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
+    listing = answer_schema(asked.prompt.shown)
+    extra = schema_tokens(listing, count) - schema_tokens(ANSWER_SCHEMA, count)
+    fits = asked.prompt.total_tokens + extra <= config.memory.budget.total
+    return (yield from ask(state, config, asked, listing if fits else ANSWER_SCHEMA))
+
+
+def _question_prompt(state: ConversationState, context: NodeContext, question: str) -> QuestionPrompt:
+    """Assemble the prompt for a question about the debate.
+
+    Indexing a long transcript for the first time takes a while.
+    """
+    config, env = context.permissions.config, context.env
+    embeddings = embeddings_of(context.permissions, env.embeddings)
+    index = ask_index(env.indexes, context.debate, state, config, embeddings)
+    count = env.token_counter_for(config, model_params(config, config.judge).model)
+    budget = prompt_budget(config.memory.budget.total, ANSWER_SCHEMA, count)
+    asked = question_prompt(state, config, question, index, count, budget=budget)
+    return replace(asked, prompt=with_schema(asked.prompt, ANSWER_SCHEMA, count))

@@ -1,0 +1,464 @@
+"""Runner of node bodies, for sync and async graphs.
+
+A node body is a generator without input or output of its own. It reads the state, yields *effects* (a batch
+of model calls, local work, a question to a person, a progress event), receives the outcome of each, and
+returns its update of the state. The runner handles the effects, like httpx with `Auth.auth_flow`.
+
+The calls of a batch run concurrently. Each reply is committed to the journal before it is used. After a crash
+the body starts again and receives its replies from the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.errors import GraphInterrupt
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import interrupt
+
+from moot.calls.effects import (
+    Ask,
+    BackgroundTask,
+    CallGenerator,
+    Effect,
+    Emit,
+    InboxContents,
+    LocalJob,
+    LocalWork,
+    ModelCall,
+    Prompt,
+    PutInStore,
+    ReadInbox,
+    Reply,
+    SearchStore,
+    Update,
+    is_pause,
+)
+from moot.calls.event_loop import drain, run_in_thread, run_inline
+from moot.configuration.configure import authorize, authorize_operator, freeze, requested_config
+from moot.people.interjections import new_input_text
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import (
+    Environment,
+    NodeContext,
+    NodeFunction,
+    changes_catalogue,
+    record_failure,
+)
+from moot.runtime.telemetry import call_span, note_recovered, step_span
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
+from moot.state.config.debate_config import frozen_config, runnable_config
+from moot.state.conversation import (
+    CallReceipt,
+    ConversationState,
+    ErrorRecord,
+    FailedRun,
+    check_schema_version,
+    step_number,
+)
+from moot.state.entries import JsonObject
+from moot.state.errors import BudgetReached, ConfigError, ModelError
+from moot.state.identity_cache import memoize_by_identity
+from moot.state.langgraph_internals import checkpointer_in, is_nested
+from moot.state.reducers import add_totals
+from moot.storage.journal import JournalKey
+from moot.storage.leases import lease_in
+from moot.storage.records import Records, records_of
+
+T = TypeVar("T")
+HandledEffect = TypeVar("HandledEffect")
+
+
+@dataclass(frozen=True)
+class JournalPosition:
+    """Step and node under which model replies are stored in a debate's journal."""
+
+    records: Records | None = None
+    """Database records, or `None` if there is no database and replies are not stored in a journal."""
+    debate: str = ""
+    """The debate's LangGraph thread id."""
+    step: int = 0
+    """Number of the debate step in which the calls are made."""
+    node: str = ""
+    """Name of the graph node that makes the calls."""
+    base_checkpoint: str = ""
+    """Id of the checkpoint from which the node starts."""
+    resumed: bool = False
+    """True if the run continues an interrupted step, which started from an earlier checkpoint."""
+
+
+class EffectHandler:
+    """Handler that makes the model calls and does the local work that one run of a node requests."""
+
+    def __init__(
+        self,
+        env: Environment,
+        permissions: Permissions,
+        position: JournalPosition,
+        run: RunnableConfig | None = None,
+        *,
+        limit: asyncio.Semaphore | None = None,
+    ) -> None:
+        """Create a handler.
+
+        `limit` is a semaphore that bounds the number of concurrent calls. Default: `limits.concurrency` of
+        the run.
+        """
+        self.spent: dict[str, float] = {}
+        """Usage of all calls so far."""
+        self.failed: dict[str, float] = {}
+        """Usage of failed calls so far, which the journal does not store."""
+        self.receipts: list[CallReceipt] = []
+        """Receipts of the calls so far, except debaters' turns. They have no numbers yet."""
+        self.batches = 0
+        """Number of completed batches."""
+        self.position = position
+        self._env, self._run = env, run
+        self._permissions = permissions
+        self._limit = limit or asyncio.Semaphore(permissions.config.limits.concurrency)
+        self._reached = ""
+
+    async def handle(self, asked: Sequence[ModelCall] | LocalWork) -> list[Reply] | list[str]:
+        """Make a batch of model calls or run local jobs, and return the replies or job results."""
+        return await (self.run_local_work(asked) if isinstance(asked, LocalWork) else self.call_models(asked))
+
+    async def call_models(self, calls: Sequence[ModelCall]) -> list[Reply]:
+        """Make a batch of model calls and return the replies in the same order.
+
+        Raises:
+            BudgetReached: The shared budget of several debates was reached before the last call. The replies
+                that were received are in the journal.
+        """
+        replies = await self.gather([(call.digest, partial(self._ask, call)) for call in calls])
+        if self._reached:
+            raise BudgetReached(self._reached)
+        for call, reply in zip(calls, replies, strict=True):
+            used = [{"calls": 1}, reply.usage]
+            self.spent = add_totals(self.spent, used)
+            if not reply.ok:
+                self.failed = add_totals(self.failed, used)
+            if call.purpose != "turn":  # the node `turn` writes the receipts of turns
+                self.receipts.append(_receipt(call, reply, self.position))
+        return replies
+
+    async def run_local_work(self, work: LocalWork) -> list[str]:
+        """Run local jobs and return their results in the order of the jobs.
+
+        Results are journalled like replies.
+        """
+
+        async def run(job: LocalJob) -> Reply:
+            return Reply(text=await asyncio.to_thread(job.run))
+
+        done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
+        return [reply.text for reply in done]
+
+    def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
+        """Return the receipts of this run's calls, numbered after the debate's existing receipts."""
+        return [
+            {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
+        ]
+
+    async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
+        """Return the reply to each request, either from the journal or from a new call that is then stored.
+
+        Requests are identified by their digests and run concurrently. Failures are not stored.
+        """
+        position, records = self.position, self.position.records
+        keys = [
+            JournalKey(position.debate, position.step, position.node, self.batches, batch_index, digest)
+            for batch_index, (digest, _) in enumerate(asked)
+        ]
+        known: Sequence[JsonObject | None] = [None] * len(keys)
+        if records is not None:
+            get = records.journal.get
+            known = await run_inline(
+                lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
+            )
+        replies = await asyncio.gather(*map(self._from_journal, keys, known, [make for _, make in asked]))
+        self.batches += 1
+        return list(replies)
+
+    async def _ask(self, call: ModelCall) -> Reply:
+        try:
+            models = self._env.models_of(self._permissions)
+        except ConfigError as refused:
+            return Reply(error=str(refused))
+        records, debate = self.position.records, self.position.debate
+        if records is not None:
+            models = replace(models, rate_limiter=records.rate_limiter)
+        async with self._limit:
+            if records and (reached := await run_inline(records.budgets.reached, debate)):
+                self._reached = reached
+                return Reply(error=reached)
+            with call_span(call, debate) as replies:
+                replies.append(await drain(self._env.complete(call, models, config=self._run)))
+            if records:
+                await run_inline(records.budgets.spend, debate, replies[0].usage)
+            return replies[0]
+
+    async def _from_journal(
+        self, key: JournalKey, known: JsonObject | None, make: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
+        if known is not None:
+            return Reply.from_json(known)
+        reply = await make()
+        if reply.is_final and self.position.records is not None:
+            # Not cancelled: a received reply has been charged, so a stopping run stores it first.
+            await run_inline(
+                self.position.records.journal.put, key, self.position.base_checkpoint, reply.to_json()
+            )
+        return reply
+
+
+def _receipt(call: ModelCall, reply: Reply, position: JournalPosition) -> CallReceipt:
+    prompt = call.prompt or Prompt(call.messages, call.prompt_tokens, 0)
+    return {
+        "id": "",
+        "purpose": call.purpose,
+        "memory_kind": call.memory_kind,
+        "step": position.step,
+        "node": position.node,
+        "call_index": call.call_index,
+        **prompt.to_receipt(),  # type: ignore[typeddict-item]  # which has no `options`
+        "model": reply.model or call.model,
+        "usage": reply.usage,
+        "error": reply.error,
+        "digest": call.digest,
+        "checkpoint": position.base_checkpoint,
+    }
+
+
+async def run_generator(
+    flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
+) -> T:
+    """Run a generator to its end by handling each effect that it yields, and return its result."""
+    outcome: object = None
+    try:
+        while True:
+            outcome = await handle(flow.send(outcome))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        flow.close()
+
+
+async def run_to_end(
+    flow: CallGenerator[T] | BackgroundTask[T],
+    environment: Environment,
+    permissions: Permissions,
+    position: JournalPosition | None = None,
+) -> tuple[T, EffectHandler]:
+    """Run an effect generator outside a graph, and return its result and the handler with the usage."""
+    handler = EffectHandler(environment, permissions, position or JournalPosition())
+    return await run_generator(flow, handler.handle), handler
+
+
+class _NodeRun:
+    """One run of a graph node, with its permissions, records and journal position."""
+
+    def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
+        runtime: Runtime[DebateConfig] = get_runtime()
+        info = runtime.execution_info
+        checkpointer = checkpointer_in(config)
+        check_schema_version(state)
+        self.state = state
+        self.config = config
+        self.store = runtime.store
+        self.records: Records | None = records_of(checkpointer) if checkpointer is not None else None
+        if self.records is not None and (lease := lease_in(config)):
+            self.records = self.records.fenced_by(lease)
+        debate = (info.thread_id if info else None) or ""
+        self._run_context = runtime.context
+        permissions = self._permissions(env)
+        checkpoint, nested = (info.checkpoint_id, is_nested(info.checkpoint_ns)) if info else ("", False)
+        self.context = NodeContext(env, permissions, debate, checkpoint, nested)
+        step = step_number(state)
+        resumed = bool(state.get("step", {}).get("resumed"))
+        self._answer = new_input_text(state) if resumed else None
+        self._position = JournalPosition(self.records, debate, step, name, self.context.checkpoint, resumed)
+        self._answered = False
+        self._started = time.monotonic()
+
+    def _permissions(self, env: Environment, granted: Collection[Capability] = ()) -> Permissions:
+        """Return the authorized configuration, which is in the state or, for a new debate, in the request.
+
+        A `DebateConfig` object was created in this process, so it counts as the operator's. A server's
+        request is an `UntrustedConfig`, merged over the operator's configuration. The context of a parent
+        graph is ignored.
+        """
+        operator = self._operator_config(env)
+        if self.state.get("config"):
+            return authorize(runnable_config(self.state), operator, granted, env.safe_capabilities)
+        requests = [self._run_context.said] if isinstance(self._run_context, UntrustedConfig) else []
+        requests += [self.state["settings"]] if self.state.get("settings") else []
+        if requests:
+            return authorize(requested_config(operator, *requests), operator, granted, env.safe_capabilities)
+        permissions = authorize_operator(operator)
+        return replace(
+            permissions, granted={*permissions.granted, *granted}, safe_capabilities=env.safe_capabilities
+        )
+
+    def _operator_config(self, env: Environment) -> DebateConfig:
+        return self._run_context if isinstance(self._run_context, DebateConfig) else env.default_config()
+
+    def _needs_grants(self) -> bool:
+        """Return True if the permissions of this run depend on capabilities granted to the debate."""
+        permissions = self.context.permissions
+        limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
+        return limited or bool(
+            permissions.granted if self._position.node == "open" else capabilities_of(permissions.config)
+        )
+
+    def _with_grants(self, records: Records) -> Permissions:
+        """Return the permissions, including the capabilities granted to the debate.
+
+        The operator's own configuration is granted.
+        """
+        env, position = self.context.env, self._position
+        if position.node == "open" and position.debate and not self.state.get("config"):
+            operator = self._operator_config(env)
+            records.grants.add(position.debate, authorize_operator(operator).granted)
+        permissions = self._permissions(env, records.grants.of(position.debate))
+        with suppress(ConfigError):  # called in this thread only to fill the cache, because it reads files
+            permissions.authorize()
+        return permissions
+
+    async def run_body(self, body: NodeFunction) -> Update:
+        """Run the node body and return its state update, with the usage and call receipts added."""
+        if self.records is not None and self._needs_grants():
+            self.context = replace(
+                self.context, permissions=await run_in_thread(self._with_grants, self.records)
+            )
+        if self.state.get("config") and self.context.permissions.config is not frozen_config(self.state):
+            limited = _frozen(self.context.permissions.config)  # the body reads its limits from the state
+            self.state = {**self.state, "config": limited}
+        self.effect_handler = EffectHandler(
+            self.context.env, self.context.permissions, self._position, self.config
+        )
+        update: Update = dict(await run_generator(body(self.state, self.context), self._handle_effect) or {})
+        if self._answered:
+            update["messages"] = [{"op": "drop_replies"}, *update.get("messages", [])]
+        if self.effect_handler.batches:
+            spent = {**self.effect_handler.spent, "elapsed_s": time.monotonic() - self._started}
+            update["usage"] = add_totals(spent, [update.get("usage", {})])
+        if receipts := self.effect_handler.numbered_receipts(self.state.get("calls") or []):
+            update["calls"] = receipts
+        return update
+
+    def failed_run(self, error: ModelError) -> FailedRun:
+        """Return a record of this run, to be added to the list of failed runs."""
+        position = self._position
+        usage = {**self.effect_handler.failed, "elapsed_s": time.monotonic() - self._started}
+        record: ErrorRecord = {
+            "step": position.step,
+            "node": position.node,
+            "error": str(error),
+            "at": self.context.env.clock(),
+            "run": str(uuid.uuid4()),
+        }
+        return FailedRun(record, usage)
+
+    async def _handle_effect(self, effect: Effect) -> Any:
+        if isinstance(effect, Ask):
+            if self._answer is not None and not is_pause(effect.payload):
+                answer, self._answer, self._answered = self._answer, None, True
+                return answer
+            return interrupt(effect.payload, response_schema=effect.payload.get("response_schema"))
+        if isinstance(effect, Emit):
+            get_stream_writer()(dict(effect.event))
+            return None
+        if isinstance(effect, ReadInbox):
+            return await run_inline(self._read_inbox, effect.after)
+        if isinstance(effect, PutInStore | SearchStore):
+            return await self._use_store(effect)
+        return await self.effect_handler.handle(effect)
+
+    async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
+        """Write to LangGraph's store or search it.
+
+        A failure is reported as an event and does not end the debate.
+        """
+        if self.store is None:
+            return []
+        try:
+            if isinstance(effect, PutInStore):
+                await self.store.aput(effect.namespace, effect.key, dict(effect.value))
+                return []
+            found = await self.store.asearch(effect.namespace, limit=effect.limit)
+        except Exception as error:
+            get_stream_writer()({"event": "store_failed", "error": f"{type(error).__name__}: {error}"})
+            return []
+        latest = sorted(found, key=lambda item: (item.updated_at, item.key), reverse=True)
+        return [item.value for item in latest]
+
+    def _read_inbox(self, after: int) -> InboxContents:
+        if self.records is None or not self.context.debate:
+            return InboxContents()
+        inbox, debate = self.records.inbox, self.context.debate
+        messages, failed = inbox.messages_since(debate, after), self.records.failed.of(debate)
+        # The pause is read last, because reading it removes it.
+        return InboxContents(messages, inbox.consume_pause(debate), failed)
+
+
+@memoize_by_identity()
+def _frozen(config: DebateConfig) -> JsonObject:
+    return freeze(config)
+
+
+class Node(Runnable[ConversationState, Update]):
+    """Graph node that runs a node body, in synchronous and asynchronous graphs.
+
+    It adds no traced run, because LangGraph already traces the node.
+    """
+
+    def __init__(self, name: str, body: NodeFunction, env: Environment) -> None:
+        self.name = name
+        self.body, self._env = body, env
+
+    async def ainvoke(
+        self, input: ConversationState, config: RunnableConfig | None = None, **_: object
+    ) -> Update:
+        """Run the node body and write the debate's progress to the catalogue."""
+        config = config or {}
+        saver = checkpointer_in(config)
+        if saver and not hasattr(saver, "records"):
+            await run_in_thread(
+                records_of, saver
+            )  # with one of LangGraph's own savers, this opens a database
+        with step_span(str(self.name), input.get("step") or {}, config):
+            run = _NodeRun(str(self.name), self._env, input, config)
+            env, records, debate = self._env, run.records, run.context.debate
+            if records is None or not debate:
+                update = await run.run_body(self.body)
+                note_recovered(update)
+                return update
+            try:
+                update = await run.run_body(self.body)
+                note_recovered(update)
+                if changes_catalogue(run.state, update):
+                    await run_inline(env.on_progress, records, debate, run.state, update, env.clock())
+            except ModelError as error:
+                await run_in_thread(record_failure, records, debate, run.state, run.failed_run(error))
+                raise
+            except GraphInterrupt as waiting:
+                pauses = bool(waiting.args) and all(is_pause(each.value) for each in waiting.args[0])
+                status = "paused" if pauses else "waiting"
+                await asyncio.to_thread(records.catalogue.update, debate, status=status)
+                raise
+            return update
+
+    def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: object) -> Update:
+        """Run the node body in a synchronous graph."""
+        return call_from_sync(self.ainvoke, input, config)

@@ -1,0 +1,370 @@
+"""Turns of debaters: prompts, tool calls and questions to people."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from moot.calls.effects import (
+    BackgroundTask,
+    Effect,
+    Hints,
+    LocalJob,
+    LocalWork,
+    ModelCall,
+    Prompt,
+    Reply,
+    StreamAs,
+)
+from moot.memory.background import select_background
+from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
+from moot.people.person_questions import PersonQuestion, ask_people
+from moot.prompts.fences import unfenced
+from moot.prompts.request import make_call, model_params
+from moot.prompts.truncation import KEEP
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block
+from moot.protocols.registry import protocol_named
+from moot.retrieval.indexes import embeddings_of
+from moot.runtime.environment import NodeContext
+from moot.state.config import DebateConfig, DebaterConfig
+from moot.state.config.debate_config import frozen_config
+from moot.state.config.memory_config import MINIMUM
+from moot.state.conversation import ConversationState, Turn
+from moot.state.entries import JsonObject, entry_id, message_id
+from moot.text.tokens import message_tokens
+from moot.tools.context_documents import context_sandbox
+from moot.tools.mcp_tools import debate_tools, most_functions_tokens
+from moot.tools.registry import functions_tokens, get_tool
+from moot.tools.tool import ToolContext, function_of, run_tool
+from moot.tools.tool_exchange import ToolCall, ToolExchange, exchange_messages, exchange_report, wire_tokens
+
+
+@dataclass(frozen=True)
+class ModelTurnRequest:
+    """Request for the turn of a debater that is a model."""
+
+    state: ConversationState
+    context: NodeContext
+    call: ModelCall
+    """First model call of the turn. If the model uses tools, further calls follow."""
+
+    @property
+    def speaker(self) -> DebaterConfig:
+        """Configuration of the debater whose turn it is."""
+        return frozen_config(self.state).debater(self.state["step"]["turns"][self.call.call_index]["speaker"])
+
+    @property
+    def tool_context(self) -> ToolContext:
+        """Folder and transcript that the debater's tools may read."""
+        permissions = self.context.permissions
+        return ToolContext(
+            partial(context_sandbox, permissions),
+            self.state["full_transcript"],
+            partial(permissions.authorize, "tool", "server"),
+        )
+
+    def with_shorter_prompt(self, excess: int) -> ModelCall:
+        """Return the turn's first model call with a prompt that is `excess` tokens shorter.
+
+        Used after a server refused the prompt because it exceeded the model's context.
+        """
+        config = frozen_config(self.state)
+        offered = functions_tokens(
+            self.speaker.tools,
+            self.context.env.token_counter_for(config),
+            debate_tools(config, self.context.env.tools),
+        )
+        remaining = max(self.call.prompt_tokens - excess, MINIMUM["total"])
+        shortened_by = config.memory.budget.total - offered - remaining
+        prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=shortened_by)
+        return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
+
+    def with_tool_results(self, exchanges: Sequence[ToolExchange], *, offered: bool) -> ModelCall:
+        """Return the next model call of the turn, with the tool results added within the same token budget.
+
+        Args:
+            exchanges: tool calls of this turn so far, with their results.
+            offered: True if the model may call more tools.
+        """
+        config = frozen_config(self.state)
+        count = self.context.env.token_counter_for(config)
+        # Tool calls, results and tool definitions may use half of the token budget for messages.
+        remaining = config.memory.budget.messages // 2 - functions_tokens(
+            self.speaker.tools, count, debate_tools(config, self.context.env.tools)
+        )
+        if offered:
+            more = exchange_messages(exchanges, remaining, config.fence, count)
+        else:  # as text, since many servers refuse tool messages in a request without tools
+            more = [exchange_report(exchanges, remaining, config.fence, count)]
+        taken = wire_tokens(more, count)
+        prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=taken)
+        if more:
+            prompt = replace(
+                prompt,
+                messages=(*prompt.messages, *more),
+                layout=(*prompt.layout, *("tools" for _ in more)),
+                sections={**prompt.sections, "tools": taken},
+                total_tokens=prompt.total_tokens + taken,
+            )
+        number = self.call.call_index + sum(2 * len(exchange.calls) for exchange in exchanges)
+        speech = entry_id(len(self.state["full_transcript"]) + number)
+        return replace(
+            _with_prompt(self.call, prompt),
+            tools=self.call.tools if offered else (),
+            stream_as=self.call.stream_as and _stream_as(self.context, speech, self.call.stream_as.speaker),
+        )
+
+
+def _stream_as(context: NodeContext, entry: str, speaker: str) -> StreamAs:
+    return StreamAs(entry, speaker, message_id(entry, *context.origin))
+
+
+def _with_prompt(call: ModelCall, prompt: Prompt) -> ModelCall:
+    return replace(call, messages=prompt.messages, prompt_tokens=prompt.total_tokens, prompt=prompt)
+
+
+@dataclass(frozen=True)
+class HumanTurnRequest:
+    """Request for the turn of a debater who is a person."""
+
+    speaker: str
+    """Id of the debater whose turn it is."""
+    question: str
+    """Text shown to the person, including the instruction for the turn."""
+
+
+def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
+    """Return the request for a person's turn, with the required parts of the prompt and the instruction."""
+    protocol = protocol_named(ctx.config.protocol)
+    shown = [
+        unfenced(block.message["content"])
+        for block in protocol.prompt_blocks(ctx)
+        if block.section in ("topic", "messages") and block.priority == KEEP
+    ]
+    asked = protocol.instruction(ctx) or ctx.step["phase"]
+    answering = ", ".join(ctx.names[target] for target in ctx.turn["targets"] if target in ctx.names)
+    request = f"{asked} (Answering {answering}.)" if answering else asked
+    return HumanTurnRequest(ctx.turn["speaker"], "\n\n".join([*shown, request]))
+
+
+def make_turn_requests(
+    state: ConversationState, context: NodeContext
+) -> list[ModelTurnRequest | HumanTurnRequest]:
+    """Return one request for every turn of the current step."""
+    config, turns = frozen_config(state), state["step"]["turns"]
+    tools = debate_tools(config, context.env.tools)
+    # Entries of tool calls precede the message of their turn. So the entry ids after the first turn with
+    # tools are unknown until its calls are done, and later turns cannot be streamed under their ids.
+    with_tools = (at for at, turn in enumerate(turns) if config.debater(turn["speaker"]).tools)
+    live = next(with_tools, len(turns)) + 1
+    requests: list[ModelTurnRequest | HumanTurnRequest] = []
+    duplicates = Counter[str]()
+    sent = {receipt["digest"] for receipt in (state.get("receipts") or [])[-RECENT_REQUESTS:]}
+    for index, turn in enumerate(turns):
+        speaker = config.debater(turn["speaker"])
+        if speaker.is_human:
+            requests.append(
+                human_turn_request(PromptContext(state, config, turn, context.env.token_counter_for(config)))
+            )
+            continue
+        prompt, entry = turn_prompt(state, context, index), entry_id(len(state["full_transcript"]) + index)
+        call = make_call(
+            model_params(config, speaker),
+            "turn",
+            prompt,
+            tools=tuple(function_of(get_tool(name, tools)) for name in speaker.tools),
+            stream_as=_stream_as(context, entry, speaker.id) if index < live else None,
+            call_index=index,
+            hints=_hints(state, config, turn),
+        )
+        # Equal requests of a debate get different seeds, so that they are independent samples.
+        before = duplicates[call.digest]
+        sample = replace(call, seed=(call.seed or 0) + before) if before else call
+        while sample.digest in sent:
+            before += 1
+            sample = replace(call, seed=(call.seed or 0) + before)
+        duplicates[call.digest] = before + 1
+        requests.append(ModelTurnRequest(state, context, sample))
+    return requests
+
+
+def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, taken: int = 0) -> Prompt:
+    """Assemble the prompt for one turn of the current step, without side effects.
+
+    Args:
+        state: state of the debate.
+        context: context of the node.
+        index: index of the turn within the step.
+        taken: tokens reserved for the messages after the prompt.
+    """
+    config, turn = frozen_config(state), state["step"]["turns"][index]
+    count = context.env.token_counter_for(config)
+    tools = debate_tools(config, context.env.tools)
+    offered = functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
+    protocol, background = protocol_named(config.protocol), select_background(state, config, count)
+    budget, phase = config.memory.budget, state["step"]["phase"]
+    total = budget.total - offered - taken
+    if lean := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
+        topic = message_tokens(topic_block(state["topic"], config, count).message, count)
+        total = min(total, lean + topic + background.tokens)
+    most = most_functions_tokens(config, count, context.env.tools)
+    ctx = PromptContext(state, config, turn, count, total, _memories(context), most, background)
+    return assemble_prompt(
+        ctx, protocol.prompt_blocks(ctx), protocol.query(ctx), is_cached=protocol.shows_summary
+    )
+
+
+def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJob | None:
+    """Return the job that embeds texts for retrieval in this step, or `None` if none is needed."""
+    config, memories = frozen_config(state), _memories(context)
+    if memories.embeddings is None or not config.memory.retrieval.enabled:
+        return None
+    protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
+    background = select_background(state, config, count)
+    queries = [
+        protocol.query(PromptContext(state, config, turn, count, known_background=background))
+        for turn in state["step"]["turns"]
+    ]
+    everything = protocol.retrieves_transcript
+    return embedding_job(state, memories, config.names(), queries, everything=everything)
+
+
+def _memories(context: NodeContext) -> MemoryIndexes:
+    return MemoryIndexes(
+        context.env.indexes, context.debate, embeddings_of(context.permissions, context.env.embeddings)
+    )
+
+
+def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> Hints:
+    names = config.names()
+    return {
+        "phase": state["step"]["phase"],
+        "round": state["step"]["round"],
+        "speaker": names[turn["speaker"]],
+        "targets": [names.get(target, target) for target in turn["targets"]],
+    }
+
+
+RECENT_REQUESTS = 512
+"""Number of newest requests with which a request is compared, so that equal ones get different seeds. At most
+256 answers are taken in a step."""
+ARGUMENT_CHARS = 1000
+"""Maximum number of characters of a tool call's arguments in the next prompt."""
+
+PASSES = "(passes)"
+"""Text of the transcript entry for a person's empty reply."""
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """Result of one turn, with the reply, the tool calls and the last model call."""
+
+    reply: Reply
+    """Last reply of the turn, which contains the debater's message or an error."""
+    exchanges: tuple[ToolExchange, ...] = ()
+    """Tool calls that the debater made in the turn, with their results."""
+    call: ModelCall | None = None
+    """Model call that produced the last reply. `None`: the turn of a person."""
+
+    @property
+    def calls(self) -> int:
+        """Number of tool calls made in the turn."""
+        return sum(len(exchange.calls) for exchange in self.exchanges)
+
+
+def run_turns(turns: Sequence[ModelTurnRequest]) -> BackgroundTask[list[TurnResult]]:
+    """Run all turns of a step concurrently, including their tool calls, and return their results."""
+    if not turns:
+        return []
+    replies: list[Reply] = yield [request.call for request in turns]
+    results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
+
+    if long := [at for at, each in enumerate(results) if each.reply.excess]:
+        again = [turns[at].with_shorter_prompt(results[at].reply.excess) for at in long]
+        for at, call, reply in zip(long, again, (yield again), strict=True):
+            results[at] = TurnResult(reply, call=call)
+
+    while pending := [at for at, request in enumerate(turns) if _wants_tools(request, results[at])]:
+        jobs = [
+            _job(turns[at], call, allowed=place < _calls_left(turns[at], results[at]))
+            for at in pending
+            for place, call in enumerate(results[at].reply.tool_calls)
+        ]
+        outputs = iter((yield LocalWork(jobs)))
+        for at in pending:
+            returned = [next(outputs) for _ in results[at].reply.tool_calls]
+            exchange = _exchange(turns[at], results[at], returned)
+            results[at] = replace(results[at], exchanges=(*results[at].exchanges, exchange))
+        again = [
+            turns[at].with_tool_results(
+                results[at].exchanges, offered=_calls_left(turns[at], results[at]) > 0
+            )
+            for at in pending
+        ]
+        for at, call, reply in zip(pending, again, (yield again), strict=True):
+            results[at] = replace(results[at], reply=reply, call=call)
+
+    for at, each in enumerate(results):
+        if each.reply.ok and not each.reply.text.strip():
+            silent = replace(each.reply, error="the model called tools instead of writing a message")
+            results[at] = replace(each, reply=silent)
+    return results
+
+
+def _wants_tools(request: ModelTurnRequest, result: TurnResult) -> bool:
+    asked = result.reply.ok and bool(result.reply.tool_calls)
+    return asked and bool(request.speaker.tools) and _calls_left(request, result) > 0
+
+
+def _calls_left(request: ModelTurnRequest, result: TurnResult) -> int:
+    return request.speaker.tool_call_limit - result.calls
+
+
+def _job(request: ModelTurnRequest, call: JsonObject, *, allowed: bool) -> LocalJob:
+    name, arguments, speaker = str(call["name"]), call["args"], request.speaker
+    asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
+    if not allowed:
+        return LocalJob(
+            asked, lambda: f"error: the limit of {speaker.tool_call_limit} tool calls in one turn is reached"
+        )
+    if name not in speaker.tools:
+        return LocalJob(
+            asked, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(speaker.tools)}"
+        )
+    tools = debate_tools(frozen_config(request.state), request.context.env.tools)
+    return LocalJob(asked, partial(run_tool, get_tool(name, tools), arguments, request.tool_context))
+
+
+def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[str]) -> ToolExchange:
+    calls: list[ToolCall] = []
+    answered = zip(result.reply.tool_calls, outputs, strict=True)
+    for number, (call, output) in enumerate(answered, result.calls + 1):
+        name = call["name"] if call["name"] in request.speaker.tools else "unknown_tool"
+        arguments = json.dumps(call["args"], ensure_ascii=False, sort_keys=True)
+        if len(arguments) > ARGUMENT_CHARS:
+            arguments = json.dumps({"cut": arguments[: ARGUMENT_CHARS // 2]})
+        calls.append(ToolCall(f"call_{number}", name, arguments, output))
+    return ToolExchange(result.reply, tuple(calls))
+
+
+def run_human_turns(
+    state: ConversationState, turns: Sequence[HumanTurnRequest]
+) -> Generator[Effect, Any, list[str]]:
+    """Ask all people in the current step for their messages with one interrupt, and return the messages."""
+    if not turns:
+        return []
+    names = frozen_config(state).names()
+    taken = Counter(receipt["speaker"] for receipt in state.get("receipts") or [])
+    questions: list[PersonQuestion] = []
+    for request in turns:
+        taken[request.speaker] += 1
+        key, name = f"{request.speaker}.{taken[request.speaker]}", names[request.speaker]
+        questions.append(
+            PersonQuestion(id=key, debater=request.speaker, name=name, question=request.question)
+        )
+    replies = yield from ask_people("turn", state["step"]["round"], questions)
+    return [replies[question["id"]] or PASSES for question in questions]

@@ -1,0 +1,308 @@
+"""Traces and metrics of debates, in OpenTelemetry and LangSmith.
+
+The names follow OpenTelemetry's semantic conventions for generative AI. OpenTelemetry is used only if the
+program has imported it. Texts are captured only if `CAPTURE` asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.runnables import RunnableConfig
+
+from moot.calls.effects import ModelCall, Reply, WireMessage
+from moot.state.config.model_settings import OPENAI, is_built_in, provider_of
+from moot.state.entries import EntryUsage, JsonObject
+from moot.state.settings import redact, variable
+
+if TYPE_CHECKING:
+    from langsmith.run_trees import RunTree
+    from opentelemetry.metrics import Histogram
+    from opentelemetry.trace import Span
+
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""Environment variable of OpenTelemetry that allows texts of prompts and replies in spans."""
+_CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
+_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS = (
+    1,
+    4,
+    16,
+    64,
+    256,
+    1024,
+    4096,
+    16_384,
+    65_536,
+    262_144,
+    1_048_576,
+    4_194_304,
+    16_777_216,
+    67_108_864,
+)
+"""Bounds of the buckets of histograms, which the conventions recommend."""
+
+_KEY = "__moot_span"  # LangGraph stores no keys with this prefix in the metadata of checkpoints
+SpanAttributes = Mapping[str, object]
+_MUTED: ContextVar[bool] = ContextVar("muted", default=False)
+
+
+@contextmanager
+def muted_spans() -> Iterator[None]:
+    """Disable OpenTelemetry spans within a `with` block."""
+    token = _MUTED.set(True)
+    try:
+        yield
+    finally:
+        _MUTED.reset(token)
+
+
+def _start(
+    name: str, attributes: SpanAttributes, parent: object = None, *, client: bool = False
+) -> Span | None:
+    """Start an OpenTelemetry span as a child of `parent` or, without `parent`, of the current span."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None or _MUTED.get():
+        return None
+    kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
+    context = trace.set_span_in_context(parent) if parent else None
+    span: Span = trace.get_tracer("moot").start_span(name, context, kind, _drop_unknown(attributes))
+    return span
+
+
+def _drop_unknown(attributes: SpanAttributes) -> dict[str, Any]:
+    return {key: value for key, value in attributes.items() if value not in (None, "")}
+
+
+@contextmanager
+def _within(span: Span | None, *, current: bool = True) -> Iterator[None]:
+    """End an OpenTelemetry span when the `with` block ends.
+
+    A failure is recorded by its exception type alone.
+    """
+    if span is None:
+        yield
+        return
+    try:
+        if current:
+            trace = sys.modules["opentelemetry.trace"]
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                yield
+        else:
+            yield
+    except Exception as error:
+        _mark_failed(span, type(error).__name__)
+        raise
+    finally:
+        span.end()
+
+
+def _mark_failed(span: Span, kind: str) -> None:
+    """Set the status of a span to `ERROR`, with the type of the error but without its text."""
+    trace = sys.modules["opentelemetry.trace"]
+    span.set_attribute("error.type", kind)
+    span.set_status(trace.Status(trace.StatusCode.ERROR, kind))
+
+
+@contextmanager
+def debate_span(config: RunnableConfig) -> Iterator[RunnableConfig]:
+    """Create a span for a run of the graph, and yield a config that makes the nodes' spans its children."""
+    place = config.get("configurable", {})
+    attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "debate"}
+    span = _start("invoke_workflow debate", {**attributes, "gen_ai.conversation.id": place.get("thread_id")})
+    with _within(span, current=False):  # a generator runs in the context of its consumer
+        yield {**config, "configurable": {**place, _KEY: span}} if span else config
+
+
+@contextmanager
+def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> Iterator[None]:
+    """Create an OpenTelemetry span for one run of a node in one step."""
+    attributes = {f"moot.step.{key}": step.get(key) for key in ("number", "phase", "round")}
+    span = _start(f"step {node}", {**attributes, "moot.node": node}, config["configurable"].get(_KEY))
+    with _within(span):
+        yield
+
+
+def note_recovered(update: Mapping[str, object]) -> None:
+    """Add an event to the current span for each failure from which a node recovered.
+
+    Such failures are those of summaries and extractions, and of tool calls.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None or _MUTED.get():
+        return
+    span = trace.get_current_span()
+    errors, entries = update.get("errors"), update.get("full_transcript")
+    for error in errors if isinstance(errors, list) else ():
+        span.add_event("moot.recovered_error", {"moot.node": str(error.get("node", ""))})
+    for entry in entries if isinstance(entries, list) else ():
+        if entry.get("kind") == "tool_result" and entry["tool"]["failed"]:
+            span.add_event("moot.tool_error", {"gen_ai.tool.name": entry["tool"]["name"]})
+
+
+@lru_cache(maxsize=4)
+def _histogram(name: str, unit: str, provider: object) -> Histogram:
+    """Return a histogram of the current meter provider."""
+    metrics = sys.modules["opentelemetry.metrics"]
+    histogram: Histogram = metrics.get_meter("moot").create_histogram(
+        name, unit, explicit_bucket_boundaries_advisory=_SECONDS if unit == "s" else _TOKENS
+    )
+    return histogram
+
+
+def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None:
+    """Record the duration of a model call, the time to its first chunk and its tokens as metrics."""
+    metrics = sys.modules.get("opentelemetry.metrics")
+    if metrics is None or _MUTED.get():
+        return
+    keys = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "moot.purpose")
+    answered_by = {"gen_ai.response.model": reply.model if reply and reply.ok else None}
+    labels = _drop_unknown({**{key: facts[key] for key in keys}, **answered_by})
+    failed = {} if reply and reply.ok else {"error.type": str((reply and reply.status) or "failed")}
+    provider = metrics.get_meter_provider()
+    _histogram("gen_ai.client.operation.duration", "s", provider).record(seconds, {**labels, **failed})
+    if reply and reply.first_chunk_s is not None:
+        name = "gen_ai.client.operation.time_to_first_chunk"
+        _histogram(name, "s", provider).record(reply.first_chunk_s, labels)
+    used: EntryUsage = reply.usage if reply else {}
+    tokens = {"input": used.get("prompt_tokens", 0), "output": used.get("completion_tokens", 0)}
+    for kind, count in tokens.items():
+        if count:
+            told = {**labels, "gen_ai.token.type": kind}
+            _histogram("gen_ai.client.token.usage", "{token}", provider).record(count, told)
+
+
+def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
+    """Return the texts of a call as attributes, or nothing unless the operator asked for them."""
+    if (variable(CAPTURE) or "").lower() not in _CAPTURING:
+        return {}
+    written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
+    if reply.data is not None:
+        written["parts"] = [{"type": "text", "content": json.dumps(reply.data, ensure_ascii=False)}]
+    written["parts"] += [
+        {"type": "tool_call", "id": each["id"], "name": each["name"], "arguments": each["args"]}
+        for each in reply.tool_calls
+    ]
+    output = [{**written, "finish_reason": reply.finish_reason}] if reply.ok else []
+    found = {"gen_ai.input.messages": _message_parts(call.messages), "gen_ai.output.messages": output}
+    return {key: redact(json.dumps(messages, ensure_ascii=False)) for key, messages in found.items()}
+
+
+def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
+    """Return the messages of a prompt in the format of the conventions."""
+    found: list[JsonObject] = []
+    for message in messages:
+        part: JsonObject = {"type": "text", "content": message["content"]}
+        if "tool_call_id" in message:
+            part = {
+                "type": "tool_call_response",
+                "id": message["tool_call_id"],
+                "response": message["content"],
+            }
+        calls = [
+            {"type": "tool_call", "id": call["id"], **call["function"]}
+            for call in message.get("tool_calls", ())
+        ]
+        found.append({"role": message["role"], "parts": [part, *calls]})
+    return found
+
+
+@contextmanager
+def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
+    """Create an OpenTelemetry span for one model call, and record its metrics.
+
+    Append its reply to the list that this context manager yields.
+    """
+    built_in = is_built_in(call.model)
+    attributes: SpanAttributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "moot" if built_in else provider_of(call.model) or OPENAI,
+        "gen_ai.request.model": call.model,
+        "gen_ai.request.max_tokens": call.max_tokens,
+        "gen_ai.request.temperature": call.temperature,
+        "gen_ai.request.seed": call.seed,
+        "gen_ai.conversation.id": debate,
+        "gen_ai.agent.name": call.stream_as.speaker if call.stream_as else None,
+        "moot.purpose": call.purpose,
+        "moot.message": call.stream_as.entry_id if call.stream_as else None,
+    }
+    span, replies = _start(f"chat {call.model}", attributes, client=True), list[Reply]()
+    started = time.perf_counter()
+    with _within(span):
+        try:
+            yield replies
+        finally:
+            _measure(attributes, replies[0] if replies else None, time.perf_counter() - started)
+        if span is None:
+            return
+        (reply,) = replies
+        outcome = {
+            "gen_ai.request.stream": True if reply.first_chunk_s is not None else None,
+            "gen_ai.response.time_to_first_chunk": reply.first_chunk_s,
+            "gen_ai.response.model": reply.model,
+            "gen_ai.response.finish_reasons": [reply.finish_reason] if reply.ok else None,
+            "gen_ai.usage.input_tokens": reply.usage.get("prompt_tokens"),
+            "gen_ai.usage.output_tokens": reply.usage.get("completion_tokens"),
+            "gen_ai.usage.cache_read.input_tokens": reply.usage.get("cached_tokens"),
+            "moot.cost_usd": reply.usage.get("cost_usd"),
+            "moot.attempts": reply.attempts,
+            **_texts(call, reply),
+        }
+        span.set_attributes(_drop_unknown(outcome))
+        if not reply.ok:
+            _mark_failed(span, str(reply.status or "failed"))
+
+
+def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
+    """Start the root of a debate's LangSmith trace, or return None if tracing is off.
+
+    Without it, the start of a debate and its first run would be two traces. Inside another traced run, that
+    run is the root.
+    """
+    from langsmith.utils import tracing_is_enabled
+
+    if tracing_is_enabled() is not True:
+        return None
+    from langsmith.run_helpers import get_current_run_tree, get_tracing_context
+    from langsmith.run_trees import RunTree
+
+    if get_current_run_tree() is not None:
+        return None
+    place = get_tracing_context()
+    given = {"client": place.get("client"), "project_name": place.get("project_name")}
+    root = RunTree(
+        name="debate",
+        run_type="chain",
+        inputs={"topic": topic},
+        extra={"metadata": {"thread_id": debate}},
+        **_drop_unknown(given),
+    )
+    root.post()
+    return root
+
+
+@contextmanager
+def within_langsmith_root(root: RunTree | None) -> Iterator[None]:
+    """Make the runs in a `with` block children of a debate's root, and end the root afterwards."""
+    if root is None:
+        yield
+        return
+    from langsmith import tracing_context
+
+    try:
+        with tracing_context(parent=root):
+            yield
+    except BaseException as error:
+        root.end(error=type(error).__name__)
+        raise
+    else:
+        root.end()
+    finally:
+        root.patch()

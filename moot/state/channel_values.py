@@ -1,0 +1,111 @@
+"""Validation of channel values that come from outside the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from langchain_core.messages import convert_to_messages
+from pydantic import Field, TypeAdapter, ValidationError
+
+from moot.state.config.config_files import make_config, merge_settings
+from moot.state.config.debate_config import stored_settings
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS
+from moot.state.conversation import ConversationInput, ConversationState, StateValues
+from moot.state.entries import JsonObject, topic_text
+from moot.state.errors import ConfigError, InputError
+
+_MISTAKES_SHOWN = 3
+_CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
+"""State channels that `check_channels` skips. LangChain converts `messages`, and `settings` are validated as
+a configuration."""
+_NARROWER: Mapping[str, Any] = {
+    "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
+    "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],
+    "turn_count": Annotated[int, Field(ge=0)],
+    "round": Annotated[int, Field(ge=0)],
+    "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
+}
+"""Stricter types for validating the values of some state channels that come from outside the graph."""
+_STEP_KEYS = ("number", "kind", "phase", "round", "turns")
+
+
+@lru_cache
+def _adapter(channel: str) -> TypeAdapter[Any]:
+    hint = get_type_hints(ConversationState, include_extras=True)[channel]
+    own = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return TypeAdapter(_NARROWER.get(channel, own))
+
+
+def check_channels(values: Mapping[str, Any]) -> None:
+    """Validate values for state channels that come from outside the graph.
+
+    Raises:
+        InputError: A value has the wrong type. The message names the channel and the location.
+    """
+    if "messages" in values:
+        _check_messages(values["messages"])
+    for channel in values.keys() & ConversationState.__annotations__.keys() - _CHECKED_ELSEWHERE:
+        value = values[channel]
+        if isinstance(value, Mapping) and "__overwrite__" in value:
+            raise InputError(f"{channel}: give the value without `__overwrite__`")
+        try:
+            _adapter(channel).validate_python(value, strict=True)
+        except ValidationError as error:
+            found = error.errors(include_url=False)[:_MISTAKES_SHOWN]
+            raise InputError(
+                "\n".join(f"{'.'.join(map(str, (channel, *each['loc'])))}: {each['msg']}" for each in found)
+            ) from error
+        if channel == "step" and value and (missing := [key for key in _STEP_KEYS if key not in value]):
+            raise InputError(f"step: missing keys: {', '.join(missing)}")
+
+
+def _check_messages(given: Any) -> None:
+    for number, item in enumerate(given if isinstance(given, list) else [given]):
+        if isinstance(item, Mapping) and "op" in item:
+            raise InputError(f"messages.{number}: give a message, not an operation on the window")
+        try:
+            convert_to_messages([item])
+        except Exception as error:  # LangChain documents no exceptions for invalid messages
+            raise InputError(
+                f"messages.{number}: {item!r} is not a message: give a role and content"
+            ) from error
+
+
+def check_input(given: Mapping[str, Any]) -> None:
+    """Validate the input of a run against the types of the state channels. `None` counts as missing.
+
+    Raises:
+        InputError: A value has the wrong type. The message names the channel.
+    """
+    known = ConversationInput.__annotations__.keys() - {"topic"}  # `open` reports an invalid topic
+    check_channels({key: value for key, value in given.items() if key in known and value is not None})
+
+
+def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
+    """Validate a state update from outside the graph and return the values to store in the state.
+
+    Keys that `config` omits keep their stored values.
+
+    Raises:
+        InputError: A channel is unknown, or a value has the wrong type or changes the topic. The message
+            names the channel.
+        ConfigError: `config` is not a valid configuration. The message names the key.
+    """
+    if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
+        raise InputError(f"{unknown[0]}: a debate has no state channel of this name")
+    check_channels(update)
+    known = state.get("topic") if state.get("config") else None
+    if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):
+        raise InputError("topic: the topic of a debate cannot be changed: start another debate or interject")
+    if "config" not in update:
+        return dict(update)
+    try:
+        config = make_config(merge_settings(stored_settings(state.get("config") or {}), update["config"]))
+    except ConfigError as error:
+        raise ConfigError("\n".join(f"config: {line}" for line in str(error).splitlines())) from error
+    before = len((state.get("config") or {}).get("debaters", ()))
+    if len(config.debaters) > max(MAX_REQUESTED_DEBATERS, before):
+        raise ConfigError(f"config: debaters: give at most {MAX_REQUESTED_DEBATERS} debaters")
+    return {**update, "config": config.to_json()}

@@ -1,0 +1,275 @@
+"""Claim events, crux cards, crux rooms and reflections: the records of what debaters claim.
+
+Claim events are append-only. The status of a claim is not stored: `moot.claims` computes it from the events,
+so that a later event or a person's correction changes it.
+"""
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+MAIN_QUESTION = "p000"
+"""Claim id reserved for the main question of the debate, which is its topic."""
+
+OVERALL = "overall"
+"""Aspect name that is used if the topic is not split into several aspects."""
+
+Extractor = Literal["model", "person"]
+"""Source of a claim event, which is a model or a person. If both recorded events for the same message, the
+person's events are used."""
+
+StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
+"""Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
+the claim, and `withdraws` that the debater no longer asserts it."""
+
+GIVING_UP: tuple[StanceKind, ...] = ("concedes", "withdraws")
+"""Kinds of stance with which a debater gives up an earlier position on a claim."""
+
+EvidenceKind = Literal["figure", "source", "case", "experience"]
+
+EvidenceSource = Literal["background", "tool", "message", "none"]
+"""Where a piece of evidence comes from: the background, a tool result, a message of a person, or no source,
+so that only the debater vouches for it."""
+
+
+class Claim(TypedDict):
+    """Claim made in the debate, stated neutrally so that it can be true or false."""
+
+    type: Literal["claim"]
+    id: str
+    """Id of the claim, such as `p003`. `p000` is the main question, which has no claim event."""
+    text: str
+    aspect: str
+    """Aspect of the topic that the claim belongs to, or `overall` if the topic is not split."""
+    seq: int
+    """`seq` of the message that first stated this claim."""
+
+
+class StanceFields(TypedDict):
+    """Fields that describe a debater's stance and its condition, if any."""
+
+    kind: StanceKind
+    condition: str
+    """Condition of a `conditional` stance in the debater's own words, such as “if …”. Empty if the stance has
+    no condition."""
+    condition_count: NotRequired[int]
+    """Number of conditions that `condition` joins, set where all conditions of a debater are shown."""
+    leans: NotRequired[Literal["yes", "no"]]
+    """Whether a `conditional` stance tends to accept (`yes`) or reject (`no`) the claim. The default is
+    `yes`."""
+    option: NotRequired[str]
+    """Option that the debater chooses if the main question is not a yes-or-no question."""
+
+
+class QuotedEvent(TypedDict):
+    """Base class of all claim events that quote a message."""
+
+    debater: str
+    message_id: str
+    quote: str
+    """Text quoted word for word from the message."""
+    by: Extractor
+
+
+class StanceEvent(StanceFields, QuotedEvent):
+    """Claim event that records a debater's stance on a claim."""
+
+    type: Literal["event"]
+    id: str
+    claim: str
+    """Id of the claim that the stance is about."""
+    ground: bool
+    """True if the debater uses this claim as a reason for its position on the main question."""
+    confidence: float
+    """Confidence of the extractor that the debater takes this stance, from 0 to 1."""
+    condition_id: NotRequired[str]
+    """Id of the condition of a `conditional` stance, such as `k002`. Stances with the same condition share
+    this id."""
+    replaces: NotRequired[str]
+    """Id of the debater's earlier condition that is replaced by the condition of this stance."""
+
+
+class Challenge(QuotedEvent):
+    """Claim event that records a debater's challenge to another debater."""
+
+    type: Literal["challenge"]
+    id: str
+    to: str
+    claim: str
+    """Id of the challenged claim, or `""` if the challenged claim is unknown."""
+
+
+class Question(QuotedEvent):
+    """Claim event that records a debater's question to one debater or to all debaters."""
+
+    type: Literal["question"]
+    id: str
+    to: str
+    """Id of the debater who is asked the question, or `""` if all debaters are asked."""
+
+
+class Answer(QuotedEvent):
+    """Claim event that records a debater's answer to a challenge or a question."""
+
+    type: Literal["answer"]
+    to: str
+    """Id of the challenge or question that is answered."""
+
+
+class Evidence(QuotedEvent):
+    """Claim event that records a piece of evidence."""
+
+    type: Literal["evidence"]
+    id: str
+    kind: EvidenceKind
+    claim: str
+    """Id of the claim that the evidence supports, or `""` if that is unclear."""
+    source: NotRequired[EvidenceSource]
+    """Where the evidence comes from; missing in older debates."""
+
+
+class Gap(QuotedEvent):
+    """Claim event that records a gap in knowledge that a debater admits."""
+
+    type: Literal["gap"]
+    id: str
+    claim: str
+
+
+class SameClaim(TypedDict):
+    """Claim event that links two claims that mean the same or contradict each other."""
+
+    type: Literal["same"]
+    one: str
+    other: str
+    opposite: bool
+    by: Extractor
+
+
+class Retraction(TypedDict):
+    """Claim event that withdraws an earlier claim event."""
+
+    type: Literal["retraction"]
+    of: str
+    """Id of the withdrawn stance event, challenge, question, piece of evidence or gap."""
+    why: str
+    by: Extractor
+
+
+class ExtractionPass(TypedDict):
+    """Claim event that marks the end of one extraction of claims from new messages."""
+
+    type: Literal["extraction_pass"]
+    through: int
+    """`seq` of the last transcript entry from which claims were extracted."""
+    by: Extractor
+    dropped: dict[str, int]
+    """Number of the extractor's operations that were rejected, keyed by the reason for rejection."""
+
+
+class ReflectionPass(TypedDict):
+    """Claim event that records that reflections were written. The next reflection ignores earlier events."""
+
+    type: Literal["reflection_pass"]
+    dropped: NotRequired[list[str]]
+    """Ids of earlier reflections that later messages contradict. Prompts show them no more."""
+
+
+ClaimEvent = Annotated[
+    Claim
+    | StanceEvent
+    | Challenge
+    | Question
+    | Answer
+    | Evidence
+    | Gap
+    | SameClaim
+    | Retraction
+    | ExtractionPass
+    | ReflectionPass,
+    Field(discriminator="type"),
+]
+"""Claim event of any type. The `type` key identifies the type."""
+
+
+ReflectionKind = Literal["pattern", "shift", "convergence", "escalation"]
+
+
+class Reflection(TypedDict):
+    """Observation about the course of the debate, such as a shift of positions or an escalation."""
+
+    id: str
+    content: str
+    kind: ReflectionKind
+    about: list[str]
+    """Ids of the debaters whom the reflection concerns."""
+    message_ids: list[str]
+    round: int
+    importance: int
+    """Importance of the reflection, from 1 (low) to 10 (high)."""
+
+
+CardResult = Literal["yes", "no", "nuanced"]
+CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
+"""Type of the underlying disagreement on which a crux depends."""
+
+
+class CruxSide(TypedDict):
+    """One debater's answer to the question on a crux card."""
+
+    answer: CardResult
+    reasoning: str
+    falsifier: str
+    """Finding that would make the debater change its answer."""
+
+
+class CruxCard(TypedDict):
+    """Result of a crux room, in which two debaters examined one disputed claim."""
+
+    id: str
+    question: str
+    claim: str
+    """Id of the claim that was discussed in the crux room."""
+    sides: dict[str, CruxSide]
+    type: CruxType
+    diagnosis: str
+    resolved: bool
+    resolution: str
+    message_ids: list[str]
+    round: int
+    room: NotRequired[str]
+    """Id of the crux room that produced this card. Debates stored by older versions lack this field."""
+
+
+RoomStage = Literal["", "positions", "exchange", "steelman"]
+
+
+class Room(TypedDict):
+    """Crux room, in which two debaters discuss one disputed claim."""
+
+    id: str
+    claim: str
+    """Id of the claim that the two debaters discuss in this room."""
+    between: list[str]
+    round: int
+    """Number of the round in which the crux room was opened."""
+    stage: RoomStage
+    """Current stage of the crux room, or `""` before the first stage."""
+    cycle: int
+    """Number of the current steelman exchange, in which each debater states the other's position as strongly
+    as possible."""
+    cycles: NotRequired[int]
+    """Maximum number of exchanges in this crux room. Debates stored by older versions lack this field."""
+    second: NotRequired[bool]
+    """True if one of the room's two debaters has already spoken in the current stage."""
+    assessed: int
+    """Number of times that `reflect` has assessed this crux room: after the positions, and after every
+    exchange."""
+    crux: NotRequired[str]
+    """Question on which the disagreement depends, as found when the room was last assessed."""
+    closed: bool
+    trigger: list[str]
+    """Ids of the messages that led to the opening of the crux room."""
+    message_ids: list[str]
+    """Ids of the messages that the debaters wrote in the crux room."""

@@ -1,0 +1,92 @@
+"""Settings of the MCP servers whose tools debaters may call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from moot.state.config.section import Section
+from moot.state.settings import redact_url
+
+SEPARATOR = "__"
+"""Text between the name of an MCP server and the name of its tool, as in `docs__search`."""
+SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9]){0,19}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class McpToolDefinition(Section):
+    """Definition of a tool, as its MCP server stated it when the debate started."""
+
+    name: str
+    """Name of the tool at its server."""
+    description: str = ""
+    """Text that tells the model what the tool does."""
+    parameters: dict[str, object] = Field(default_factory=dict)
+    """JSON Schema of the arguments."""
+
+
+class McpServerConfig(Section):
+    """MCP server whose tools debaters may call. It has either a `command` or a `url`."""
+
+    command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Command that starts the server, such as `[npx, -y, some-server]`. Moot talks to it over stdin and
+    stdout. A request cannot set it."""
+    env: tuple[str, ...] = ()
+    """Names of the environment variables that the command receives besides the basic ones, such as `PATH`
+    and `HOME`. The values are never stored."""
+    url: str | None = None
+    """URL of a server with the streamable HTTP transport, without a password or key. A request cannot set
+    it."""
+    api_key_env: str | None = None
+    """Name of the environment variable with the key that Moot sends to `url` as a bearer token."""
+    timeout_s: float = Field(default=60.0, gt=0, le=3600)
+    """Maximum duration of one tool call in seconds, including the start of the server."""
+    tools: dict[str, McpToolDefinition] = Field(default_factory=dict)
+    """Definitions of the tools that debaters use, by the name in `debaters.tools`. Moot asks the server for
+    them when the debate starts, and stores them with the debate. Leave it empty."""
+
+    @field_validator("env", "api_key_env")
+    @classmethod
+    def _check_variables(cls, value: tuple[str, ...] | str | None) -> tuple[str, ...] | str | None:
+        names = (value,) if isinstance(value, str) else value or ()
+        if wrong := [name for name in names if not _VARIABLE.fullmatch(name)]:
+            raise ValueError(f"{wrong[0][:4]!r}… is not the name of an environment variable: give names only")
+        return value
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> McpServerConfig:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("give either `command` or `url`")
+        if self.url is not None:
+            if redact_url(self.url) != self.url:
+                raise ValueError("`url` contains a password or key: name the key's variable in `api_key_env`")
+            if not self.url.startswith(("http://", "https://")):
+                raise ValueError(f"{self.url!r} is not an HTTP URL")
+        if self.env and self.url:
+            raise ValueError("`env` is for a `command`: remove it, or use `api_key_env`")
+        if self.api_key_env and self.command:
+            raise ValueError("`api_key_env` is for a `url`: name the variable in `env`")
+        return self
+
+    def capability(self, name: str) -> dict[str, object]:
+        """Return the settings that need the operator's permission, with the name of the server."""
+        return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
+
+
+def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration as JSON without the definitions of tools, which a file usually lacks."""
+    servers = settings.get("mcp_servers") or {}
+    stated = {
+        name: {key: value for key, value in server.items() if key != "tools"}
+        for name, server in servers.items()
+    }
+    return {**settings, "mcp_servers": stated}
+
+
+def server_of(tool: str, servers: Mapping[str, McpServerConfig]) -> str | None:
+    """Return the name of the MCP server that a tool name such as `docs__search` refers to, or None."""
+    name, separator, _ = tool.partition(SEPARATOR)
+    return name if separator and name in servers else None

@@ -1,0 +1,1 @@
+"""Databases of debates, with checkpoints, leases, catalogue, journal and inbox."""

@@ -1,0 +1,256 @@
+"""Catalogue of debates, which lists their participants and results without loading their states."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from typing_extensions import TypedDict
+
+from moot.state.entries import tokens_of
+from moot.state.errors import DebateExists, DebateNotFound, InputError
+from moot.state.verdict import NO_WINNER, PLACEHOLDER
+from moot.storage.sql import DebateTable
+
+if TYPE_CHECKING:
+    from moot.state.conversation import StateValues
+
+
+@dataclass(frozen=True)
+class DebateRow:
+    """Row of one debate in the catalogue, the table of all debates in a database."""
+
+    id: str
+    """UUID of the debate, which is also its LangGraph thread id."""
+    name: str
+    """Name of the debate from the option `--id`, or its UUID if no name was given."""
+    topic: str
+    """First 200 characters of the debate's topic."""
+    protocol: str
+    status: str
+    turns: int
+    """Number of turns that debaters have taken so far."""
+    tokens: int
+    """Total number of prompt and completion tokens used by the debate's model calls."""
+    cost_usd: float
+    parent: str
+    """Id of the debate from which this debate was forked, or `""` if this debate is not a fork."""
+    created_at: str
+    updated_at: str
+
+
+class RowUsage(TypedDict):
+    """Columns of a catalogue row that hold the debate's token usage and cost."""
+
+    tokens: int
+    cost_usd: float
+
+
+def row_usage(usage: Mapping[str, float]) -> RowUsage:
+    """Return the catalogue columns `tokens` and `cost_usd` for the usage of a debate."""
+    return {"tokens": tokens_of(usage), "cost_usd": float(usage.get("cost_usd", 0.0))}
+
+
+_COLUMNS = [field.name for field in fields(DebateRow)]
+TOPIC_CHARS = 200
+FINAL_ANSWER_CHARS = 200
+MAX_NAME = 200
+"""Maximum number of characters in a debate's name."""
+LATEST = "latest"
+"""Reserved name that refers to the most recently active debate."""
+
+
+def check_name(name: str) -> None:
+    """Raise an error if a string is not a valid name for a debate.
+
+    Raises:
+        InputError: The name is not a string, is empty or too long, or has unprintable characters.
+    """
+    given: object = name
+    if name == LATEST:
+        raise InputError(
+            f"no debate can be called {LATEST!r} (--id): this name refers to the most recently active debate"
+        )
+    if not isinstance(given, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        shown = repr(given)[:MAX_NAME]
+        raise InputError(
+            f"{shown} is not a valid debate name (--id): use 1 to {MAX_NAME} printable characters"
+        )
+
+
+def new_debate_id(name: str | None) -> str:
+    """Return the UUID of a new debate, derived from its name if it has one, otherwise random.
+
+    Raises:
+        InputError: The name is not valid.
+    """
+    if name is None:
+        return str(uuid.uuid4())
+    check_name(name)
+    return thread_id_of(name)
+
+
+def handle(debate: str, name: str) -> str:
+    """Return a debate's name, or the first 8 characters of its id if it has no name."""
+    return name if name != debate else debate[:8]
+
+
+def thread_id_of(name: str) -> str:
+    """Return `name` if it is a UUID, otherwise a UUID derived from `name`."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"moot:{name}"))
+
+
+class Catalogue(DebateTable):
+    """Database table with one row for each debate."""
+
+    name = "moot_debates"
+    columns = """
+        id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, topic TEXT NOT NULL, protocol TEXT NOT NULL,
+        status TEXT NOT NULL, turns BIGINT NOT NULL, tokens BIGINT NOT NULL,
+        cost_usd DOUBLE PRECISION NOT NULL, parent TEXT NOT NULL, created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL"""
+    debate = "id"
+
+    def add(self, row: DebateRow) -> None:
+        """Add a row for a new debate.
+
+        Raises:
+            DebateExists: The id or name is taken.
+        """
+        if not self._insert(vars(row), "ON CONFLICT DO NOTHING RETURNING id"):
+            raise DebateExists(f"debate {row.name!r} already exists: continue with `moot resume {row.name}`")
+
+    def update(self, debate: str, **values: str | float) -> None:
+        """Change columns in a debate's catalogue row. Unknown debates are ignored."""
+        unknown = values.keys() - set(_COLUMNS)
+        if unknown:
+            raise ValueError(f"no such columns: {sorted(unknown)}")
+        assignments = ", ".join(f"{column} = ?" for column in values)
+        self._execute(
+            f"UPDATE moot_debates SET {assignments} WHERE id = ?",  # noqa: S608  # checked against the columns
+            [*values.values(), debate],
+        )
+
+    def find(self, name: str) -> DebateRow:
+        """Return the debate with this id, this name or this unambiguous id prefix of 4 or more characters.
+
+        `latest` finds the most recently active debate.
+
+        Raises:
+            DebateNotFound: There is no such debate.
+            InputError: Several ids start with these characters.
+        """
+        if name == LATEST and (latest := self._select("ORDER BY updated_at DESC, id LIMIT 1", [])):
+            return latest[0]
+        rows = self._select("WHERE id = ?", [thread_id_of(name)]) or self._select("WHERE name = ?", [name])
+        if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
+            rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
+        if not rows:
+            near = get_close_matches(name, [row.name for row in self.rows()], n=1)
+            meant = f"is {near[0]!r} meant? " if near else ""
+            raise DebateNotFound(f"no debate {name!r}: {meant}`moot list` shows all debates")
+        if len(rows) > 1:
+            raise InputError(f"{name!r} matches the ids of {len(rows)} debates: give more characters")
+        return rows[0]
+
+    def name_of(self, debate: str) -> str:
+        """Return the name of the debate with this id, or the id itself if the debate is unknown."""
+        rows = self._select("WHERE id = ?", [debate])
+        return rows[0].name if rows else debate
+
+    def is_new(self, debate: str) -> bool:
+        """Return True if a debate is still being created and has the status `new`."""
+        return bool(self._select("WHERE id = ? AND status = 'new'", [debate]))
+
+    def rows(self) -> list[DebateRow]:
+        """Return the rows of all debates, most recently active debate first."""
+        return self._select("ORDER BY updated_at DESC, id", [])
+
+    def copy(self, source: str, target: str) -> None:
+        """Add a catalogue row for a fork of a debate. Unknown debates are ignored."""
+        for row in self._select("WHERE id = ?", [source]):
+            self.add(replace(row, id=target, name=target, parent=source))
+
+    def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
+        rows = self._execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
+        return [DebateRow(*row) for row in rows]
+
+
+@dataclass(frozen=True)
+class ListedResult:
+    """Result of a debate, as shown in lists of debates."""
+
+    model: str = ""
+    winner: str = ""
+    """Display name of the winner, or a text such as `a tie`. Empty if there is no verdict."""
+    decision: str = ""
+    """Decision of the judges in one sentence, or `""` if there is no decision."""
+    question: str = ""
+    """Question that the judges answered, in one sentence, or `""` without a verdict."""
+    confidence: float | None = None
+    """The judges' confidence in the decision, from 0 to 100."""
+
+    @property
+    def text(self) -> str:
+        """Return the result as shown in lists, which is the judges' decision or the winner."""
+        return self.decision or self.winner
+
+
+class ResultTable(DebateTable):
+    """Table with the result of each debate, keyed by debate id."""
+
+    name = "moot_results"
+    columns = (
+        "debate TEXT PRIMARY KEY, model TEXT NOT NULL, winner TEXT NOT NULL, decision TEXT NOT NULL, "
+        "question TEXT NOT NULL DEFAULT '', confidence DOUBLE PRECISION"
+    )
+
+    def note(self, debate: str, state: StateValues, update: StateValues) -> None:
+        """Store a debate's model, winner and decision after its state is updated."""
+        config = update.get("config") or state.get("config") or {}
+        verdict = update.get("verdict", state.get("verdict"))
+        self._insert(
+            {
+                "debate": debate,
+                "model": config.get("model", ""),
+                "winner": _winner(verdict, config),
+                "decision": _text_of(verdict, "decision"),
+                "question": _text_of(verdict, "question"),
+                "confidence": (verdict or {}).get("confidence") if _text_of(verdict, "decision") else None,
+            },
+            "ON CONFLICT (debate) DO UPDATE SET "
+            "model = excluded.model, winner = excluded.winner, decision = excluded.decision, "
+            "question = excluded.question, confidence = excluded.confidence",
+        )
+
+    def all(self) -> dict[str, ListedResult]:
+        """Return the results of all debates, keyed by debate id, or `{}` if the database is read-only."""
+        if self._sql.read_only:
+            return {}
+        rows = self._execute("SELECT debate, model, winner, decision, question, confidence FROM moot_results")
+        return {debate: ListedResult(*outcome) for debate, *outcome in rows}
+
+
+def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
+    """Return a text of a usable verdict on one line, or `""` if no model judged the debate."""
+    if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
+        return ""
+    return " ".join(str(verdict.get(field) or "").split())[:FINAL_ANSWER_CHARS]
+
+
+def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) -> str:
+    if not verdict or verdict.get("status") != "ok":
+        return ""
+    if verdict.get("placeholder"):
+        return PLACEHOLDER
+    names = {each["id"]: each["name"] for each in config.get("debaters") or []}  # type: ignore[attr-defined]  # a configuration's
+    winner = str(verdict.get("winner") or "")
+    if winner in names and len(names) == 1:  # a single debater has an answer, but defeats nobody
+        return " ".join(str(verdict.get("solution_markdown") or "").split())[:FINAL_ANSWER_CHARS]
+    return NO_WINNER.get(winner) or names.get(winner, winner)

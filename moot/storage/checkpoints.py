@@ -1,0 +1,298 @@
+"""Checkpointers for SQLite (the default) and Postgres, with Moot's own tables in the same database."""
+
+import asyncio
+import json
+import zlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, cast
+
+import aiosqlite
+import anyio.to_thread
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.base import BaseStore, Op, Result
+
+from moot.calls.event_loop import run_inline, shielded
+from moot.state.errors import StorageError
+from moot.state.langgraph_internals import close_store, sort_checkpoints_after
+from moot.state.plugins import require_extra
+from moot.state.settings import database_url, is_postgres, sqlite_path
+from moot.storage.records import Records, open_records
+from moot.storage.sql import Statement
+from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql
+
+
+class LazyStore(BaseStore):
+    """LangGraph store in the same database as the checkpoints.
+
+    The store is opened by its first operation, because most debates never use it. The given exit stack closes
+    it.
+    """
+
+    def __init__(self, url: str | None, stack: AsyncExitStack) -> None:
+        self._url, self._stack = url or database_url(), stack
+        self._inner: BaseStore | None = None
+        self._opening = asyncio.Lock()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Raise an error, because this store has only asynchronous methods.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("this store has no synchronous methods: use the asynchronous methods")
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Execute several store operations in one batch."""
+        async with self._opening:
+            if self._inner is None:
+                self._inner = await self._open()
+        return await self._inner.abatch(ops)
+
+    async def _open(self) -> BaseStore:
+        store: Any
+        if is_postgres(self._url):
+            with require_extra("postgres", "Postgres"):
+                from langgraph.store.postgres.aio import AsyncPostgresStore
+            store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
+        else:
+            import aiosqlite
+            from langgraph.store.sqlite.aio import AsyncSqliteStore
+
+            opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
+            connection = await self._stack.enter_async_context(opening)
+            await connection.execute("PRAGMA journal_mode=WAL")
+            store = AsyncSqliteStore(connection)
+        self._stack.push_async_callback(close_store, store)
+        await store.setup()
+        return cast(BaseStore, store)
+
+
+COMPRESS_FROM = 512
+"""Minimum size in bytes of a serialized value that is compressed. Compression shrinks snapshots to a
+fifth, but hardly shrinks small writes."""
+
+MAX_INFLATED = 2**30
+"""Maximum size in bytes of a decompressed value. Snapshots of ten thousand turns take about ten million
+bytes."""
+
+_PREFIX = "zlib+"
+
+
+class CompressingSerializer(JsonPlusSerializer):
+    """Serializer of LangGraph that also compresses large values and still reads uncompressed ones.
+
+    A database could name any callable, so only LangGraph's list of safe types is ever called.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(allowed_msgpack_modules=None)
+
+    def dumps_typed(self, obj: object) -> tuple[str, bytes]:
+        """Serialize an object and return its type tag and bytes. Large values are compressed."""
+        tag, blob = super().dumps_typed(obj)
+        if len(blob) < COMPRESS_FROM:
+            return tag, blob
+        return _PREFIX + tag, zlib.compress(blob, 1)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> object:
+        """Restore an object from its type tag and bytes, which may be compressed."""
+        tag, blob = data
+        if tag.startswith(_PREFIX):
+            inflating = zlib.decompressobj()
+            tag, blob = tag.removeprefix(_PREFIX), inflating.decompress(blob, MAX_INFLATED)
+            if inflating.unconsumed_tail:
+                raise StorageError("the database contains a value of more than 1 GiB: do not use it")
+        return super().loads_typed((tag, blob))
+
+
+class MootSqliteSaver(AsyncSqliteSaver):
+    """`AsyncSqliteSaver` with Moot's records, compression, and the methods that the LangGraph server needs.
+
+    Deleting or copying a thread includes Moot's own records.
+    """
+
+    def __init__(self, conn: aiosqlite.Connection, records: Records) -> None:
+        super().__init__(conn, serde=CompressingSerializer())
+        self.records = records
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint, or the latest one if `config` names none."""
+        found = await super().aget_tuple(config)
+        if found is not None:
+            sort_checkpoints_after(found.checkpoint["id"])
+        return found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint.
+
+        If the call is cancelled, it first waits for the commit, which releases the write lock.
+
+        Raises:
+            DebateBusy: Another run has taken the debate.
+        """
+        place = config["configurable"]
+        told = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False)
+        ids = (str(place["thread_id"]), place["checkpoint_ns"], checkpoint["id"])
+        blob = self.serde.dumps_typed(checkpoint)
+        row = (*ids, place.get("checkpoint_id"), *blob, told.encode("utf-8", "ignore"))
+        await self._write(config, [(_PUT, row)])
+        return {"configurable": dict(zip(("thread_id", "checkpoint_ns", "checkpoint_id"), ids, strict=True))}
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save a task's writes. If the call is cancelled, the method first waits for the commit.
+
+        Raises:
+            DebateBusy: Another run has taken the debate.
+        """
+        place = config["configurable"]
+        task = (str(place["thread_id"]), place["checkpoint_ns"], place["checkpoint_id"], task_id, task_path)
+        again = "REPLACE" if all(name in WRITES_IDX_MAP for name, _ in writes) else "IGNORE"
+        rows = [
+            (*task, WRITES_IDX_MAP.get(name, number), name, *self.serde.dumps_typed(value))
+            for number, (name, value) in enumerate(writes)
+        ]
+        await self._write(config, [(_PUT_WRITES.format(again), row) for row in rows])
+
+    async def _write(self, config: RunnableConfig, statements: Sequence[Statement]) -> None:
+        permit = self.records.leases.permit_in(config)
+        await run_inline(self.records.sql.transact, statements, permit)
+
+    @shielded
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a debate's checkpoints, journal and catalogue row."""
+        await super().adelete_thread(thread_id)
+        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+
+    @shielded
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Delete all checkpoints that the server runs with these ids have written."""
+        doomed = set(map(str, run_ids))
+        await self.setup()
+        async with self.lock, self.conn.cursor() as cursor:
+            await cursor.execute("SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints")
+            keys = [row[:3] for row in await cursor.fetchall() if json.loads(row[3]).get("run_id") in doomed]
+            for table in ("checkpoints", "writes"):
+                await cursor.executemany(
+                    f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",  # noqa: S608  # constants of ours
+                    keys,
+                )
+            await self.conn.commit()
+
+    @shielded
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints and pending writes from one thread to another."""
+        source, target = str(source_thread_id), str(target_thread_id)
+        await self.setup()
+        async with self.lock, self.conn.cursor() as cursor:
+            for table in ("checkpoints", "writes"):
+                await cursor.execute(f"PRAGMA table_info({table})")
+                columns = [row[1] for row in await cursor.fetchall() if row[1] != "thread_id"]
+                names = ", ".join(columns)
+                await cursor.execute(
+                    f"INSERT OR REPLACE INTO {table} (thread_id, {names}) "  # noqa: S608  # names of the table itself
+                    f"SELECT ?, {names} FROM {table} WHERE thread_id = ?",
+                    (target, source),
+                )
+            await self.conn.commit()
+        await anyio.to_thread.run_sync(self.records.copy, source, target)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete whole threads, or only the branches that do not lead to the latest checkpoint.
+
+        The ancestors of the latest checkpoint stay, because its delta channels are rebuilt from them.
+
+        Raises:
+            ValueError: `strategy` is neither `delete` nor `keep_latest`.
+        """
+        if strategy not in {"delete", "delete_all", "keep_latest"}:
+            raise ValueError(f"unknown prune strategy {strategy!r}: use 'delete' or 'keep_latest'")
+        for thread in map(str, thread_ids):
+            if strategy == "keep_latest":
+                await self._drop_dead_branches(thread)
+            else:
+                await self.adelete_thread(thread)
+
+    @shielded
+    async def _drop_dead_branches(self, thread: str) -> None:
+        await self.setup()
+        async with self.lock, self.conn.cursor() as cursor:
+            for table in ("writes", "checkpoints"):
+                await cursor.execute(_DEAD_BRANCHES.format(table=table), {"thread": thread})
+            await self.conn.commit()
+
+
+# The same statements as in `AsyncSqliteSaver`, which commits each statement separately.
+_PUT = """
+INSERT OR REPLACE INTO checkpoints
+(thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_PUT_WRITES = """
+INSERT OR {} INTO writes
+(thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_DEAD_BRANCHES = """
+WITH RECURSIVE kept(ns, id) AS (
+    SELECT checkpoint_ns, max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread GROUP BY checkpoint_ns
+    UNION
+    SELECT parent.checkpoint_ns, parent.parent_checkpoint_id FROM checkpoints AS parent
+    JOIN kept ON parent.checkpoint_ns = kept.ns AND parent.checkpoint_id = kept.id
+    WHERE parent.thread_id = :thread AND parent.parent_checkpoint_id IS NOT NULL
+)
+DELETE FROM {table}
+WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN (SELECT ns, id FROM kept)
+"""
+
+
+@asynccontextmanager
+async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Open the checkpointer for the database at a path or URL.
+
+    Raises:
+        InputError: The database cannot be opened.
+        ConfigError: The URL is for Postgres and the `postgres` extra is not installed.
+    """
+    url = url or database_url()
+    records = await anyio.to_thread.run_sync(open_records, url)
+    try:
+        if isinstance(records.sql, SqliteSql):
+            address = records.sql.address
+            async with aiosqlite.connect(address, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
+                await connection.execute("PRAGMA synchronous=NORMAL")  # the journal holds any lost write
+                saver = MootSqliteSaver(connection, records)
+                await saver.setup()
+                yield saver
+        else:
+            with require_extra("postgres", "Postgres"):
+                from moot.storage.postgres_saver import MootPostgresSaver, open_pool
+            async with open_pool(url) as pool:
+                server_saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
+                await server_saver.setup()
+                yield server_saver
+    finally:
+        await anyio.to_thread.run_sync(records.close)
+
+
+make = open_saver
+"""Function that opens the default database's checkpointer, for use in `langgraph.json`."""

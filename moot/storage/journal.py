@@ -1,0 +1,224 @@
+"""Journal of model replies, which prevents an interrupted run from repeating completed calls.
+
+A reply is only given to the request that it answers. The key holds the debate, the step, the node, the batch,
+the index of the call, and the SHA-256 of the request. `base_checkpoint` is the checkpoint that the node ran
+on. If that checkpoint has a child other than the present one, the reply was used on another branch of the
+thread, and a fork samples anew. Any other reply is left from a crash and is used.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from moot.state.config.model_settings import is_built_in
+from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
+from moot.state.entries import JsonObject
+from moot.state.reducers import add_totals
+from moot.storage.sql import DebateTable, Sql
+
+HasOtherChild = Callable[[str, str, str], bool]
+"""Function `(debate, checkpoint, present)` that returns True if `checkpoint` has a child other than
+`present`."""
+
+
+@dataclass(frozen=True)
+class JournalKey:
+    """Key of a stored reply, with the position of the model call and a hash of its request."""
+
+    debate: str
+    """Id of the debate's LangGraph thread."""
+    step: int
+    node: str
+    batch: int
+    """Index of the batch of calls within the node's run, starting at 0."""
+    call_index: int
+    """Index of the call within its batch, starting at 0."""
+    digest: str
+    """SHA-256 hash of the request to the model."""
+
+
+class Journal(DebateTable):
+    """Database table of model replies, so that an interrupted run does not repeat completed calls."""
+
+    name = "moot_journal"
+    columns = """
+        debate TEXT NOT NULL, step BIGINT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL,
+        call_index INTEGER NOT NULL, digest TEXT NOT NULL, base_checkpoint TEXT NOT NULL, reply TEXT NOT NULL,
+        PRIMARY KEY (debate, step, node, batch, call_index, digest, base_checkpoint)"""
+
+    def __init__(self, sql: Sql, has_other_child: HasOtherChild | None = None) -> None:
+        """Create the table. Pass `has_other_child` if another database stores the checkpoints."""
+        super().__init__(sql)
+        self._has_other_child_elsewhere = has_other_child
+
+    def get(self, key: JournalKey, base_checkpoint: str, *, resumed: bool = False) -> JsonObject | None:
+        """Return the stored reply to a request, or `None` if this branch of the debate has no such reply.
+
+        If `resumed`, the step runs from a later checkpoint than the one it started on.
+        """
+        rows = self._execute(
+            "SELECT base_checkpoint, reply FROM moot_journal "
+            "WHERE debate = ? AND step = ? AND node = ? AND batch = ? "
+            "AND call_index = ? AND digest = ?",
+            [*vars(key).values()],
+        )
+        for row_checkpoint, reply in sorted(
+            sorted(rows, reverse=True), key=lambda row: row[0] != base_checkpoint
+        ):
+            if resumed or not self._has_other_child(key.debate, row_checkpoint, base_checkpoint):
+                found: JsonObject = json.loads(reply)
+                if (
+                    row_checkpoint != base_checkpoint
+                ):  # store the reply for the changed state too, which may change again
+                    self.put(key, base_checkpoint, found)
+                return found
+        return None
+
+    def put(self, key: JournalKey, base_checkpoint: str, reply: JsonObject) -> None:
+        """Store a reply in the form that `Reply.to_json` returns.
+
+        A second reply for the same key and `base_checkpoint` is ignored. A reply that cost money survives a
+        power failure.
+        """
+        text = json.dumps(reply, separators=(",", ":"))
+        paid = not is_built_in(str(reply.get("model", "")))
+        row = {**vars(key), "base_checkpoint": base_checkpoint, "reply": text}
+        self._insert(row, "ON CONFLICT DO NOTHING", durable=paid)
+
+    def replies(
+        self, debate: str, step: int | None = None
+    ) -> dict[tuple[int, str, int, int, str], JsonObject]:
+        """Return all replies of a debate or of one `step`, keyed by their positions and digests."""
+        one_step = "" if step is None else " AND step = ?"
+        rows = self._execute(
+            "SELECT step, node, batch, call_index, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
+            f"WHERE debate = ?{one_step} ORDER BY base_checkpoint",
+            [debate] if step is None else [debate, step],
+        )
+        return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
+
+    def _has_other_child(self, debate: str, checkpoint: str, present: str) -> bool:
+        if self._has_other_child_elsewhere is not None:
+            return self._has_other_child_elsewhere(debate, checkpoint, present)
+        return bool(
+            self._execute(
+                "SELECT 1 FROM checkpoints WHERE thread_id = ? AND parent_checkpoint_id = ? "
+                "AND checkpoint_id <> ? LIMIT 1",
+                (debate, checkpoint, present),
+            )
+        )
+
+
+class FailedRuns(DebateTable):
+    """Database table of failed node runs, with their errors and usage."""
+
+    name = "moot_failed_runs"
+    columns = """
+        debate TEXT NOT NULL, run TEXT PRIMARY KEY, step BIGINT NOT NULL, node TEXT NOT NULL,
+        error TEXT NOT NULL, at TEXT NOT NULL, usage TEXT NOT NULL"""
+
+    def __init__(self, sql: Sql) -> None:
+        super().__init__(sql)
+        if not sql.read_only:
+            sql.execute("CREATE INDEX IF NOT EXISTS moot_failed_runs_debate ON moot_failed_runs (debate)")
+
+    def add(self, debate: str, failed: FailedRun) -> None:
+        """Add a failed run of a debate to the table."""
+        self._insert({"debate": debate, **failed.record, "usage": json.dumps(failed.usage)})
+
+    def of(self, debate: str) -> list[FailedRun]:
+        """Return all failed runs of a debate, oldest first."""
+        rows = self._execute(
+            "SELECT step, node, error, at, run, usage FROM moot_failed_runs WHERE debate = ? "
+            "ORDER BY at, run",
+            (debate,),
+        )
+        return [
+            FailedRun(ErrorRecord(step=step, node=node, error=error, at=at, run=run), json.loads(usage))
+            for step, node, error, at, run, usage in rows
+        ]
+
+
+def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
+    """Return a state update that adds the missing failed runs, or `{}` if none is missing.
+
+    Runs of steps after the state's are left out: they belong to another branch.
+    """
+    taken = {error.get("run") for error in state.get("errors") or ()} if failed else set()
+    at = step_number(state)
+    new = [each for each in failed if each.record["run"] not in taken and each.record["step"] <= at]
+    if not new:
+        return {}
+    return {"usage": add_totals({}, [each.usage for each in new]), "errors": [each.record for each in new]}
+
+
+def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
+    """Return the values of the state with all missing failed runs added."""
+    update = failures_update(state, failed)
+    if not update:
+        return dict(state)
+    return {
+        **state,
+        "usage": add_totals(dict(state.get("usage") or {}), [update["usage"]]),
+        "errors": [*(state.get("errors") or ()), *update["errors"]],
+    }
+
+
+_INTERJECTION, _PAUSE = "interjection", "pause"
+
+
+class InboxTable(DebateTable):
+    """Table of interjections and pause requests that a debate has not read yet."""
+
+    name = "moot_inbox"
+    columns = """
+        debate TEXT NOT NULL, number BIGINT NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL,
+        content TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (debate, number)"""
+
+    def add(self, debate: str, speaker: str, content: str, at: str) -> int:
+        """Add an interjection to a debate's inbox and return its number."""
+        return self._add(debate, _INTERJECTION, speaker, content, at)
+
+    def request_pause(self, debate: str, at: str) -> None:
+        """Ask a running debate to pause at the end of its current step."""
+        self._add(debate, _PAUSE, "", "", at)
+
+    def messages_since(self, debate: str, number: int) -> list[InboxMessage]:
+        """Return all interjections of a debate with a number greater than `number`, in order."""
+        rows = self._execute(
+            "SELECT number, speaker, content, at FROM moot_inbox "
+            "WHERE debate = ? AND kind = ? AND number > ? "
+            "ORDER BY number",
+            (debate, _INTERJECTION, number),
+        )
+        return [InboxMessage(*row) for row in rows]
+
+    def consume_pause(self, debate: str) -> bool:
+        """Delete the pause request of a debate, and return True if there was one."""
+        asked = (debate, _PAUSE)
+        if not self._execute("SELECT 1 FROM moot_inbox WHERE debate = ? AND kind = ? LIMIT 1", asked):
+            return False  # avoid a write, because this runs before nearly every step
+        # Clear the row instead of deleting it, so that no number is used twice.
+        taken = "UPDATE moot_inbox SET kind = '' WHERE debate = ? AND kind = ? RETURNING number"
+        return bool(self._execute(taken, asked))
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a debate's interjections to its fork under the same numbers."""
+        self._execute(
+            "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
+            "SELECT ?, number, kind, speaker, content, at FROM moot_inbox "
+            "WHERE debate = ? ON CONFLICT DO NOTHING",
+            (target, source),
+        )
+
+    def _add(self, debate: str, kind: str, speaker: str, content: str, at: str) -> int:
+        # If two processes choose the same number, the second insert fails and chooses another number.
+        while True:
+            rows = self._execute(
+                "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
+                "SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, ? FROM moot_inbox "
+                "WHERE debate = ? ON CONFLICT DO NOTHING RETURNING number",
+                (debate, kind, speaker, content, at, debate),
+            )
+            if rows:
+                return int(rows[0][0])

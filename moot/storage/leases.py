@@ -1,0 +1,300 @@
+"""Leases, which ensure that at most one run writes to a debate at a time.
+
+A run takes the debate's row in the database and increases its epoch. Every transaction of the run checks the
+lease and is refused once another run has taken the debate. A run that was suspended past the end of its lease
+can therefore do no harm. A holder that died on this machine is recognized by its process id at once. A holder
+on another machine is replaced after its lease expires.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import sys
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Self
+
+from langchain_core.runnables import RunnableConfig
+
+from moot.state.errors import DebateBusy, DebateNotFound, StorageError
+from moot.storage.sql import DebateTable, Permit, Row, Sql
+
+_STATE, _STARTED = 0, 19
+"""Positions of the state and start time in Linux's `/proc/PID/stat`, counted after the command name."""
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """Identity of a process, which stays unique even if the process id is reused."""
+
+    machine: str
+    """Host name, boot id and process-id namespace of the machine. Processes with equal values can see each
+    other."""
+    pid: int
+    started: str
+    """Start time of the process in a unit that depends on the machine, or `""` if unknown. The start time
+    distinguishes processes with a reused id."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the process for error messages, such as `process 123`."""
+        here = self.machine == this_process().machine
+        return f"process {self.pid}" + ("" if here else f" on {self.machine.partition('/')[0]}")
+
+    def is_dead(self) -> bool:
+        """Return True if the process has certainly ended. If its state is unknown, return False."""
+        if self.machine != this_process().machine or sys.platform == "win32":
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        stat = _stat(self.pid)
+        return bool(stat) and (stat[_STATE] in "ZX" or stat[_STARTED] != self.started)
+
+    def to_text(self) -> str:
+        """Return the identity as JSON text for storage in the database."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> ProcessIdentity:
+        """Return the identity from a text that `to_text` returned."""
+        return cls(**json.loads(text))
+
+
+NOBODY = ProcessIdentity("", 0, "")
+
+
+def this_process() -> ProcessIdentity:
+    """Return the identity of the process in which this code runs."""
+    return _identity(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _identity(pid: int) -> ProcessIdentity:
+    boot = space = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        space = os.readlink("/proc/self/ns/pid")
+    stat = _stat(pid)
+    return ProcessIdentity(f"{platform.node()}/{boot}/{space}", pid, stat[_STARTED] if stat else "")
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of `/proc/PID/stat` after the command name, or `[]` if there is no such file."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return []
+
+
+LEASE_S = 30.0
+"""Number of seconds after which a lease expires unless it is renewed. The time allows for three missed
+renewals."""
+RENEW_S = LEASE_S / 3
+"""Number of seconds between two renewals of a lease."""
+
+_own_tokens: set[str] = set()
+"""Tokens of the leases that runs in this process hold. If releasing a lease failed, for example on a full
+disk, this process may acquire the lease again."""
+
+_KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
+
+
+@dataclass(frozen=True, eq=False)
+class Lease:
+    """Exclusive right of one run to write to a debate."""
+
+    debate: str
+    namespace: str
+    """LangGraph's checkpoint namespace, which is `""` unless the debate is part of another graph."""
+    epoch: int
+    """Number of the lease, starting at 1. The number grows each time another run acquires the debate."""
+    token: str
+    """Random token that identifies the run that holds the lease."""
+
+
+def lease_in(config: RunnableConfig) -> Lease | None:
+    """Return the debate's lease from the configuration of a run, or `None` if there is no such lease."""
+    given = config.get("configurable", {})
+    lease = given.get(_KEY)
+    mine = isinstance(lease, Lease) and lease.debate == str(given.get("thread_id"))
+    return lease if mine else None
+
+
+def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
+    """Return a copy of a run's configuration that contains the lease."""
+    return {**config, "configurable": {**config.get("configurable", {}), _KEY: lease}}
+
+
+@dataclass(frozen=True)
+class _LeaseRow:
+    epoch: int = 0
+    token: str = ""
+    holder: ProcessIdentity = NOBODY
+    expired: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        for epoch, token, holder, expired in rows:
+            return cls(epoch, token, ProcessIdentity.from_text(holder), bool(expired))
+        return cls()
+
+    @property
+    def live(self) -> bool:
+        left = self.holder == this_process() and self.token not in _own_tokens
+        return bool(self.token) and not (self.expired or left or self.holder.is_dead())
+
+
+class Leases(DebateTable):
+    """Table of leases, by debate and namespace. Released leases keep their rows, so that epochs continue."""
+
+    name = "moot_leases"
+    columns = """
+        debate TEXT NOT NULL, namespace TEXT NOT NULL, epoch BIGINT NOT NULL, token TEXT NOT NULL,
+        holder TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL, PRIMARY KEY (debate, namespace)"""
+
+    def __init__(self, sql: Sql, name_of: Callable[[str], str]) -> None:
+        super().__init__(sql)
+        self._name_of = name_of
+        held = f"SELECT epoch, token, holder, expires < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
+        self._of_debate = f"{held} WHERE debate = ?"
+        self._of_namespace = f"{self._of_debate} AND namespace = ?"
+        self._live: weakref.WeakSet[Lease] = weakref.WeakSet()  # leases of abandoned runs are not renewed
+        self._guard = threading.Lock()
+        self._renewing: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def acquire(self, debate: str, namespace: str = "") -> Lease:
+        """Acquire the lease of a debate, so that only this run may write to the debate.
+
+        Raises:
+            DebateBusy: Another run holds the debate.
+        """
+        token, holder = uuid.uuid4().hex, this_process().to_text()
+        _own_tokens.add(token)
+        try:
+            while (
+                held := _LeaseRow.of(self._sql.execute(self._of_namespace, (debate, namespace)))
+            ).token != token:
+                if held.live:
+                    raise _busy(self._name_of(debate), held.holder)
+                self._sql.execute(  # only one of several writers finds the epoch that it read
+                    "INSERT INTO moot_leases (debate, namespace, epoch, token, holder, expires) "  # noqa: S608  # constants of ours
+                    f"VALUES (?, ?, ?, ?, ?, {self._sql.clock} + ?) "
+                    "ON CONFLICT (debate, namespace) DO UPDATE "
+                    "SET epoch = excluded.epoch, token = excluded.token, holder = excluded.holder, "
+                    "expires = excluded.expires WHERE moot_leases.epoch = ?",
+                    (debate, namespace, held.epoch + 1, token, holder, LEASE_S, held.epoch),
+                )
+            lease = Lease(debate, namespace, held.epoch, token)
+            with self._guard:
+                self._live.add(lease)
+                if self._renewing is None:
+                    self._renewing = threading.Thread(target=self._renew, name="moot-leases", daemon=True)
+                    self._renewing.start()
+            return lease
+        except BaseException:
+            _own_tokens.discard(token)
+            raise
+
+    def release(self, lease: Lease) -> None:
+        """Release a lease, so that other runs can acquire the debate.
+
+        If the database cannot be written, other processes must wait until the lease expires.
+        """
+        self._live.discard(lease)
+        _own_tokens.discard(lease.token)
+        with suppress(StorageError, DebateNotFound):
+            self._sql.execute(
+                "UPDATE moot_leases SET token = '' WHERE debate = ? AND namespace = ? AND token = ?",
+                (lease.debate, lease.namespace, lease.token),
+            )
+
+    @contextmanager
+    def hold(self, debate: str, namespace: str = "") -> Iterator[Lease]:
+        """Hold the lease of a debate for the duration of a `with` block.
+
+        Raises:
+            DebateBusy: Another run holds the debate.
+        """
+        lease = self.acquire(debate, namespace)
+        try:
+            yield lease
+        finally:
+            self.release(lease)
+
+    def is_held(self, debate: str) -> bool:
+        """Return True if any process currently holds a lease of the debate."""
+        if self._sql.read_only:
+            return False
+        return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
+
+    def permit(self, lease: Lease) -> Permit:
+        """Return a permit that lets a run write as long as the run holds its lease."""
+
+        def allows(rows: Sequence[Row]) -> bool:
+            held = _LeaseRow.of(rows)
+            return (held.token, held.epoch) == (lease.token, lease.epoch)
+
+        def refusal(rows: Sequence[Row]) -> DebateBusy:
+            held, name = _LeaseRow.of(rows), self._name_of(lease.debate)
+            by = f"taken over by {held.holder.name}" if held.epoch else "deleted"
+            return DebateBusy(
+                f"debate {name!r} was {by} while this run stood still, which writes nothing more",
+                pid=held.holder.pid or None,
+            )
+
+        return Permit((self._of_namespace, (lease.debate, lease.namespace)), allows, refusal)
+
+    def permit_in(self, config: RunnableConfig) -> Permit:
+        """Return the write permit for a run. A run without a lease may write while no other run has one."""
+        lease = lease_in(config)
+        if lease is not None:
+            return self.permit(lease)
+        given = config["configurable"]
+        debate, namespace = str(given["thread_id"]), given.get("checkpoint_ns", "")
+
+        def allows(rows: Sequence[Row]) -> bool:
+            return not _LeaseRow.of(rows).live
+
+        def refusal(rows: Sequence[Row]) -> DebateBusy:
+            return _busy(self._name_of(debate), _LeaseRow.of(rows).holder)
+
+        return Permit((self._of_namespace, (debate, namespace)), allows, refusal)
+
+    def close(self) -> None:
+        """Stop renewing the leases of this process."""
+        self._closed.set()
+
+    def _renew(self) -> None:
+        while not self._closed.wait(RENEW_S):
+            with self._guard:
+                live = list(self._live)
+                if not live:
+                    self._renewing = None
+                    return
+            for lease in live:
+                with suppress(StorageError, DebateNotFound):  # the next write of the run reports the error
+                    self._sql.execute(
+                        f"UPDATE moot_leases SET expires = {self._sql.clock} + ? "  # noqa: S608  # constants of ours
+                        "WHERE debate = ? AND namespace = ? AND token = ?",
+                        (LEASE_S, lease.debate, lease.namespace, lease.token),
+                    )
+
+
+def _busy(name: str, holder: ProcessIdentity) -> DebateBusy:
+    stop = shlex.join(["moot", "pause", name])
+    return DebateBusy(
+        f"debate {name!r} is in use by {holder.name}: wait for it, or stop it with `{stop}`", pid=holder.pid
+    )

@@ -1,0 +1,132 @@
+"""Postgres connection for Moot's own tables. This module needs the `postgres` extra."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import TypeVar
+
+import psycopg
+from typing_extensions import override
+
+from moot.calls.event_loop import WouldBlock, non_blocking
+from moot.state.errors import InputError, StorageError
+from moot.state.settings import redact_url
+from moot.storage.sql import Permit, Row, Sql, Statement, Value
+from moot.storage.sqlite import DISK_FULL
+
+T = TypeVar("T")
+
+IDLE_TIMEOUT = "SET idle_in_transaction_session_timeout = '10s'"
+"""First SQL statement on each connection, which ends transactions that stay idle for 10 seconds. Without the
+timeout, a suspended writer would lock the row of its lease for ever."""
+
+_ADVICE = {
+    "53100": DISK_FULL,
+    "53300": "it has too many connections: close some, or allow more",
+    "25006": "it takes no writes: wait, or give the address of the server that does",
+}
+"""Advice for the user about database errors, keyed by SQLSTATE. The last codes come from a standby or from
+a server after a failover."""
+RECONNECT_S = 60.0
+"""Maximum time in seconds to wait for a restarting server, so that a finished model call can still be
+stored."""
+_PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Waiting times in seconds before successive attempts to reconnect. The last waiting time repeats."""
+
+
+def is_connection_lost(error: BaseException | None) -> bool:
+    """Return True if an error means that the server closed the connection or is not ready for connections."""
+    if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+        return True
+    # A broken connection has no code. 08: connection exception. 57P: shutdown, crash or startup.
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(("08", "57P"))
+
+
+def reconnect_pauses() -> Iterator[float]:
+    """Yield the seconds to wait before each attempt to reconnect, until `RECONNECT_S` have passed."""
+    ends = time.monotonic() + RECONNECT_S
+    for pause in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
+        if time.monotonic() >= ends:
+            return
+        yield pause
+
+
+def server_error(error: psycopg.Error) -> StorageError:
+    """Convert an error from a Postgres server to a `StorageError` with advice for the user."""
+    said, words = error.diag.message_primary or str(error), _ADVICE.get(error.sqlstate or "")
+    return StorageError(f"the database failed ({redact_url(said).strip()})" + (f": {words}" if words else ""))
+
+
+class PostgresSql(Sql):
+    """Postgres database that uses one autocommit connection and reopens a lost connection."""
+
+    clock = "extract(epoch FROM clock_timestamp())"
+    version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
+    version_statement = "COMMENT ON TABLE moot_debates IS '{}'"
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url, self._lock = url, threading.Lock()
+        try:
+            self._connection = self._connect()
+        except psycopg.Error as error:
+            raise InputError(f"cannot open database: {redact_url(str(error))}") from error
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        connection = psycopg.connect(self._url, autocommit=True)
+        connection.execute(IDLE_TIMEOUT)
+        return connection
+
+    @override
+    def execute(
+        self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
+    ) -> list[Row]:
+        return self._retry(lambda: self._run(statement, parameters))
+
+    @override
+    def transact(
+        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+    ) -> list[Row]:
+        statement, parameters = permit.statement
+
+        def run() -> tuple[list[Row], list[Row] | None]:
+            with self._connection.transaction():
+                rows = self._run(f"{statement} FOR SHARE", parameters)
+                last = [self._run(*each) for each in statements][-1] if permit.allows(rows) else None
+            return rows, last
+
+        rows, last = self._retry(run)
+        if last is None:
+            raise permit.refusal(rows)
+        return last
+
+    def _retry(self, run: Callable[[], T]) -> T:
+        """Run an idempotent function, and repeat it on a new connection if the connection is lost."""
+        self.check_process()
+        if non_blocking.active:
+            raise WouldBlock
+        pauses = reconnect_pauses()
+        with self._lock:
+            while True:
+                try:
+                    if self._connection.closed:
+                        self._connection = self._connect()
+                    return run()
+                except psycopg.Error as error:
+                    pause = next(pauses, None) if is_connection_lost(error) else None
+                    if pause is None:
+                        raise server_error(error) from error
+                time.sleep(pause)
+
+    def _run(self, statement: str, parameters: Sequence[Value]) -> list[Row]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement.replace("?", "%s").encode(), parameters or None)
+            return cursor.fetchall() if cursor.description else []
+
+    @override
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()

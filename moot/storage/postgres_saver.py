@@ -1,0 +1,160 @@
+"""Checkpointer for Postgres with Moot's records. This module needs the `postgres` extra."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import TypeVar
+
+import anyio.to_thread
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import AsyncConnection, AsyncCursor, Error
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+from typing_extensions import override
+
+from moot.state.errors import StorageError
+from moot.state.langgraph_internals import PostgresCursorHook, sort_checkpoints_after
+from moot.storage.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
+from moot.storage.records import Records
+from moot.storage.sql import Permit
+
+T = TypeVar("T")
+Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
+Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
+
+_permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
+"""Permit that the next database write of the current task must check."""
+
+
+def open_pool(url: str) -> Pool:
+    """Return a connection pool that checks connections before use and replaces lost connections."""
+    return AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=2,
+        open=False,
+        configure=_configure,
+        check=AsyncConnectionPool.check_connection,
+        kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
+    )
+
+
+async def _configure(connection: AsyncConnection[DictRow]) -> None:
+    await connection.execute(IDLE_TIMEOUT)
+
+
+class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
+    """`AsyncPostgresSaver` with Moot's records, leases, and the methods that the LangGraph server needs."""
+
+    def __init__(self, pool: Pool, serde: SerializerProtocol, records: Records) -> None:
+        super().__init__(pool, serde=serde)
+        self.records = records
+
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        found = await super().aget_tuple(config)
+        if found is not None:
+            sort_checkpoints_after(found.checkpoint["id"])
+        return found
+
+    @override
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        put = partial(super().aput, config, checkpoint, metadata, new_versions)
+        return await self._repeat_while_restarting(config, put)
+
+    @override
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
+    ) -> None:
+        put = partial(super().aput_writes, config, writes, task_id, task_path)
+        await self._repeat_while_restarting(config, put)
+
+    async def _repeat_while_restarting(self, config: RunnableConfig, put: Callable[[], Awaitable[T]]) -> T:
+        """Write a checkpoint, and repeat the write while the server restarts. Both writes are idempotent."""
+        pauses = reconnect_pauses()
+        while True:
+            try:
+                with self._permit_writes(config):
+                    return await put()
+            except StorageError as error:
+                pause = next(pauses, None) if is_connection_lost(error.__cause__) else None
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    @contextmanager
+    def _permit_writes(self, config: RunnableConfig) -> Iterator[None]:
+        token = _permit.set(self.records.leases.permit_in(config))
+        try:
+            yield
+        finally:
+            _permit.reset(token)
+
+    @override
+    @asynccontextmanager
+    async def open_cursor(
+        self, original: Callable[..., Cursor], pipeline: bool = False
+    ) -> AsyncIterator[AsyncCursor[DictRow]]:
+        """Open a cursor after checking the permit, if any. With a permit, all writes form one transaction."""
+        permit, refused = _permit.get(), None
+        try:
+            if permit is None:
+                async with original(pipeline=pipeline) as cursor:
+                    yield cursor
+                return
+            async with original() as cursor, cursor.connection.transaction():
+                statement, parameters = permit.statement
+                await cursor.execute(f"{statement} FOR SHARE".replace("?", "%s").encode(), parameters)
+                refused = [tuple(row.values()) for row in await cursor.fetchall()]
+                if permit.allows(refused):
+                    yield cursor
+                    return
+        except Error as error:
+            raise server_error(error) from error
+        raise await anyio.to_thread.run_sync(permit.refusal, refused)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Delete a debate's checkpoints, journal and catalogue row."""
+        await super().adelete_thread(thread_id)
+        await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
+
+    async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
+        """Delete all checkpoints and pending writes that the server runs with these ids have written."""
+        doomed = [str(run) for run in run_ids]
+        async with self.cursor(pipeline=True) as cursor:
+            await cursor.execute(
+                "DELETE FROM checkpoint_writes AS w USING checkpoints AS c WHERE w.thread_id = c.thread_id "
+                "AND w.checkpoint_ns = c.checkpoint_ns AND w.checkpoint_id = c.checkpoint_id "
+                "AND c.metadata ->> 'run_id' = ANY(%s)",
+                (doomed,),
+            )
+            await cursor.execute("DELETE FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s)", (doomed,))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints, blobs and pending writes from one thread to another."""
+        source, target = str(source_thread_id), str(target_thread_id)
+        async with self.cursor() as cursor:
+            for table in ("checkpoints", "checkpoint_blobs", "checkpoint_writes"):
+                await cursor.execute(
+                    "SELECT column_name FROM information_schema.columns WHERE table_name = %s "
+                    "AND table_schema = current_schema() AND column_name <> 'thread_id'",
+                    (table,),
+                )
+                names = ", ".join(row["column_name"] for row in await cursor.fetchall())
+                await cursor.execute(
+                    f"INSERT INTO {table} (thread_id, {names}) "  # noqa: S608  # names of the table itself
+                    f"SELECT %s, {names} FROM {table} WHERE thread_id = %s ON CONFLICT DO NOTHING",
+                    (target, source),
+                )
+        await anyio.to_thread.run_sync(self.records.copy, source, target)

@@ -1,0 +1,271 @@
+"""Rate limits of endpoints, shared by all processes that use the database.
+
+A wait that a provider requests applies to all callers. After several consecutive failures the circuit of an
+endpoint opens: nobody calls it for a while, then one call probes it, and a success lets all calls through.
+Configured rates follow the generic cell rate algorithm (ITU-T I.371): a row holds the time of the next call,
+and one statement advances it and returns the time to wait, for any number of processes. pyrate-limiter would
+store a row for each call, over connections of its own, and aiolimiter works within one process.
+
+Requested waits are capped. Times too far ahead come from a wrong clock and are dropped.
+During a long wait one call in five minutes probes the endpoint, and `moot doctor --repair` ends it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from moot.state.config.model_settings import MAX_WAIT_S, ModelSettings
+from moot.state.entries import EntryUsage, tokens_of
+from moot.state.errors import DebateBusy, StorageError
+from moot.storage.leases import Lease, Leases
+from moot.storage.sql import DebateTable, Row, Sql
+
+OPEN_AFTER_FAILURES = 5
+"""Number of consecutive failures after which an endpoint's circuit opens, so that calls to the endpoint must
+wait."""
+MAX_OPEN_S = 60.0
+"""Maximum number of seconds for which the circuit of an endpoint stays open before the next trial call. The
+time starts at 1 second and doubles."""
+PROBE_S = 5.0
+"""Number of seconds for which other callers wait while one caller tries an endpoint again."""
+LONG_WAIT_S = 300.0
+"""Waiting time in seconds above which an endpoint counts as closed for long. Such an endpoint is tried
+again at this interval."""
+LATEST_S = 86_400.0
+"""Maximum number of seconds by which a stored time may lie in the future. Later times are ignored as
+implausible."""
+CACHE_S = 1.0
+"""Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
+after this delay."""
+BURST_S = 1.0
+"""Number of seconds by which calls may exceed a configured rate, so that a few simultaneous calls need not
+wait."""
+SLOT_PREFIX = "endpoint "
+"""Prefix of the names of leases that represent an endpoint's slots for concurrent calls."""
+_PROBE_PREFIX = "probe "
+"""Prefix of the table keys that store the time of the next trial call during a long wait."""
+
+_RESERVE = f"""
+INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
+requests = CASE WHEN moot_endpoints.requests BETWEEN CLOCK AND CLOCK + {LATEST_S}
+    THEN moot_endpoints.requests ELSE CLOCK END + ?,
+tokens = CASE WHEN moot_endpoints.tokens BETWEEN CLOCK AND CLOCK + {LATEST_S}
+    THEN moot_endpoints.tokens ELSE CLOCK END + ?
+RETURNING requests - CLOCK, tokens - CLOCK"""  # noqa: S608  # constants of ours
+_SET_WAIT = """
+INSERT INTO moot_endpoints VALUES (?, CLOCK + ?, 0, 0, 0) ON CONFLICT (endpoint) DO UPDATE SET
+until = CASE WHEN moot_endpoints.until > excluded.until THEN moot_endpoints.until ELSE excluded.until END"""
+_CAP_WAIT = f"""
+UPDATE moot_endpoints SET until = CASE WHEN until > CLOCK + {LATEST_S} THEN 0 ELSE CLOCK + ? END
+WHERE endpoint = ? AND until > CLOCK + ? RETURNING until - CLOCK"""  # noqa: S608  # constants of ours
+_COUNT_FAILURE = """
+INSERT INTO moot_endpoints VALUES (?, 0, 1, 0, 0) ON CONFLICT (endpoint) DO UPDATE SET
+failures = moot_endpoints.failures + 1 RETURNING failures"""
+_RESET = """
+UPDATE moot_endpoints SET until = CASE WHEN failures < ? THEN until ELSE 0 END, failures = 0
+WHERE endpoint = ?"""
+_PROBE = "UPDATE moot_endpoints SET until = CLOCK + ? WHERE endpoint = ? AND until <= CLOCK RETURNING 1"
+_STATE = "SELECT until - CLOCK, failures FROM moot_endpoints WHERE endpoint = ?"
+_CLOSED = "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOCK + ? ORDER BY endpoint"
+
+
+class RateLimiter(DebateTable):
+    """Table of the waits, failures and request rates of model endpoints, timed by the database's clock."""
+
+    name = "moot_endpoints"
+    columns = """
+        endpoint TEXT PRIMARY KEY, until DOUBLE PRECISION NOT NULL, failures BIGINT NOT NULL,
+        requests DOUBLE PRECISION NOT NULL, tokens DOUBLE PRECISION NOT NULL"""
+    debate = "endpoint"
+
+    def __init__(self, sql: Sql, leases: Leases) -> None:
+        super().__init__(sql)
+        self._leases = leases
+        self._cached: dict[str, tuple[float, float, int]] = {}
+        self._failing: set[str] = set()
+        self._probing: set[str] = set()
+
+    def wait_s(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> float:
+        """Return the number of seconds until an endpoint may be called, or 0 for an immediate call."""
+        now = time.monotonic()
+        read, until, failures = self._cached.get(endpoint, (-CACHE_S, 0.0, 0))
+        if now - read >= CACHE_S or (failures >= OPEN_AFTER_FAILURES and until <= now):
+            left, failures = self._state(endpoint, max_wait_s)
+            if failures >= OPEN_AFTER_FAILURES and left <= 0 and not self._run(_PROBE, (PROBE_S, endpoint)):
+                left = PROBE_S  # another caller tries the endpoint
+            if left > LONG_WAIT_S and self._run(_PROBE, (LONG_WAIT_S, _PROBE_PREFIX + endpoint)):
+                self._probing.add(endpoint)
+                return 0.0
+            if failures:
+                self._failing.add(endpoint)
+            until = now + left
+            self._cached[endpoint] = (now, until, failures)
+        return max(0.0, until - now)
+
+    def reserve_s(self, endpoint: str, rates: ModelSettings, tokens: int) -> float:
+        """Reserve capacity for a call with `tokens` tokens, and return the seconds to wait first."""
+        costs = (
+            60 / rates.requests_per_minute if rates.requests_per_minute else 0.0,
+            60 * tokens / rates.tokens_per_minute if rates.tokens_per_minute else 0.0,
+        )
+        rows = self._run(_RESERVE, (endpoint, *costs, *costs)) if any(costs) else []
+        if not rows:
+            return 0.0
+        return max(0.0, *(float(left) - cost - BURST_S for left, cost in zip(rows[0], costs, strict=True)))
+
+    def record_wait(self, endpoint: str, wait_s: float) -> None:
+        """Record that no process may call an endpoint for the next `wait_s` seconds."""
+        self._probing.discard(endpoint)
+        self._run(_SET_WAIT, (endpoint, wait_s))
+        if wait_s > LONG_WAIT_S:
+            self._run(_SET_WAIT, (_PROBE_PREFIX + endpoint, LONG_WAIT_S))
+        self._cached.pop(endpoint, None)
+
+    def record_failure(self, endpoint: str) -> None:
+        """Count a failure of an endpoint, which opens the endpoint's circuit after several in a row."""
+        self._failing.add(endpoint)
+        rows = self._run(_COUNT_FAILURE, (endpoint,))
+        if rows and rows[0][0] >= OPEN_AFTER_FAILURES:
+            self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
+
+    def record_success(self, endpoint: str) -> None:
+        """Record that an endpoint replied after failures or during a wait.
+
+        A reply during a wait ends the wait.
+        """
+        if endpoint in self._failing | self._probing:
+            self._run(_RESET, (0 if endpoint in self._probing else OPEN_AFTER_FAILURES, endpoint))
+            self._failing.discard(endpoint)
+            self._probing.discard(endpoint)
+            self._cached.pop(endpoint, None)
+
+    def circuit_is_open(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> bool:
+        """Return True if an endpoint failed so often that fallback models should be called instead."""
+        left, failures = self._state(endpoint, max_wait_s)
+        return failures >= OPEN_AFTER_FAILURES and left > 0
+
+    def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
+        """Return the waits of endpoints that must not be called for more than `longer_than_s` seconds."""
+        rows = self._run(_CLOSED, (longer_than_s,))
+        return {name: float(left) for name, left in rows if not name.startswith(_PROBE_PREFIX)}
+
+    def reset(self, endpoint: str) -> None:
+        """Delete the stored waits, failures and reservations of an endpoint."""
+        self.delete(endpoint)
+        self._cached.pop(endpoint, None)
+
+    def acquire_slot(self, endpoint: str, slots: int) -> Lease | None:
+        """Acquire one of an endpoint's slots for concurrent calls, or return `None` if no slot is free.
+
+        Slots are leases: those of a process that died are free at once, or when its lease expires.
+        """
+        for number in random.sample(range(slots), slots):
+            with suppress(DebateBusy):
+                return self._leases.acquire(SLOT_PREFIX + endpoint, str(number))
+        return None
+
+    def release_slot(self, slot: Lease) -> None:
+        """Release a slot for concurrent calls."""
+        self._leases.release(slot)
+
+    def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
+        """Return the remaining seconds of an endpoint's wait, at most `max_wait_s`, and its failure count."""
+        for left, failures in self._run(_STATE, (endpoint,)):
+            if left > max_wait_s:
+                capped = self._run(_CAP_WAIT, (max_wait_s, endpoint, max_wait_s))
+                left = min(max_wait_s, *(row[0] for row in capped)) if capped else max_wait_s
+            return float(left), int(failures)
+        return 0.0, 0
+
+    def _run(self, statement: str, parameters: Sequence[str | float]) -> list[Row]:
+        """Run a statement and return its rows, or no rows if the database fails."""
+        with suppress(StorageError):
+            return self._sql.execute(statement.replace("CLOCK", self._sql.clock), parameters)
+        return []
+
+
+@dataclass(frozen=True)
+class SharedBudget:
+    """Limits on the tokens and the cost of a group of debates, and the group's usage so far."""
+
+    max_tokens: int | None = None
+    """Maximum number of tokens, or `None` for no limit."""
+    max_cost: float | None = None
+    """Maximum cost in US dollars, or `None` for no limit."""
+    tokens: int = 0
+    cost: float = 0.0
+
+    @property
+    def reached(self) -> str:
+        """Text that names the limit that is reached, or `""` if no limit is reached."""
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            return f"the limit of {self.max_tokens:,} tokens is reached: {self.tokens:,} are used"
+        if self.max_cost is not None and self.cost >= self.max_cost:
+            return f"the limit of ${self.max_cost:g} is reached: ${self.cost:.4f} is spent"
+        return ""
+
+
+class Budgets(DebateTable):
+    """Database table that assigns debates to groups with a common budget.
+
+    Each call checks the budget before it starts, and adds its usage when it ends. A budget is therefore
+    exceeded by no more than the calls that are running when it is reached.
+    """
+
+    name = "moot_budget_debates"
+    columns = "debate TEXT PRIMARY KEY, budget TEXT NOT NULL"
+
+    def __init__(self, sql: Sql) -> None:
+        super().__init__(sql)
+        if not sql.read_only:
+            sql.execute(
+                "CREATE TABLE IF NOT EXISTS moot_budgets (name TEXT PRIMARY KEY, max_tokens BIGINT, "
+                "max_cost DOUBLE PRECISION, tokens BIGINT NOT NULL, cost DOUBLE PRECISION NOT NULL)"
+            )
+
+    def set(self, name: str, budget: SharedBudget) -> None:
+        """Create a group's budget, or replace its limits and its usage."""
+        self._execute(
+            "INSERT INTO moot_budgets (name, max_tokens, max_cost, tokens, cost) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET max_tokens = excluded.max_tokens, "
+            "max_cost = excluded.max_cost, tokens = excluded.tokens, cost = excluded.cost",
+            (name, budget.max_tokens, budget.max_cost, budget.tokens, budget.cost),
+        )
+
+    def get(self, name: str) -> SharedBudget:
+        """Return the budget of a group, or a budget without limits if the group has none."""
+        rows = self._execute(
+            "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets WHERE name = ?", (name,)
+        )
+        return SharedBudget(*rows[0]) if rows else SharedBudget()
+
+    def add(self, name: str, debates: Iterable[str]) -> None:
+        """Assign the debates with the given ids to a group. A debate belongs to one group."""
+        for debate in debates:
+            self._insert({"debate": debate, "budget": name}, "ON CONFLICT DO NOTHING")
+
+    def debates(self, name: str) -> list[str]:
+        """Return the ids of the debates in a group."""
+        rows = self._execute("SELECT debate FROM moot_budget_debates WHERE budget = ?", (name,))
+        return [row[0] for row in rows]
+
+    def reached(self, debate: str) -> str:
+        """Return the limit that a debate's group has reached, or `""` if no limit is reached."""
+        rows = self._execute(
+            "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets JOIN moot_budget_debates "
+            "ON budget = name WHERE debate = ?",
+            (debate,),
+        )
+        return SharedBudget(*rows[0]).reached if rows else ""
+
+    def spend(self, debate: str, usage: EntryUsage) -> None:
+        """Add the usage of a call to the budget of the debate's group."""
+        self._execute(
+            "UPDATE moot_budgets SET tokens = tokens + ?, cost = cost + ? "
+            "WHERE name = (SELECT budget FROM moot_budget_debates WHERE debate = ?)",
+            (tokens_of(usage), float(usage.get("cost_usd", 0.0)), debate),
+        )

@@ -1,0 +1,373 @@
+"""Moot's own tables of a database, such as the journal, the catalogue, results and leases."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import aiosqlite
+from typing_extensions import TypedDict
+
+from moot.state.config.boundary import Capability
+from moot.state.errors import DebateExists, InputError
+from moot.state.identity_cache import memoize_by_identity
+from moot.state.plugins import require_extra
+from moot.state.settings import is_postgres, sqlite_path
+from moot.storage.journal import FailedRuns, HasOtherChild, InboxTable, Journal
+from moot.storage.leases import Lease, Leases
+from moot.storage.rate_limiter import Budgets, RateLimiter
+from moot.storage.sql import DATABASE_VERSION, DebateTable, Sql
+from moot.storage.sqlite import SqliteSql
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+
+from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
+
+Rating = Literal["right", "wrong", "mixed"]
+"""A person's later rating of a decision."""
+OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
+"""Outcome of a decision for each rating, from 0 (wrong) to 1 (right), as used by the Brier score."""
+
+
+class Forecast(TypedDict):
+    """Decision and confidence of one judge at the time of the feedback."""
+
+    judge: str
+    model: str
+    decision: str
+    confidence: float
+    """Confidence in the decision, from 0 to 100."""
+    agrees: bool
+    """True if this judge's decision matches the debate's decision. Always true if decisions are free text."""
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """A person's feedback on the decision of one debate."""
+
+    debate: str
+    """UUID of the debate."""
+    rating: Rating
+    note: str
+    decision: str
+    """Decision of the debate when the feedback was given."""
+    forecasts: tuple[Forecast, ...]
+    """Forecasts of the judges that stated a confidence. Offline models state no confidence."""
+    at: str
+    """Time of the feedback, in UTC and ISO 8601 format."""
+
+
+class FollowUpTable(DebateTable):
+    """Table of the debates that have feedback or a date for revisiting the decision."""
+
+    name = "moot_follow_ups"
+    columns = """
+        debate TEXT PRIMARY KEY, revisit TEXT NOT NULL, rating TEXT NOT NULL, note TEXT NOT NULL,
+        decision TEXT NOT NULL, forecasts TEXT NOT NULL, at TEXT NOT NULL"""
+
+    def note_revisit(self, debate: str, config: Mapping[str, object] | None) -> None:
+        """Store the configured date for revisiting the decision, if there is one."""
+        if not config:
+            return
+        revisit = str(config.get("revisit") or "")
+        if revisit or self._select("WHERE debate = ? AND revisit <> ''", [debate]):
+            empty = {"rating": "", "note": "", "decision": "", "forecasts": "[]", "at": ""}
+            update = "ON CONFLICT (debate) DO UPDATE SET revisit = excluded.revisit"
+            self._insert({"debate": debate, "revisit": revisit, **empty}, update)
+
+    def rate(self, feedback: Feedback) -> None:
+        """Store a person's feedback, which replaces earlier feedback on the same debate."""
+        row = {**vars(feedback), "forecasts": json.dumps(feedback.forecasts), "revisit": ""}
+        columns = ("rating", "note", "decision", "forecasts", "at")
+        update = ", ".join(f"{column} = excluded.{column}" for column in columns)
+        self._insert(row, f"ON CONFLICT (debate) DO UPDATE SET {update}")
+
+    def feedback(self, debate: str = "") -> list[Feedback]:
+        """Return the feedback on one debate or on all debates, oldest first.
+
+        The result is `[]` if the database is read-only.
+        """
+        one = ("AND debate = ?", [debate]) if debate else ("", [])
+        clause = f"WHERE rating <> '' {one[0]} ORDER BY at, debate"
+        rows = [] if self._sql.read_only else self._select(clause, one[1])
+        return [
+            Feedback(
+                str(debate),
+                cast(Rating, rating),
+                str(note),
+                str(decision),
+                tuple(json.loads(str(forecasts))),
+                str(at),
+            )
+            for debate, _, rating, note, decision, forecasts, at in rows
+        ]
+
+    def revisit_dates(self) -> dict[str, str]:
+        """Return the dates for revisiting decisions in ISO 8601 format, keyed by debate id.
+
+        A debate with feedback needs no reminder. The result is `{}` if the database is read-only.
+        """
+        rows = [] if self._sql.read_only else self._select("WHERE revisit <> '' AND rating = ''")
+        return {str(debate): str(revisit) for debate, revisit, *_ in rows}
+
+    def _select(self, clause: str, parameters: Sequence[str] = ()) -> Sequence[tuple[object, ...]]:
+        columns = "debate, revisit, rating, note, decision, forecasts, at"
+        return self._execute(f"SELECT {columns} FROM moot_follow_ups {clause}", parameters)  # noqa: S608  # constants of ours
+
+
+class Grants(DebateTable):
+    """Table of the capabilities that operators granted to individual debates.
+
+    Requests and documents cannot write to this table.
+    """
+
+    name = "moot_grants"
+    columns = """
+        debate TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (debate, kind, value)"""
+
+    def of(self, debate: str) -> frozenset[Capability]:
+        """Return all capabilities that were granted to a debate."""
+        rows = self._execute("SELECT kind, value FROM moot_grants WHERE debate = ?", (debate,))
+        return frozenset(Capability(kind, value) for kind, value in rows)
+
+    def add(self, debate: str, reached: Iterable[Capability]) -> None:
+        """Grant additional capabilities to a debate."""
+        for reach in reached:
+            self._insert({"debate": debate, **reach._asdict()}, "ON CONFLICT DO NOTHING")
+
+
+@dataclass(frozen=True)
+class Records:
+    """All database tables of Moot, except LangGraph's checkpoints."""
+
+    sql: Sql
+    journal: Journal
+    catalogue: Catalogue
+    leases: Leases
+    inbox: InboxTable
+    failed: FailedRuns
+    grants: Grants
+    results: ResultTable
+    follow_ups: FollowUpTable
+    rate_limiter: RateLimiter
+    budgets: Budgets
+
+    def rows(self) -> list[DebateRow]:
+        """Return the rows of all debates in the catalogue, most recently active first.
+
+        A debate whose process died has the status `paused`. Debates that never began are left out.
+        """
+        return [self._with_actual_status(row) for row in self.catalogue.rows() if not self.never_began(row)]
+
+    def never_began(self, row: DebateRow) -> bool:
+        """Return True if the process that created a debate ended before the debate started."""
+        return row.status == "new" and not self.leases.is_held(row.id)
+
+    def find(self, name: str) -> DebateRow:
+        """Return the catalogue row of the debate with this id, this name or this unambiguous id prefix.
+
+        Raises:
+            DebateNotFound: There is no such debate.
+            InputError: Several ids start with these characters.
+        """
+        return self._with_actual_status(self.catalogue.find(name))
+
+    def _with_actual_status(self, row: DebateRow) -> DebateRow:
+        left = row.status == "running" and not self.leases.is_held(row.id)
+        return replace(row, status="paused") if left else row
+
+    def rename(self, debate: str, name: str) -> None:
+        """Change the name of a debate.
+
+        Raises:
+            InputError: The name is not valid.
+            DebateExists: The name is or was that of another debate.
+        """
+        check_name(name)
+        others = [row for row in self.catalogue.rows() if row.id != debate]
+        if any(name == row.name or thread_id_of(name) == row.id for row in others):
+            raise DebateExists(f"another debate has or had the name {name!r}: choose another name")
+        self.catalogue.update(debate, name=name)
+
+    def forget(self, debate: str) -> None:
+        """Delete all rows of a debate from Moot's tables.
+
+        A run in another process is refused from then on.
+        """
+        for table in (self.catalogue, *self.tables()):
+            table.delete(debate)
+
+    def tables(self) -> Sequence[DebateTable]:
+        """Return all tables with data about debates, except the catalogue."""
+        rows = self.journal, self.inbox, self.failed, self.grants, self.results, self.follow_ups
+        return (*rows, self.budgets, self.leases)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a debate's catalogue row, grants and inbox to a fork, without its journal."""
+        self.catalogue.copy(source, target)
+        self.inbox.copy(source, target)
+        self.grants.add(target, self.grants.of(source))
+
+    @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
+    def fenced_by(self, lease: Lease) -> Records:
+        """Return a copy of the tables that refuses writes after the run has lost its lease.
+
+        Its writes are refused after another run takes the lease.
+        """
+        permit = self.leases.permit(lease)
+        return replace(
+            self,
+            journal=self.journal.fenced_by(permit),
+            catalogue=self.catalogue.fenced_by(permit),
+            inbox=self.inbox.fenced_by(permit),
+            failed=self.failed.fenced_by(permit),
+            grants=self.grants.fenced_by(permit),
+            results=self.results.fenced_by(permit),
+        )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.leases.close()
+        self.sql.close()
+
+
+def open_records(url: str) -> Records:
+    """Open Moot's tables in the database at a path or URL. Missing files, folders and tables are created.
+
+    Raises:
+        InputError: The database cannot be opened, or was written by a newer version of Moot.
+    """
+    if not is_postgres(url):
+        return _records(SqliteSql(sqlite_path(url)))
+    with require_extra("postgres", "Postgres"):
+        from moot.storage.postgres import PostgresSql
+    return _records(PostgresSql(url))
+
+
+def _records(sql: Sql, has_other_child: HasOtherChild | None = None) -> Records:
+    with ExitStack() as opening:
+        opening.callback(sql.close)
+        if (version := sql.version()) > DATABASE_VERSION:
+            raise InputError(
+                f"a newer version of Moot wrote the database (version {version}, this Moot reads "
+                f"{DATABASE_VERSION}): update Moot, or give another --db"
+            )
+        catalogue = Catalogue(sql)
+        leases = Leases(sql, catalogue.name_of)
+        records = Records(
+            sql,
+            Journal(sql, has_other_child),
+            catalogue,
+            leases,
+            InboxTable(sql),
+            FailedRuns(sql),
+            Grants(sql),
+            ResultTable(sql),
+            FollowUpTable(sql),
+            RateLimiter(sql, leases),
+            Budgets(sql),
+        )
+        if 0 < version < 3 and not sql.read_only:  # the table has existed without these columns
+            for column in ("question TEXT NOT NULL DEFAULT ''", "confidence DOUBLE PRECISION"):
+                sql.execute(f"ALTER TABLE moot_results ADD COLUMN {column}")
+        if version < DATABASE_VERSION and not sql.read_only:
+            sql.execute(sql.version_statement.format(DATABASE_VERSION))
+        opening.pop_all()
+    return records
+
+
+_by_checkpointer: weakref.WeakKeyDictionary[BaseCheckpointSaver[str], Records] = weakref.WeakKeyDictionary()
+_records_lock = threading.Lock()
+
+
+def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
+    """Return Moot's tables in the database that a checkpointer uses.
+
+    Moot's own checkpointers carry their records. LangGraph's checkpointers for SQLite and Postgres get
+    records in their own database, over another connection. For any other checkpointer the journal is kept in
+    memory, as long as the checkpointer exists.
+    """
+    own = getattr(checkpointer, "records", None)
+    if isinstance(own, Records):
+        return own
+    with _records_lock:
+        if checkpointer not in _by_checkpointer:
+            _by_checkpointer[checkpointer] = records = _records_for(checkpointer)
+            weakref.finalize(checkpointer, records.close)
+        return _by_checkpointer[checkpointer]
+
+
+def _sqlite_file(connection: sqlite3.Connection | aiosqlite.Connection) -> str:
+    """Return the path of the database file of a connection, or `""` for a database in memory.
+
+    An open connection of `aiosqlite` answers from its own thread, so any event loop can wait for the answer.
+    """
+    statement = "PRAGMA database_list"
+    if isinstance(connection, sqlite3.Connection):
+        return str(connection.execute(statement).fetchone()[2])
+
+    async def file() -> str:
+        async with connection.execute(statement) as cursor:
+            row = await cursor.fetchone()
+        return str(row[2]) if row else ""
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, file()).result()
+
+
+def _postgres_address(connection: Any) -> str:
+    """Return the address of the database of a psycopg connection or pool, or `""` for any other object."""
+    if not type(connection).__module__.startswith("psycopg"):
+        return ""
+    from psycopg import conninfo
+
+    if (info := getattr(connection, "info", None)) is not None:
+        return conninfo.make_conninfo(**info.get_parameters(), password=info.password or None)
+    return str(connection.conninfo)
+
+
+def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
+    connection = getattr(checkpointer, "conn", None)
+    if isinstance(connection, sqlite3.Connection | aiosqlite.Connection):
+        if path := _sqlite_file(connection):
+            return open_records(path)
+    elif address := _postgres_address(connection):
+        with require_extra("postgres", "Postgres"):
+            from moot.storage.postgres import PostgresSql
+        return _records(PostgresSql(address))
+    elif "InMemorySaver" not in {base.__name__ for base in type(checkpointer).__mro__}:
+        kind = type(checkpointer).__name__
+        logging.getLogger(__name__).warning(
+            "%s keeps no journal: what models have answered is remembered by this process alone, and a step "
+            "that another takes up is paid again; `open_debates`, `SqliteSaver` and `langgraph.json` keep it",
+            kind,
+        )
+    saver = weakref.ref(checkpointer)
+
+    def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
+        """Return True if `checkpoint` has a child other than `present`, according to the checkpointer.
+
+        This is rare: the journal must hold a reply to the same request.
+        """
+        thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
+        known = saver()
+        every = list(known.list(thread)) if known else []  # read all, as the iterator blocks
+        return any(
+            stored.checkpoint["id"] != present
+            for stored in every
+            if stored.parent_config and stored.parent_config["configurable"]["checkpoint_id"] == checkpoint
+        )
+
+    return _records(SqliteSql(":memory:"), has_other_child)

@@ -1,0 +1,225 @@
+"""SQLite connection for Moot's own tables, with advice on errors, and backups."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from typing_extensions import override
+
+from moot.calls.event_loop import WouldBlock, non_blocking
+from moot.state.errors import DebateNotFound, InputError, StorageError
+from moot.storage.sql import Permit, Row, Sql, Statement, Value
+
+BUSY_TIMEOUT_S = 30.0
+"""Maximum number of seconds that a write waits while another connection locks the database."""
+
+DISK_FULL = "the disk is full: make room"
+_LOCKED = "another program has locked it: close that, or wait"
+_ADVICE = {
+    sqlite3.SQLITE_FULL: DISK_FULL,
+    sqlite3.SQLITE_READONLY: "it, or its folder, is read-only: allow writing, or copy it and give --db COPY",
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore a backup, or copy it with `sqlite3 FILE .recover`",
+    sqlite3.SQLITE_NOTADB: "it is no SQLite database: give another --db",
+    sqlite3.SQLITE_CANTOPEN: "its folder cannot be written to: allow writing, or give another --db",
+    sqlite3.SQLITE_IOERR: "its disk cannot be read or written: make room, and look after the disk",
+}
+
+
+def storage_error(error: sqlite3.Error) -> StorageError:
+    """Convert an error from SQLite to a `StorageError` with advice for the user."""
+    return StorageError(f"the database failed ({error}){_remedy(error)}")
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    """Return advice on an SQLite error, preceded by a colon, or `""` if there is no advice."""
+    words = _ADVICE.get(_code(error))
+    return f": {words}" if words else ""
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code of an error."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+class SqliteSql(Sql):
+    """SQLite database in a file, or in memory (`:memory:`).
+
+    A file that cannot be written is opened read-only.
+    """
+
+    clock = "((julianday('now') - 2440587.5) * 86400.0)"
+    version_query, version_statement = "PRAGMA user_version", "PRAGMA user_version = {}"
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
+        self._lock, self._hasty = threading.Lock(), False
+        self.address = str(path)
+        """First argument of `sqlite3.connect`, with `uri=True`."""
+        try:
+            if isinstance(path, Path):
+                self.address = path.absolute().as_uri()
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if not path.exists():
+                    path.touch(mode=0o600)
+            self._connection = _connect(self.address)
+        except OSError as error:
+            raise InputError(f"cannot open database {str(path)!r}: {error}") from error
+        except sqlite3.Error as error:
+            if not isinstance(path, Path) or not _is_only_unwritable(path, error):
+                raise InputError(f"cannot open database {str(path)!r}: {error}{_remedy(error)}") from error
+            self.address, self.read_only = f"{self.address}?immutable=1", True
+            self._connection = _connect(self.address)
+        self._file = path.absolute() if isinstance(path, Path) else None
+        self._inode = self._file.stat().st_ino if self._file else 0
+
+    @override
+    def execute(
+        self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
+    ) -> list[Row]:
+        with self._transaction(durable):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    @override
+    def transact(
+        self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
+    ) -> list[Row]:
+        with self._transaction(durable):
+            run = self._connection.execute
+            run("BEGIN IMMEDIATE")
+            try:
+                rows = run(*permit.statement).fetchall()
+                if permit.allows(rows):
+                    last = [run(*each).fetchall() for each in statements][-1]
+                    run("COMMIT")
+                    return last
+            finally:
+                if self._connection.in_transaction:
+                    run("ROLLBACK")
+        raise permit.refusal(rows)
+
+    @contextmanager
+    def _transaction(self, durable: bool) -> Iterator[None]:
+        self.check_process()
+        self._check_file()
+        non_blocking_now = non_blocking.active
+        if (non_blocking_now and durable) or not self._lock.acquire(blocking=not non_blocking_now):
+            raise WouldBlock
+        try:
+            if self._hasty != non_blocking_now:
+                self._hasty = non_blocking_now
+                self._connection.execute(
+                    f"PRAGMA busy_timeout={0 if non_blocking_now else BUSY_TIMEOUT_S * 1000:.0f}"
+                )
+            if durable:
+                self._connection.execute("PRAGMA synchronous=FULL")
+            try:
+                yield
+            finally:
+                if durable:
+                    self._connection.execute("PRAGMA synchronous=NORMAL")
+        except sqlite3.Error as error:
+            if non_blocking_now and _code(error) == sqlite3.SQLITE_BUSY:
+                raise WouldBlock from error
+            raise storage_error(error) from error
+        finally:
+            self._lock.release()
+
+    def _check_file(self) -> None:
+        """Raise an error if the database file was deleted or replaced.
+
+        Raises:
+            DebateNotFound: The file is gone.
+        """
+        if self._file is None:
+            return
+        try:
+            kept = self._file.stat().st_ino == self._inode
+        except OSError:
+            kept = False
+        if not kept:
+            raise DebateNotFound(
+                f"the database file {str(self._file)!r} was deleted or replaced while it was open, and "
+                "nothing more is stored: restore the file, or start again"
+            )
+
+    @override
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def back_up(self, target: Path) -> None:
+        """Copy the database in a consistent state to a new file. A failed copy leaves no partial file.
+
+        The copy holds no leases.
+
+        Raises:
+            InputError: The file exists or cannot be written.
+            StorageError: The database cannot be read, or the disk is full.
+        """
+        if target.exists():
+            raise InputError(f"{str(target)!r} already exists: give the name of a new file")
+        draft: Path | None = None
+        try:
+            with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+                draft = Path(file.name)
+            with (
+                closing(sqlite3.connect(self.address, uri=True)) as source,
+                closing(sqlite3.connect(draft)) as copy,
+            ):
+                source.backup(copy, pages=2000, sleep=0.01)
+                copy.execute("PRAGMA journal_mode=DELETE")  # a single file is easier to send
+                with copy:
+                    copy.execute("UPDATE moot_leases SET token = ''")
+            draft.replace(target)
+        except OSError as error:
+            raise InputError(f"cannot write {str(target)!r}: {error}") from error
+        except sqlite3.Error as error:
+            raise storage_error(error) from error
+        finally:
+            if draft is not None:
+                draft.unlink(missing_ok=True)
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        address, timeout=BUSY_TIMEOUT_S, check_same_thread=False, isolation_level=None, uri=True
+    )
+    try:
+        connection.execute("PRAGMA synchronous=NORMAL")  # commits survive any crash of the process
+        _switch_to_wal(connection)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """Switch the database to a write-ahead log, after waiting for other connections that do so too."""
+    until = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
+    """Return True if a database file is read-only but readable without its write-ahead log."""
+    unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+    if _code(error) not in unwritable or not path.is_file():
+        return False
+    log = path.with_name(path.name + "-wal")
+    return not (log.exists() and log.stat().st_size)

@@ -1,0 +1,61 @@
+"""Fake model and pytest fixtures for the tests of programs that use Moot.
+
+Add `pytest_plugins = ["moot.testing"]` to the `conftest.py` of your tests. The module needs pytest.
+
+    def test_my_program(moot_debates, moot_model):
+        debate = moot_debates.start("Tabs or spaces?", DebateConfig(turns=2, model="fake"))
+        assert debate.run()["status"] == "done"
+        assert len(moot_model.calls) == 3
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from moot.api import Debates, open_debates
+from moot.models.local import ScriptedCall, ScriptedModel, ScriptReply
+from moot.models.offline import smallest_instance
+
+__all__ = ["ScriptedCall", "ScriptedModel", "fake_model", "moot_debates", "moot_model"]
+
+MODEL = "fake"
+"""Name under which the fixture `moot_debates` offers its model."""
+
+
+def fake_model(replies: Sequence[ScriptReply] = ()) -> ScriptedModel:
+    """Return a chat model that needs no provider and records its calls in `calls`.
+
+    A call that asks for structured output, such as the judge's, gets the smallest valid instance of its
+    schema. All other calls get the replies in turn.
+
+    Args:
+        replies: texts, messages with tool calls, or exceptions to raise. Default: `Reply 1.`, `Reply 2.` and
+            so on.
+    """
+    numbers = count()
+
+    def reply(call: ScriptedCall) -> ScriptReply:
+        if schema := call.parameters.get("json_schema"):
+            return json.dumps(smallest_instance(schema))
+        number = next(numbers)
+        return replies[number % len(replies)] if replies else f"Reply {number + 1}."
+
+    return ScriptedModel(reply)
+
+
+@pytest.fixture
+def moot_model() -> ScriptedModel:
+    """Return the fake model of the fixture `moot_debates`."""
+    return fake_model()
+
+
+@pytest.fixture
+def moot_debates(tmp_path: Path, moot_model: ScriptedModel) -> Iterator[Debates]:
+    """Yield an empty database of debates, whose model `fake` is the fixture `moot_model`."""
+    with open_debates(str(tmp_path / "moot.sqlite"), models={MODEL: moot_model}) as debates:
+        yield debates

@@ -1,0 +1,1 @@
+"""Tokens, terms and sentences of text in any script."""

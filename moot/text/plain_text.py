@@ -1,0 +1,137 @@
+"""Text on one line, excerpts, and harmless forms of control tokens that chat templates use."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Invisible and direction-changing characters, except the two joiners that emoji and Persian need.
+_INVISIBLE = re.compile(
+    r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f]+"
+)
+_LEADING_MARK = re.compile(r"(?:[#>|=~`]+|[-*+•](?=\s)|\d{1,3}[.)](?=\s)|-{2,}|\*{2,}|_{2,})\s*")
+_HTML_HEADING = re.compile(r"<(?=/?\s{0,8}[hH][1-6])")
+_MESSAGE_REFERENCE = re.compile(r"\[([^\[\]]{0,80}m\d{6,12}[^\[\]]{0,80})\]")
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return the set of words in a space-separated string."""
+    return frozenset(words.split())
+
+
+def plain_line(text: str) -> str:
+    """Return `text` on one line, with single spaces and without control or invisible characters."""
+    if not (text.isascii() and text.isprintable()):  # fast path, because most texts are plain
+        text = _INVISIBLE.sub("", _BREAKS.sub(" ", text))
+    return " ".join(text.split())
+
+
+@lru_cache(maxsize=8192)  # prompts repeat names and quotations in every turn
+def sanitize_line(text: str) -> str:
+    """Return `text` on one line, without Markdown marks, citations and control tokens of chat templates.
+
+    Emphasis and leading Markdown marks are removed. Control tokens get a middle dot. Brackets around a
+    message id become parentheses, because Moot's own renderings cite in brackets.
+    """
+    line = plain_line(plain_line(text).replace("**", "").replace("```", ""))
+    start = 0
+    while mark := _LEADING_MARK.match(line, start):
+        start = mark.end()
+    line = _HTML_HEADING.sub("‹", line[start:])
+    return break_template_tokens(_MESSAGE_REFERENCE.sub(r"(\1)", line).strip())
+
+
+_REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+
+
+def show_reordering(text: str) -> str:
+    """Replace the characters that change the direction of text by their code, such as `⟨U+202E⟩`.
+
+    With them, a text can show its words in another order than it contains them. The marks U+200E and U+200F
+    stay, because they only affect their neighbours.
+    """
+    return text if text.isascii() else _REORDERING.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+
+
+def clip(text: str, limit: int) -> str:
+    """Return `text` cut to `limit` characters, preferably at a word boundary, with `…` at the cut."""
+    if len(text) <= limit:
+        return text
+    if limit < 2:
+        return "…"[:limit]
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    if space > limit * 0.6:
+        head = head[:space]
+    return head.rstrip(" ,;:\u200c\u200d") + "…"
+
+
+def excerpt(text: str, limit: int, around: int = 0) -> str:
+    """Return a one-line excerpt of `text` around an offset, with at most `limit` characters."""
+    start = max(0, around - limit // 4) if around > limit // 2 else 0
+    line = plain_line(text[start : start + 2 * limit])
+    if start == 0:
+        return clip(line, limit)
+    space = line.find(" ")
+    if 0 <= space < limit // 6:
+        line = line[space + 1 :]
+    return "…" + clip(line, limit - 1)
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun in the singular or plural, such as `1 round` or `1,200 turns`."""
+    if number == 1:
+        return f"1 {noun}"
+    ending = "es" if noun.endswith(("ch", "s", "x")) else "s"
+    return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{number:,} {noun}{ending}"
+
+
+def quoted(texts: Iterable[str]) -> str:
+    """Return texts in quotation marks, separated by commas."""
+    return ", ".join(f"“{text}”" for text in texts)
+
+
+def all_done_reason(number: int, noun: str, done: str) -> str:
+    """Return the reason why a completed debate ended, such as `all 3 rounds are done`."""
+    return f"the one {noun} is {done}" if number == 1 else f"all {number} {noun}s are {done}"
+
+
+MARK = "·"
+"""Middle dot that Moot inserts into text of other authors where the text would otherwise be markup."""
+
+_TEMPLATE_WORDS = (
+    "s|bos|eos|pad|unk|mask|sep|cls|eot|eod|eoh|eoa|sop|eop|think|thinking|reasoning"
+    "|system|user|assistant|human|model|developer|tool|tools|instructions?|system-reminder"
+    "|tool_calls?|tool_response|tool_result|function_calls?|function|invoke"
+    "|(?:start|end)_of_[a-z_]{1,30}|(?:bos|eos|pad|unk|bot|eot|eop)_token"
+    "|image|audio|video|(?:reserved|unused|extra_id)_?[a-z_]{0,30}[0-9]{1,5}"
+)
+_TEMPLATE_NAMES = (
+    "INST|SYS|SYSTEM_PROMPT|SYSTEM|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|CALL_ID"
+    "|ARGS|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|PREFIX|MIDDLE|SUFFIX|THINK|[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS"
+)
+_TEMPLATE_TOKEN = re.compile(
+    r"[<＜](?="
+    r"\s?[|｜][^|｜<>＜＞\n]{0,80}[|｜]\s?[>＞]"  # <|im_start|>, <｜Assistant｜>
+    rf"|\s?[/／]?\s?(?i:{_TEMPLATE_WORDS})\s?[>＞]"  # <start_of_turn>, </s>, <system-reminder>
+    r"|[<＜]\s?[/／]?\s?(?i:SYS)\s?[>＞]{2}"  # <<SYS>>
+    r"|<[a-z]{6}$)"  # a line that opens a block of Moot's own prompts
+    rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
+    re.MULTILINE,
+)
+"""First character of a control token of a chat template. Some servers parse these tokens inside of messages.
+
+The shapes are those of the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
+InternLM, with full-width variants, because some tokenizers normalize them. The line that opens a block of
+quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
+"""
+
+
+@lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
+def break_template_tokens(text: str) -> str:
+    """Insert a middle dot into every control token of a chat template: `<·|im_start|>`.
+
+    Nothing is removed, and a second call changes nothing.
+    """
+    return _TEMPLATE_TOKEN.sub(lambda match: match[0] + MARK, text)

@@ -1,0 +1,273 @@
+"""Exact token counts with tiktoken, from rank tables that are part of the package.
+
+Encodings and the chat formula are OpenAI's, from `tiktoken` (MIT) and the cookbook's "How to count tokens".
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import re
+from binascii import a2b_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from moot.state.config.model_settings import bare_name
+from moot.state.errors import ConfigError
+
+if TYPE_CHECKING:
+    import tiktoken
+
+TokenCounter = Callable[[str], int]
+
+Item = TypeVar("Item")
+
+CHUNK_CHARS = 100_000
+"""Number of characters per chunk when long texts are tokenized in chunks. Without chunks, tiktoken panics on
+very long runs of one character."""
+
+CACHED_CHARS = 8_000
+"""Maximum number of characters in a text whose token count is cached. The cache avoids counting the same
+message every turn."""
+
+CACHED_TEXTS = 4096
+
+CACHED_LONG_TEXTS = 4
+"""Maximum number of longer texts whose token counts are cached. Parts of a prompt are counted again when they
+are joined."""
+
+MESSAGE_OVERHEAD = 3
+"""Number of tokens that a chat message takes in addition to its role, name and content."""
+
+REPLY_PRIMING = 3
+"""Number of tokens that each prompt needs for the header of the assistant's reply."""
+
+_SHA256 = {
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+}
+
+_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_PATTERNS = {
+    "o200k_base": "|".join(
+        (
+            rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_SUFFIX}",
+            rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_SUFFIX}",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+            r"\s*[\r\n]+",
+            r"\s+(?!\S)",
+            r"\s+",
+        )
+    ),
+    "cl100k_base": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$"
+        r"|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+}
+
+DEFAULT_ENCODING = "o200k_base"
+
+
+@lru_cache(maxsize=2)
+def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
+    """Return the tokenizer encoding with the given name. Each process builds an encoding only once.
+
+    Raises:
+        ConfigError: The encoding is unknown, or its table does not have tiktoken's SHA-256.
+    """
+    import tiktoken
+
+    if name not in _SHA256:
+        raise ConfigError(f"unknown encoding {name!r}: use one of {', '.join(sorted(_SHA256))}")
+    table = gzip.decompress((files("moot.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
+    if hashlib.sha256(table).hexdigest() != _SHA256[name]:
+        raise ConfigError(f"the rank table of {name!r} is damaged: reinstall Moot")
+    tokens = table.split()[::2]  # without the ranks, because the table lists the tokens in order of rank
+    ranks = dict(zip(map(a2b_base64, tokens), range(len(tokens)), strict=True))
+    return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+
+
+@lru_cache(maxsize=4096)
+def rarity(word: str) -> float:
+    """Return how rare a word is in general text of any language, from 0 (common) to 1 (rare).
+
+    An encoding numbers its tokens by frequency, most frequent first.
+    """
+    known = encoding(DEFAULT_ENCODING)
+    rank = known.max_token_value + 1
+    for spelled in (f" {word}", word):
+        with suppress(KeyError):
+            rank = min(rank, known.encode_single_token(spelled))
+    return math.log(rank + 256) / math.log(known.max_token_value + 257)  # single bytes take up 256
+
+
+def encoding_for(model: str) -> str:
+    """Return the name of the tokenizer encoding for a model, cl100k for GPT-4 and 3.5, otherwise o200k."""
+    base = bare_name(model).rsplit("/", 1)[-1]
+    old = base.startswith(("gpt-4", "gpt-3.5", "text-embedding")) and not base.startswith(
+        ("gpt-4o", "gpt-4.1", "gpt-4.5")
+    )
+    return "cl100k_base" if old else DEFAULT_ENCODING
+
+
+@lru_cache(maxsize=8)
+def counter(name: str = DEFAULT_ENCODING) -> TokenCounter:
+    """Return a function that counts the tokens of a text. Special tokens count as plain text."""
+
+    def count_encoded(text: str) -> int:
+        encode = encoding(name).encode_ordinary
+        chunks = (text[start : start + CHUNK_CHARS] for start in range(0, len(text), CHUNK_CHARS))
+        return sum(len(encode(chunk)) for chunk in chunks)
+
+    short, long = (lru_cache(maxsize=size)(count_encoded) for size in (CACHED_TEXTS, CACHED_LONG_TEXTS))
+    return lambda text: short(text) if len(text) <= CACHED_CHARS else long(text)
+
+
+@lru_cache(maxsize=4096)
+def _label_tokens(label: str, count: TokenCounter) -> int:
+    return count(label)
+
+
+def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: int | None = None) -> int:
+    """Return the number of tokens in one chat message, including overhead, role, name and content.
+
+    If `content` gives the tokens of the content, they are not counted again.
+    """
+    name = message.get("name")
+    named = _label_tokens(name, count) + 1 if name else 0
+    body = count(message["content"]) if content is None else content
+    return MESSAGE_OVERHEAD + _label_tokens(message["role"], count) + named + body
+
+
+def prompt_tokens(messages: Iterable[Mapping[str, Any]], count: TokenCounter) -> int:
+    """Return the exact number of tokens in a prompt, according to OpenAI's chat formula."""
+    return REPLY_PRIMING + sum(message_tokens(message, count) for message in messages)
+
+
+def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int) -> list[list[Item]]:
+    """Split items into batches of at most `remaining` tokens. A larger item forms a batch of its own."""
+    runs: list[list[Item]] = []
+    used = remaining + 1
+    for item in items:
+        cost = tokens(item)
+        if used + cost > remaining:
+            runs.append([])
+            used = 0
+        runs[-1].append(item)
+        used += cost
+    return runs
+
+
+def common_length(costs: Sequence[int], remaining: int) -> list[int]:
+    """Return the number of tokens granted to each block: its own length, or one limit for all longer blocks.
+
+    The sum is at most `remaining`. If any block is truncated, no tokens are left unused except by rounding.
+    """
+    caps = [0] * len(costs)
+    left = max(0, remaining)
+    order = sorted(range(len(costs)), key=lambda index: costs[index])
+    for position, index in enumerate(order):
+        caps[index] = min(costs[index], left // (len(order) - position))
+        left -= caps[index]
+    return caps
+
+
+TRUNCATION_MARK = " […cut…] "
+"""Text that marks the place where a text was truncated."""
+
+BOUNDARY_CHARS = 300
+"""Maximum number of characters to drop on each side of a cut, to end at a sentence or word boundary."""
+
+MAX_WORD_CHARS = 40
+"""Maximum length of a word that is dropped instead of cut, in characters."""
+
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
+_NUMBER = re.compile(r"[\d.,:/%-]")
+
+
+def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
+    """Shorten `text` to `max_tokens` tokens by replacing its middle with a visible mark.
+
+    Two thirds of the kept text are from the beginning. Cuts are at sentence boundaries, else between words,
+    and never inside a number. If not even one character fits, the result is a part of the mark.
+    """
+    if count(text) <= max_tokens:
+        return text
+    low, high = 0, min(len(text), max_tokens * 64)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(_keep(text, middle)) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    kept = _keep(text, low, at_boundaries=True)
+    while low > 0 and count(kept) > max_tokens:  # a longer text can have slightly fewer tokens
+        low -= 1
+        kept = _keep(text, low, at_boundaries=True)
+    return kept if count(kept) <= max_tokens else truncate_end(TRUNCATION_MARK.strip(), max_tokens, count)
+
+
+@lru_cache(maxsize=256)
+def truncate_middle_cached(text: str, max_tokens: int, count: TokenCounter) -> str:
+    """Return the cached result of `truncate_middle`, for long texts that many turns use unchanged."""
+    return truncate_middle(text, max_tokens, count)
+
+
+def truncate_end(text: str, max_tokens: int, count: TokenCounter) -> str:
+    """Return the longest start of `text` that fits in `max_tokens` tokens, or `""` if nothing fits."""
+    kept = text[: max(0, max_tokens) * 64]
+    while kept and count(kept) > max_tokens:
+        kept = kept[: min(len(kept) - 1, int(len(kept) * max_tokens / count(kept)) + 1)]
+    return kept
+
+
+def _keep(text: str, chars: int, *, at_boundaries: bool = False) -> str:
+    head = chars * 2 // 3
+    start = len(text) - (chars - head)
+    if at_boundaries and 0 < head < start:
+        head, start = _boundary_before(text, head), _boundary_after(text, start)
+        return text[:head].rstrip() + TRUNCATION_MARK + text[start:].lstrip()
+    return text[:head] + TRUNCATION_MARK + text[start:]
+
+
+def _boundary_before(text: str, end: int) -> int:
+    """Return the last sentence boundary up to `end`, or a word boundary if no sentence ends nearby."""
+    least = max(0, end - min(BOUNDARY_CHARS, end // 2))
+    sentences = [match.end() for match in _SENTENCE_END.finditer(text, least, end + 1) if match.end() <= end]
+    if sentences:
+        return sentences[-1]
+    for at in range(end, max(0, end - BOUNDARY_CHARS), -1):
+        if text[at].isspace():
+            return at
+    if end <= MAX_WORD_CHARS and text[end].isascii():
+        return 0
+    while end > least and _splits_number(text, end):
+        end -= 1
+    return end
+
+
+def _boundary_after(text: str, start: int) -> int:
+    """Return the first sentence boundary from `start` on, or a word boundary if no sentence ends nearby."""
+    most = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
+    if sentence := _SENTENCE_END.search(text, max(0, start - 1), most):
+        return sentence.end()
+    for at in range(start, min(len(text), start + BOUNDARY_CHARS)):
+        if text[at - 1].isspace():
+            return at
+    if len(text) - start <= MAX_WORD_CHARS and text[start - 1].isascii():
+        return len(text)
+    while start < most and _splits_number(text, start):
+        start += 1
+    return start
+
+
+def _splits_number(text: str, at: int) -> bool:
+    """Return true if a cut before the character at `at` would split a number."""
+    return 0 < at < len(text) and bool(_NUMBER.match(text[at - 1]) and _NUMBER.match(text[at]))

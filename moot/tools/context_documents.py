@@ -1,0 +1,85 @@
+"""Context of a debate: a folder for the tools, or one text file that every prompt shows."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Permissions
+from moot.state.config.mcp_servers import McpServerConfig
+from moot.state.errors import ConfigError
+from moot.state.settings import variable
+from moot.text.tokens import TokenCounter
+from moot.tools.mcp_tools import debate_tools, with_definitions
+from moot.tools.registry import NO_TOOLS, GivenTools, functions_tokens, get_tool
+from moot.tools.sandbox import AccessRefused, Sandbox
+
+
+@dataclass(frozen=True)
+class CheckedTools:
+    """Context document and MCP servers of a configuration whose tools were checked."""
+
+    document: dict[str, str] | None
+    """Context file with `name` and `content`, or `None` for a folder or no context."""
+    mcp_servers: Mapping[str, McpServerConfig]
+    """MCP servers with the definitions of the tools that debaters use."""
+
+
+def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:
+    """Check the tools and context of a configuration. MCP servers are asked for definitions that are missing.
+
+    Raises:
+        ConfigError: a tool is unknown, lacks its folder or exceeds the token budget, or the context does not
+            exist or cannot be read.
+    """
+    document = None if config.context is None else read_context(config.context)
+    has_folder = config.context is not None and document is None
+    servers = with_definitions(config)
+    given = debate_tools(config.model_copy(update={"mcp_servers": servers}), given)
+    for debater in config.debaters:
+        for name in debater.tools:
+            if get_tool(name, given).needs_context and not has_folder:
+                raise ConfigError(f"tool {name!r} of {debater.id!r} needs a folder: set `context` to one")
+        offered = functions_tokens(debater.tools, count, given)
+        if offered > config.memory.budget.messages // 4:
+            raise ConfigError(
+                f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the tools of "
+                f"{debater.id!r}: set it to at least {4 * offered}, or use fewer tools"
+            )
+    return CheckedTools(document, servers)
+
+
+def read_context(context: str) -> dict[str, str] | None:
+    """Return a context file as a document with `name` and `content`, or `None` for a folder.
+
+    Raises:
+        ConfigError: the path does not exist, cannot be read, is not text, or is outside `MOOT_CONTEXT_ROOT`.
+    """
+    path, root = Path(context), variable("MOOT_CONTEXT_ROOT")
+    if not path.exists():
+        raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
+    real = path.resolve()
+    if root is not None and not real.is_relative_to(Path(root).resolve()):
+        raise ConfigError(f"context {context!r} is outside {root!r}, the folder in MOOT_CONTEXT_ROOT")
+    if path.is_dir():
+        if os.open not in os.supports_dir_fd:
+            raise ConfigError("this system cannot restrict tools to a folder: use a file as `context`")
+        return None
+    try:  # resolve the file's real folder, because the operator may configure a link
+        return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
+    except (AccessRefused, OSError) as error:
+        raise ConfigError(f"cannot read context {context!r}: {error}") from error
+
+
+def context_sandbox(permissions: Permissions) -> Sandbox | None:
+    """Return the folder that a debate's tools may read, or `None` if no context folder is set.
+
+    Raises:
+        ConfigError: the folder is not authorized, or is now outside `MOOT_CONTEXT_ROOT`.
+    """
+    context = permissions.authorize("context", "tool").context
+    if context is None:
+        return None
+    read_context(context)
+    return Sandbox(Path(context).resolve())

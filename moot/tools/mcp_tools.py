@@ -1,0 +1,283 @@
+"""Tools of MCP servers that the operator configures.
+
+The definitions of the tools are stored in the debate's configuration, so prompts do not change if a server
+changes. Every call opens a connection of its own, and closes it after the result. A server that is a command
+runs only during the call. Texts of a server are data: prompts show them in fences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from threading import Lock
+from types import new_class
+from typing import IO, TYPE_CHECKING, ClassVar, TextIO, TypeVar, cast
+
+import anyio
+from pydantic import ConfigDict
+
+from moot.state.config import DebateConfig
+from moot.state.config.mcp_servers import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
+from moot.state.entries import JsonObject, clean_text
+from moot.state.errors import ConfigError
+from moot.state.identity_cache import memoize_by_identity
+from moot.state.settings import api_key, redact, variable
+from moot.text.plain_text import break_template_tokens
+from moot.text.tokens import TokenCounter
+from moot.tools.langchain_tools import ERROR_CHARS
+from moot.tools.registry import GivenTools, functions_tokens
+from moot.tools.tool import MAX_RESULT_CHARS, Tool, ToolContext, ToolFailed
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+
+T = TypeVar("T")
+NAME_CHARS = 64
+"""Maximum length of the name of a function. Providers refuse longer names."""
+DEFINITION_CHARS = 20_000
+"""Maximum number of characters of a tool's definition."""
+MAX_PAGES = 20
+"""Maximum number of pages that are read from a server's list of tools."""
+LOG_CHARS = 20_000
+"""Maximum number of characters of a server's log that are read for the reason of a failure."""
+KEPT_S = 60.0
+"""Number of seconds for which a server's list of tools is reused, so that the start of a debate asks once."""
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_listed: dict[str, tuple[float, dict[str, McpToolDefinition]]] = {}
+_listing = Lock()
+
+
+class McpTool(Tool):
+    """Base class of tools that call a tool of an MCP server. The arguments are extra fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    server_name: ClassVar[str]
+    server: ClassVar[McpServerConfig]
+    definition: ClassVar[McpToolDefinition]
+
+    @classmethod
+    def parameters(cls) -> JsonObject:
+        """Return the JSON Schema of the arguments, as the server stated it."""
+        return cls.definition.parameters
+
+    def run(self, context: ToolContext) -> str:
+        """Call the tool at its server, and return the result as text.
+
+        Raises:
+            ConfigError: the debate may not use the server.
+        """
+        context.authorize()
+        name, arguments = self.definition.name, dict(self.model_extra or {})
+
+        async def call(session: ClientSession) -> JsonObject:
+            result = await session.call_tool(name, arguments)
+            return result.model_dump(mode="json", by_alias=True)
+
+        try:
+            result = _use(self.server_name, self.server, call)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ToolFailed(_reason(error, self.server)[:ERROR_CHARS]) from error
+        text = _result_text(result)
+        if result.get("isError"):
+            raise ToolFailed(text[:ERROR_CHARS] or "the tool failed")
+        return text
+
+
+def _result_text(result: JsonObject) -> str:
+    """Return the text of a tool result, or its structured content. Images and sounds are only named."""
+    texts = []
+    for block in result.get("content") or []:
+        resource = block.get("resource") or {}
+        if (text := block.get("text", resource.get("text"))) is not None:
+            texts.append(str(text)[:MAX_RESULT_CHARS])
+        elif uri := block.get("uri", resource.get("uri")):
+            texts.append(str(uri)[:ERROR_CHARS])
+        else:
+            texts.append(f"({block.get('type', 'content')} left out)")
+    if not texts and (data := result.get("structuredContent")) is not None:
+        texts = [json.dumps(data, ensure_ascii=False)]
+    return redact(clean_text("\n".join(texts)[:MAX_RESULT_CHARS]))
+
+
+@memoize_by_identity()
+def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
+    """Return the tools of the calling program, and those of the MCP servers whose definitions are known."""
+    tools = dict(given)
+    for name, server in config.mcp_servers.items():
+        tools |= {tool: _tool(tool, name, server, known) for tool, known in server.tools.items()}
+    return tools
+
+
+@memoize_by_identity()  # every turn needs the number several times
+def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
+    """Return the number of tokens in the longest tool definitions of a debater."""
+    tools = debate_tools(config, given)
+    return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
+
+
+def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpToolDefinition) -> type[Tool]:
+    fields: JsonObject = {
+        "__module__": __name__,
+        "__doc__": "Tool of an MCP server.",
+        "__annotations__": {},
+        "name": tool,
+        "description": definition.description,
+        "server_name": server_name,
+        "server": server,
+        "definition": definition,
+    }
+    kind: type[Tool] = new_class("OneMcpTool", (McpTool,), {}, lambda body: body.update(fields))
+    return kind
+
+
+def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
+    """Return the MCP servers of a configuration, with the definitions of all tools that debaters use.
+
+    Servers are asked only for definitions that are missing.
+
+    Raises:
+        ConfigError: a server cannot be used, or has no such tool.
+    """
+    servers = dict(config.mcp_servers)
+    for debater in config.debaters:
+        for tool in debater.tools:
+            name = server_of(tool, servers)
+            if name is None or tool in servers[name].tools:
+                continue
+            offered = _offered(name, servers[name])
+            if tool not in offered:
+                raise ConfigError(
+                    f"tool {tool!r} of {debater.id!r}: the MCP server {name!r} has no such tool: choose from "
+                    f"{', '.join(sorted(offered)) or 'another server, because this one has no tools'}"
+                )
+            tools = {**servers[name].tools, tool: offered[tool]}
+            servers[name] = servers[name].model_copy(update={"tools": tools})
+    return servers
+
+
+def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
+    """Return the tools that a server offers, by the name that debaters use.
+
+    Raises:
+        ConfigError: the server cannot be used.
+    """
+    with _listing:
+        key = json.dumps(server.capability(name))
+        at, offered = _listed.get(key, (0.0, {}))
+        if offered and time.monotonic() - at < KEPT_S:
+            return offered
+        try:
+            tools = _use(name, server, _list_tools)
+        except ConfigError:
+            raise
+        except Exception as error:
+            notes = filter(None, getattr(error, "__notes__", ()))
+            said = "; it wrote: ".join([_reason(error, server), *notes])
+            raise ConfigError(f"mcp_servers.{name}: {redact(said)[:ERROR_CHARS]}") from error
+        offered = {}
+        for tool in tools:
+            stated = cast(JsonObject, json.loads(break_template_tokens(clean_text(json.dumps(tool)))))
+            definition = McpToolDefinition(
+                name=tool["name"],
+                description=stated.get("description") or "",
+                parameters=stated.get("inputSchema") or {},
+            )
+            function = f"{name}{SEPARATOR}{_NOT_IN_NAMES.sub('_', tool['name'])}"
+            if len(function) <= NAME_CHARS and len(definition.model_dump_json()) <= DEFINITION_CHARS:
+                offered.setdefault(function, definition)
+        _listed[key] = time.monotonic(), offered
+        return offered
+
+
+async def _list_tools(session: ClientSession) -> list[JsonObject]:
+    from mcp.types import PaginatedRequestParams
+
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = (await session.list_tools(params=PaginatedRequestParams(cursor=cursor))).model_dump(
+            mode="json", by_alias=True
+        )
+        found += page["tools"]
+        if not (cursor := page.get("nextCursor")):
+            break
+    return found
+
+
+def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
+    """Connect to a server, do some work, and disconnect, within the time limit of the server.
+
+    It runs on a thread of its own, because the caller may be in an event loop.
+
+    Raises:
+        ConfigError: the package `mcp` or an environment variable is missing.
+    """
+    try:
+        import mcp  # noqa: F401  # an optional package
+    except ImportError as error:
+        raise ConfigError(
+            f"mcp_servers.{name} needs the package mcp: install it with `pip install 'moot[mcp]'`"
+        ) from error
+    variables = (*server.env, *filter(None, [server.api_key_env]))
+    if missing := [each for each in variables if variable(each) is None]:
+        raise ConfigError(f"mcp_servers.{name}: the environment variable {missing[0]} is not set: set it")
+
+    async def run(log: IO[str]) -> T:
+        with anyio.fail_after(server.timeout_s):
+            async with _session(server, log) as session:
+                return await work(session)
+
+    with ThreadPoolExecutor(1) as thread, tempfile.TemporaryFile("w+", errors="replace") as log:
+        try:
+            return thread.submit(asyncio.run, run(log)).result()
+        except Exception as error:
+            log.seek(0)
+            if lines := log.read(LOG_CHARS).split("\n"):
+                error.add_note(next(filter(None, map(str.strip, reversed(lines))), ""))
+            raise
+
+
+@asynccontextmanager
+async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[ClientSession]:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    async with AsyncExitStack() as stack:
+        if server.command:
+            secrets = {name: api_key(name) or "" for name in server.env}
+            program, *words = server.command
+            parameters = StdioServerParameters(command=program, args=words, env=secrets)
+            streams = await stack.enter_async_context(stdio_client(parameters, errlog=cast(TextIO, log)))
+        else:
+            key = api_key(server.api_key_env) if server.api_key_env else None
+            headers = {"Authorization": f"Bearer {key}"} if key else None
+            client = await stack.enter_async_context(create_mcp_http_client(headers=headers))
+            transport = streamable_http_client(server.url or "", http_client=client)
+            streams = await stack.enter_async_context(transport)
+        reading, writing = streams[0], streams[1]  # version 1 of `mcp` returns a third value for HTTP
+        session = await stack.enter_async_context(ClientSession(reading, writing))
+        await session.initialize()
+        yield session
+
+
+def _reason(error: BaseException, server: McpServerConfig) -> str:
+    """Return the reason of a failure as one line, without secrets."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"no result within timeout_s, {server.timeout_s:g} s"
+    if isinstance(error, FileNotFoundError) and server.command:
+        return f"there is no program {server.command[0]!r}: install it, or give its whole path"
+    return redact(f"{type(error).__name__}: {error}").replace("\n", " ")

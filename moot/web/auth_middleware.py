@@ -1,0 +1,267 @@
+"""Access control of Moot's servers, which checks hosts, origins, tokens and request bodies.
+
+If a token is set, every client must send the token, even on this machine, because a reverse proxy makes every
+request look local. Without a token only this machine has access.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import secrets
+from collections.abc import Collection
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from moot.state import settings as environment
+from moot.state.config.section import errors_in
+from moot.state.errors import DebateBusy, DebateNotFound
+from moot.state.settings import redact
+
+IN_PROCESS = "/noauth"
+"""Root path of requests that LangGraph's server sends to itself. A client cannot set this
+path."""
+PAGE = "/moot"
+"""URL path of the live page. The page accepts the token once as `?token=` and then keeps the token in a
+cookie."""
+COOKIE = "moot_token"
+"""Name of the cookie in which the browser keeps the access token."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Content security policy that allows only the live page's own scripts and styles. The page's charts need
+`style` attributes."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""HTTP headers that are added to every response of the live page."""
+OPERATOR = "moot.operator"
+"""Key in the ASGI scope of a request. Its value is True if the client sent the launch token."""
+MAX_BYTES = 1_000_000
+"""Maximum size of a request body of the live page, in bytes."""
+MAX_REQUEST_BYTES = 20_000_000
+"""Maximum size of the body of any request, in bytes. States of long debates are larger than `MAX_BYTES`."""
+BODY_S = 30.0
+"""Maximum time in seconds for a request body to arrive."""
+MAX_DIGITS = 9
+"""Maximum number of digits accepted for a number in a URL path or query."""
+
+RequestModel = TypeVar("RequestModel", bound=BaseModel)
+
+
+class AuthMiddleware:
+    """ASGI middleware that rejects requests from other origins and from unauthorized clients.
+
+    Args:
+        app: application behind the middleware.
+        pages: origins that may use the server in addition to its own. `*` allows all origins.
+        token: token that clients must send. `None` means the value of `MOOT_TOKEN`.
+        launch_token: token in the address that `moot serve` prints. A client that sends it is the person who
+            started the server. Such a client may use every model, endpoint and key of that person.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        pages: Collection[str] = (),
+        token: str | None = None,
+        launch_token: str | None = None,
+    ) -> None:
+        self._app, self._pages, self._token, self._launch_token = app, pages, token, launch_token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request to the application, or reject it and respond with the reason."""
+        external = scope["type"] in ("http", "websocket") and scope.get("root_path") != IN_PROCESS
+        refused, status = "", 403
+        if external:
+            try:
+                request = Request({**scope, "type": "http"})
+                scope[OPERATOR] = _has_token(request, self._launch_token)
+                refused = self._refusal(request, launched=scope[OPERATOR])
+            except ValueError as error:  # raised by `urlsplit` for an address such as `http://[::1`
+                refused, status = f"malformed Host or Origin header: {error}", 400
+        if refused:
+            await PlainTextResponse(refused, status_code=status)(scope, receive, send)
+        elif external and scope["type"] == "http":
+            await _with_limited_body(self._app, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _refusal(self, request: Request, *, launched: bool) -> str:
+        """Return the reason for rejecting a request, or `""` if the request is allowed.
+
+        Raises:
+            ValueError: the Host or Origin header is not an address.
+        """
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        name, path = urlsplit(f"//{host}").hostname or "", request.scope["path"]
+        if origin and urlsplit(origin).netloc != host and not {origin, "*"} & set(self._pages):
+            advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
+            return f"the origin {origin!r} may not use this server{advice}"
+        if path == "/ok" or launched:
+            return ""
+        if token := self._token or environment.variable("MOOT_TOKEN"):
+            known = _has_token(request, token)
+            return "" if known else "send the token of MOOT_TOKEN as x-api-key, or open /moot?token=…"
+        peer = (request.scope.get("client") or [""])[0]
+        if is_loopback(name) and is_loopback(peer):
+            return ""
+        if {name, "*"} & set(environment.names_in("MOOT_ALLOW_HOSTS")):
+            return ""
+        return (
+            f"{host!r} is not an address of this machine only: set MOOT_TOKEN, which clients then send as "
+            "their "
+            f"API key, or set MOOT_ALLOW_HOSTS={name} if a proxy in front of this server checks the clients"
+        )
+
+
+async def _with_limited_body(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run an application, and respond with 413 if the request body exceeds `MAX_REQUEST_BYTES`."""
+    size, started = 0, False
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        return message if size <= MAX_REQUEST_BYTES else {"type": "http.disconnect"}
+
+    async def sent(message: Message) -> None:
+        nonlocal started
+        if size <= MAX_REQUEST_BYTES:
+            started = True
+            await send(message)
+
+    try:
+        await app(scope, limited, sent)
+    except Exception:
+        if size <= MAX_REQUEST_BYTES:
+            raise
+    if size > MAX_REQUEST_BYTES and not started:
+        words = f"the body has more than {MAX_REQUEST_BYTES:,} bytes"
+        await PlainTextResponse(words, status_code=413)(scope, receive, send)
+
+
+def _has_token(request: Request, token: str | None) -> bool:
+    """Return True if a request carries the token in a header, in the cookie, or in the page's address."""
+    if not token:
+        return False
+    once = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
+    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+    given = request.headers.get("x-api-key") or bearer or once or request.cookies.get(COOKIE, "")
+    return secrets.compare_digest(given.encode("utf-8", "replace"), token.encode())
+
+
+def is_loopback(name: str) -> bool:
+    """Return True if a host name or address is reachable only from this machine."""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class PlainJson(JSONResponse):
+    """JSON response from which known secrets, such as API keys, are removed."""
+
+    def render(self, content: object) -> bytes:
+        """Return the response body as JSON, with known secrets redacted.
+
+        A lone surrogate is replaced with a question mark.
+        """
+        return redact(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+
+
+class HeadersMiddleware:
+    """ASGI middleware that adds the security headers to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request to the application and add the security headers to the response."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-cache")
+            await send(message)
+
+        await self._app(scope, receive, sent)
+
+
+async def body_of(request: Request, kind: type[RequestModel]) -> RequestModel:
+    """Return the validated JSON body of a request. The request must come from the page's own origin.
+
+    Raises:
+        HTTPException: the request comes from another origin, is not JSON, has more than `MAX_BYTES` bytes, or
+            does not arrive within `BODY_S` seconds.
+        ValidationError: the body does not match `kind`.
+    """
+    return kind.model_validate_json(await bytes_of(request, "application/json", MAX_BYTES) or b"{}")
+
+
+async def bytes_of(request: Request, content_type: str, limit: int) -> bytes:
+    """Return the body of a request. The request must come from the page's own origin.
+
+    Args:
+        request: the request.
+        content_type: the content type that the request must have. A form of another origin cannot send it.
+        limit: maximum size of the body in bytes.
+
+    Raises:
+        HTTPException: the request comes from another origin, has another content type or a larger body, or
+            its body does not arrive within `BODY_S` seconds.
+    """
+    origin = request.headers.get("origin")
+    foreign = origin and urlsplit(origin).netloc != request.headers.get("host")
+    if foreign or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise HTTPException(403, "a page of another origin may not change anything here")
+    if request.headers.get("content-type", "").partition(";")[0].strip() != content_type:
+        raise HTTPException(415, f"send a body with Content-Type: {content_type}")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    raise HTTPException(413, f"the body has more than {limit:,} bytes")
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {BODY_S:g} s") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the connection was closed before the body arrived") from None
+    return bytes(body)
+
+
+def number_in(text: str, name: str) -> int:
+    """Parse a non-negative number in a URL path or query.
+
+    Raises:
+        HTTPException: the text is not a number of at most `MAX_DIGITS` digits.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS):
+        raise HTTPException(400, f"{name}: expected a number of at most {MAX_DIGITS} digits")
+    return int(text)
+
+
+async def error_response(_: Request, error: Exception) -> Response:
+    """Return a JSON response that reports an error to the user of the page."""
+    if isinstance(error, HTTPException):
+        return PlainJson({"error": error.detail}, status_code=error.status_code)
+    if isinstance(error, ValidationError):
+        return PlainJson({"error": errors_in(error)[0]}, status_code=400)
+    known = {DebateNotFound: 404, DebateBusy: 409}
+    return PlainJson({"error": str(error)}, status_code=known.get(type(error), 400))

@@ -1,0 +1,329 @@
+"""Debates that a server runs for its clients, each in its own task.
+
+Settings of a client are untrusted and checked against the operator's permissions. The operator's settings
+are the defaults. A debate continues to run if its client disconnects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from langgraph.types import StateSnapshot
+
+from moot.api import Debate, DebateConfig, Debates, Event
+from moot.calls.event_loop import cancel_all, run_in_thread
+from moot.configuration.configure import authorize, requested_config
+from moot.debates.continuation import can_go_on, questions_at
+from moot.debates.feedback import has_decision
+from moot.debates.lifecycle import unused_name
+from moot.debates.preflight import shorten_debate
+from moot.debates.session import is_over
+from moot.documents import DebateDocument, load_leniently
+from moot.protocols.registry import turns_planned
+from moot.reports.transcript_blocks import Participants
+from moot.state.config.debate_config import frozen_config
+from moot.state.entries import JsonObject
+from moot.state.errors import DebatePaused, MootError, WaitingForPerson
+
+EventListener = Callable[[Event], object]
+"""Function that receives each event of a running debate."""
+
+
+def append_token(messages: dict[str, Event], token: Event) -> None:
+    """Append a streamed token to its message.
+
+    The key of a message is the id that its entry will have.
+    """
+    message = messages.setdefault(token["id"], {"speaker": token["speaker"], "text": ""})
+    message["text"] += token["text"]
+
+
+class DebateHost:
+    """The debates in a database, with the asyncio tasks of the debates that run in this process.
+
+    Args:
+        debates: the open database. The caller closes it.
+        default_config: the operator's configuration, the default of new debates.
+        tokens: publish each streamed token as an event.
+    """
+
+    def __init__(self, debates: Debates, default_config: DebateConfig, *, tokens: bool = False) -> None:
+        self.debates, self.default_config = debates, default_config
+        self.errors: dict[str, str] = {}
+        """Error of the last failed run in this process, by debate id."""
+        self.streaming: dict[str, dict[str, Event]] = {}
+        """Messages that are being streamed, by debate id and the id of their future entry."""
+        self._tokens = tokens
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._listeners: dict[str, list[EventListener]] = {}
+
+    async def make(
+        self,
+        question: str,
+        settings: Mapping[str, object],
+        documents: Sequence[Mapping[str, str]] = (),
+        *,
+        by_operator: bool = False,
+    ) -> Debate:
+        """Create a debate from the question, the settings and the documents of a client.
+
+        Args:
+            question: topic of the debate. The debate is named after it.
+            settings: settings that override the operator's unless they are empty. `turns` is a maximum for
+                every protocol.
+            documents: background documents, each with `name` and `content`.
+            by_operator: True if the client is the operator, whose settings need no permission.
+
+        Raises:
+            ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
+            InputError: the question is empty.
+        """
+
+        def make() -> Debate:
+            config = self.requested(settings, by_operator=by_operator)
+            name = unused_name(self.debates.records, question)
+            return self.debates.start(question, config, name=name, documents=documents)
+
+        return await run_in_thread(make)
+
+    def requested(self, settings: Mapping[str, object], *, by_operator: bool = False) -> DebateConfig:
+        """Return the configuration that a client's settings request. See `make`.
+
+        Raises:
+            ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
+        """
+        changes = {key: value for key, value in settings.items() if value}
+        config = requested_config(self.default_config, changes)
+        if isinstance(turns := changes.get("turns"), int):
+            config = shorten_debate(config, turns)
+        if by_operator:
+            return config
+        safe = self.debates.environment.safe_capabilities
+        return authorize(config, self.default_config, safe=safe).authorize()
+
+    def run(self, debate: Debate, *, turns: int | None = None, answer: object = None) -> asyncio.Task[None]:
+        """Start or continue a debate in an asyncio task, and return the task.
+
+        If the debate is already running, return its existing task.
+        """
+        if known := self.running(debate.id):
+            return known
+
+        async def run() -> None:
+            try:
+                async for event in debate.astream(turns=turns, answer=answer, tokens=self._tokens):
+                    self.publish(debate.id, event)
+            except (WaitingForPerson, DebatePaused):
+                pass
+            except MootError as error:
+                self.errors[debate.id] = str(error)
+            except Exception as error:
+                self.errors[debate.id] = f"{type(error).__name__}: {error}"
+                raise
+            finally:
+                self.streaming.pop(debate.id, None)
+
+        self.errors.pop(debate.id, None)
+        self._runs[debate.id] = asyncio.create_task(run())
+        return self._runs[debate.id]
+
+    def running(self, debate: str) -> asyncio.Task[None] | None:
+        """Return the task that runs the debate, or `None` if the debate does not run in this process."""
+        run = self._runs.get(debate)
+        return run if run and not run.done() else None
+
+    @contextmanager
+    def subscribe(self, debate: str, listener: EventListener) -> Iterator[None]:
+        """Call the listener with each event of a debate during a `with` block."""
+        listeners = self._listeners.setdefault(debate, [])
+        listeners.append(listener)
+        try:
+            yield
+        finally:
+            listeners.remove(listener)
+
+    def publish(self, debate: str, event: Event) -> None:
+        """Pass an event of a debate to all listeners of the debate."""
+        streaming = self.streaming.setdefault(debate, {})
+        if event["event"] == "token":
+            append_token(streaming, event)
+        elif event["event"] == "entry":
+            streaming.pop(event["entry"]["id"], None)
+        elif event["event"] == "step":
+            streaming.clear()
+        for listener in list(self._listeners.get(debate, ())):
+            listener(event)
+
+    def forget_message(self, debate: str, entry: str) -> None:
+        """Forget a streamed message that is complete or has failed."""
+        self.streaming.get(debate, {}).pop(entry, None)
+        if not self.streaming.get(debate):
+            self.streaming.pop(debate, None)
+
+    async def close(self) -> None:
+        """Stop all debates that run in this process. Every stopped debate is saved and can be continued."""
+        await cancel_all(self._runs.values())
+
+
+POLL_INTERVAL_S = 0.3
+"""Interval in seconds at which a debate's catalogue row and latest checkpoint are read. A read takes a
+millisecond."""
+BATCH_WINDOW_S = 0.03
+"""Time in seconds for which streamed tokens are collected and then sent in one message. Screens do
+not refresh more often."""
+CACHED_DOCUMENTS = 8
+"""Maximum number of debates whose latest document is cached. A page requests the parts of a document
+separately."""
+
+Version = tuple[object, ...]
+"""Type of a value that changes whenever the stored debate changes."""
+
+
+class DebateSnapshot(NamedTuple):
+    """State and document of a debate at one moment."""
+
+    version: Version
+    snapshot: StateSnapshot
+    document: JsonObject
+
+
+class DebateReader:
+    """Reader of stored debates that caches recently read documents. An unchanged state is read once."""
+
+    def __init__(self, host: DebateHost) -> None:
+        self._host = host
+        self._cache: OrderedDict[str, DebateSnapshot] = OrderedDict()
+        self._overviews: OrderedDict[str, tuple[Version, JsonObject]] = OrderedDict()
+        self._following = asyncio.Lock()
+        """Held while a follower reads, so that followers need one thread and read each version once."""
+
+    async def changed_overview(
+        self, debate: Debate, seen: Version | None
+    ) -> tuple[Version, JsonObject] | None:
+        """Return the version and the overview of a debate, or `None` if its version is still `seen`."""
+        async with self._following:
+            version = await run_in_thread(self.version, debate)
+            if version == seen:
+                return None
+            if (known := self._overviews.get(debate.id)) and known[0] == version:
+                return known
+            made = version, await run_in_thread(self.overview, debate)
+            self._overviews[debate.id] = made
+            self._overviews.move_to_end(debate.id)
+            while len(self._overviews) > CACHED_DOCUMENTS:
+                self._overviews.popitem(last=False)
+            return made
+
+    def version(self, debate: Debate) -> Version:
+        """Return a value that changes when the debate changes, starts to run or stops running."""
+        latest = debate.session.records.sql.execute(
+            "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?", (debate.id,)
+        )
+        return debate.row, debate.is_running(), str(latest), self._host.errors.get(debate.id, "")
+
+    def read(self, debate: Debate) -> DebateSnapshot:
+        """Return the latest state and document of a debate."""
+        version, cached = self.version(debate), self._cache.get(debate.id)
+        if not cached or cached.version != version:
+            snapshot = debate.state()
+            cached = DebateSnapshot(version, snapshot, debate.document(snapshot))
+        self._cache[debate.id] = cached
+        self._cache.move_to_end(debate.id)
+        while len(self._cache) > CACHED_DOCUMENTS:
+            self._cache.popitem(last=False)
+        return cached
+
+    def overview(self, debate: Debate) -> JsonObject:
+        """Return an overview of a debate with its row, participants, current step and open questions."""
+        version, snapshot, document = self.read(debate)
+        parsed = load_leniently(DebateDocument, {"config": document["config"]})
+        values, errors = snapshot.values, document["errors"]
+        last_error = str(errors[-1]["error"]) if document["status"] == "failed" and errors else ""
+        return {
+            **asdict(debate.row),
+            "checkpoint": version[2],
+            "topic": document["topic"] or debate.row.topic,
+            "ended_because": document["ended_because"],
+            "error": self._host.errors.get(debate.id) or last_error,
+            "running": debate.is_running(),
+            "over": is_over(snapshot),
+            "can_continue": bool(values.get("config")) and can_go_on(values),
+            "nodes": list(snapshot.next),
+            "step": values.get("step") or {},
+            "entries": len(document["transcript"]),
+            "planned_turns": turns_planned(frozen_config(values)) if values.get("config") else None,
+            "people": [asdict(person) for person in Participants(parsed).values()],
+            "model": document["config"].get("model", ""),
+            "questions": questions_at(snapshot),
+            "pinned": values.get("pinned") or [],
+            "step_age_s": _age_s(snapshot),
+            "can_rate": has_decision(document),
+            "feedback": [asdict(each) for each in debate.session.records.follow_ups.feedback(debate.id)],
+        }
+
+
+def _age_s(snapshot: StateSnapshot) -> float:
+    """Return the time in seconds since the snapshot's checkpoint, which is when its next nodes started."""
+    started = datetime.fromisoformat(snapshot.created_at) if snapshot.created_at else datetime.now(UTC)
+    return max(0.0, (datetime.now(UTC) - started).total_seconds())
+
+
+async def follow(
+    host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
+) -> AsyncIterator[JsonObject]:
+    """Yield an overview when a debate has changed, and messages with tokens and events in between.
+
+    `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
+
+    Args:
+        host: debates that run in this process.
+        reader: reader of the stored state.
+        debate: debate to follow.
+        ending: function that returns True when the server shuts down.
+    """
+    queue: asyncio.Queue[Event] = asyncio.Queue()
+    with host.subscribe(debate.id, queue.put_nowait):
+        earlier = {key: dict(message) for key, message in host.streaming.get(debate.id, {}).items()}
+        seen: Version | None = None
+        next_read = 0.0
+        while not ending():
+            started = time.monotonic()
+            if started >= next_read and (changed := await reader.changed_overview(debate, seen)):
+                seen, overview = changed
+                yield {"debate": overview}
+                now = time.monotonic()
+                # Wait as long as the last read took, so that reads use at most half of the time.
+                next_read = now + (now - started)
+            if earlier:
+                yield {"tokens": earlier, "events": []}
+                earlier = {}
+            if events := await _next_events(queue):
+                yield _message_of(events)
+
+
+async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
+    """Wait for an event, and return it with all events that follow within `BATCH_WINDOW_S`.
+
+    Return `[]` if no event comes within `POLL_INTERVAL_S`.
+    """
+    with suppress(TimeoutError):
+        events = [await asyncio.wait_for(queue.get(), POLL_INTERVAL_S)]
+        await asyncio.sleep(BATCH_WINDOW_S)
+        return [*events, *(queue.get_nowait() for _ in range(queue.qsize()))]
+    return []
+
+
+def _message_of(events: Sequence[Event]) -> JsonObject:
+    tokens: dict[str, Event] = {}
+    for event in events:
+        if event["event"] == "token":
+            append_token(tokens, event)
+    rest = [event for event in events if event["event"] not in ("token", "entry")]
+    return {"tokens": tokens, "events": rest}

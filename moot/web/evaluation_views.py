@@ -1,0 +1,36 @@
+"""Data of the evaluations that the live page shows: their list, reports and items."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+
+from moot.evals.report import evaluation_report, item_rows
+from moot.evals.report_text import chart, further_tables
+from moot.evals.store import Evaluations
+from moot.reports.markdown_html import Prose
+from moot.state.entries import JsonObject
+from moot.web.debate_host import DebateHost
+
+
+def list_evaluations(request: Request, host: DebateHost) -> JsonObject:
+    """Return one row for each evaluation in the database, newest first."""
+    return {"evaluations": Evaluations(host.debates.records.sql).overview()[::-1]}
+
+
+def show_evaluation(request: Request, host: DebateHost) -> JsonObject:
+    """Return the report of an evaluation with its chart, its tables and all items.
+
+    Raises:
+        DebateNotFound: There is no evaluation with this name.
+        InputError: The baseline in the query is no arm.
+    """
+    store = Evaluations(host.debates.records.sql)
+    evaluation = store.find(request.path_params["evaluation"])
+    outcomes = store.outcomes(evaluation.name)
+    report = evaluation_report(evaluation, outcomes, request.query_params.get("baseline", ""))
+    return {
+        "report": report,
+        "chart": str(chart(report)),
+        "tables": str(Prose({}).block(further_tables(report), base=2)),
+        "items": item_rows(evaluation, outcomes),
+    }

@@ -1,0 +1,216 @@
+"""Moot's part of a LangGraph server, with authentication, the live page and MCP tools.
+
+`langgraph.json` names the application as `http.app`. The LangGraph server alone would answer every page of
+every browser on this machine. The middleware here allows Studio's pages and the server's own, and asks for
+the token. `/moot` is the live page. `/mcp` has the tools of `moot mcp` instead of LangGraph's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import uuid
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from uuid import UUID
+
+import httpx
+from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.runnables.config import merge_configs
+from langgraph.constants import TAG_NOSTREAM
+from langgraph_api.config import CORS_CONFIG
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from typing_extensions import override
+
+from moot.api import open_debates
+from moot.configuration.configure import operators_config
+from moot.graph.debate import graph
+from moot.graph.json_schemas import graph_schemas
+from moot.state.entries import JsonObject
+from moot.state.errors import ConfigError, MootError
+from moot.state.langgraph_internals import EveryKey
+from moot.state.reducers import ENTRY
+from moot.state.settings import check_database, database_exists, names_in
+from moot.storage.catalogue import DebateRow
+from moot.storage.records import open_records
+from moot.web.auth_middleware import AuthMiddleware, error_response
+from moot.web.debate_host import DebateHost
+from moot.web.mcp_server import McpEndpoint
+from moot.web.page_routes import LivePage
+
+T = TypeVar("T")
+
+# Read at import, because the server's event loop must not wait for files.
+operators_config()
+graph.schemas.update(graph_schemas(graph))
+graph.schemas["context"]["properties"] = EveryKey(graph.schemas["context"]["properties"])
+_page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
+
+
+def allowed_origins() -> list[str]:
+    """Return the origins of web pages that may use the server, from `langgraph.json` and the environment.
+
+    LangGraph's CORS middleware reads the same list when the server starts, so the list is extended in place.
+
+    Raises:
+        ConfigError: `MOOT_ALLOW_ORIGINS` contains something other than an origin.
+    """
+    origins: list[str] = (CORS_CONFIG or {}).get("allow_origins") or []
+    for origin in names_in("MOOT_ALLOW_ORIGINS"):
+        if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d+)?", origin):
+            raise ConfigError(
+                f"MOOT_ALLOW_ORIGINS: {origin!r} is not an origin: use a scheme, a host and a port, such as "
+                "http://localhost:3000"
+            )
+        if origin not in origins:
+            origins.append(origin)
+    return origins
+
+
+class StreamListener(AsyncCallbackHandler):
+    """Callback handler that sends the streamed tokens of the server's runs to the live page.
+
+    LangChain streams a model's reply if a handler has the `tap_` methods. Create the handler in the host's
+    event loop, because runs may use other threads.
+    """
+
+    def __init__(self, host: DebateHost) -> None:
+        """Create a listener that sends tokens to the given host."""
+        self._host, self._loop = host, asyncio.get_running_loop()
+        self._runs: dict[UUID, tuple[str, str]] = {}
+        """Debate id and entry id of each running call."""
+
+    def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Return the stream unchanged."""
+        return output
+
+    def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
+        """Return the stream unchanged."""
+        return output
+
+    @override
+    async def on_chat_model_start(self, *_: object, run_id: UUID, **details: object) -> None:
+        tags, metadata = details.get("tags"), details.get("metadata")
+        streamed = not (isinstance(tags, list) and TAG_NOSTREAM in tags)
+        if streamed and isinstance(metadata, dict) and metadata.get("thread_id") and metadata.get(ENTRY):
+            self._runs[run_id] = (str(metadata["thread_id"]), metadata[ENTRY])
+
+    @override
+    async def on_llm_new_token(self, *_: object, run_id: UUID, **details: object) -> None:
+        message = getattr(details.get("chunk"), "message", None)
+        if run_id in self._runs and message and message.text:
+            debate, entry = self._runs[run_id]
+            event = {"event": "token", "id": entry, "speaker": message.name, "text": message.text}
+            self._loop.call_soon_threadsafe(self._host.publish, debate, event)
+
+    @override
+    async def on_llm_end(self, *_: object, run_id: UUID, **details: object) -> None:
+        if message := self._runs.pop(run_id, None):
+            self._loop.call_soon_threadsafe(self._host.forget_message, *message)
+
+    @override
+    async def on_llm_error(self, *_: object, run_id: UUID, **details: object) -> None:
+        await self.on_llm_end(run_id=run_id)
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    host = await _page.open()
+    graph.config = merge_configs(graph.config, {"callbacks": [StreamListener(host)]})
+    async with _page.lifespan(app), _agents.open(host), keep_debates_registered():
+        yield
+
+
+app = Starlette(
+    routes=[Route("/mcp", _agents), *_page.routes()],
+    lifespan=_lifespan,
+    exception_handlers={MootError: error_response},
+    middleware=[Middleware(AuthMiddleware, pages=allowed_origins())],
+)
+"""Web application with Moot's routes, which LangGraph's server mounts. Its middleware also protects
+LangGraph's routes."""
+
+GRAPH = "debate"
+"""Name of Moot's graph in `langgraph.json`."""
+EVERY_S = 3.0
+"""Interval in seconds at which the server searches the catalogue for debates of other processes."""
+TITLE_CHARS = 80
+"""Maximum number of characters in the title of a LangGraph thread."""
+
+ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
+    "quick": ("Four turns and a verdict.", {"turns": 4}),
+    "long-form": (
+        "Sixty turns. A moderator chooses the next speaker.",
+        {"protocol": "moderated", "turns": 60},
+    ),
+    "council": (
+        "A design decision. Debaters propose, criticise and refine; a judge writes the solution.",
+        {"protocol": "council"},
+    ),
+    "dialogue": (
+        "Personas discuss a topic, aspect by aspect. Two who disagree on a claim get a crux room.",
+        {"protocol": "dialogue"},
+    ),
+}
+"""Predefined LangGraph assistants by name, each with its description and its configuration."""
+
+
+@asynccontextmanager
+async def keep_debates_registered() -> AsyncIterator[None]:
+    """Register all stored debates as threads of LangGraph's server during an `async with` block."""
+    registering = asyncio.create_task(_keep_registering(get_client(url=None)))
+    try:
+        yield
+    finally:
+        registering.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await registering
+
+
+async def _keep_registering(client: LangGraphClient) -> None:
+    ready, known = False, set[str]()
+    while True:
+        with contextlib.suppress(httpx.HTTPError):  # the server is starting or busy, so try again later
+            if not ready:
+                await _make_assistants(client)
+                ready = True
+            for row in await asyncio.to_thread(_rows):
+                if row.id not in known:
+                    await _register(client, row)
+                    known.add(row.id)
+        await asyncio.sleep(EVERY_S)
+
+
+async def _make_assistants(client: LangGraphClient) -> None:
+    for name, (description, context) in ASSISTANTS.items():
+        await client.assistants.create(
+            GRAPH,
+            context=context,
+            assistant_id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"moot:{name}")),
+            if_exists="do_nothing",
+            name=name,
+            description=description,
+        )
+
+
+def _rows() -> list[DebateRow]:
+    url = check_database()
+    if not database_exists(url):
+        return []
+    with contextlib.closing(open_records(url)) as records:
+        return records.catalogue.rows()
+
+
+async def _register(client: LangGraphClient, row: DebateRow) -> None:
+    """Register a debate as a LangGraph thread whose title is the debate's topic."""
+    title = row.topic if len(row.topic) <= TITLE_CHARS else f"{row.topic[:TITLE_CHARS].rsplit(' ', 1)[0]} …"
+    thread_metadata = {"graph_id": GRAPH, "title": title, "name": row.name}
+    thread = await client.threads.create(thread_id=row.id, if_exists="do_nothing", metadata=thread_metadata)
+    if (thread.get("metadata") or {}).get("title") != title:  # a client of the server started it
+        await client.threads.update(row.id, metadata={"title": title})

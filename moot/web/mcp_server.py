@@ -1,0 +1,524 @@
+"""MCP server with tools, resources and prompts for debates, as `moot mcp` runs it.
+
+A `DebateHost` runs the debates, so a debate continues if its client disconnects. The versions 1 and 2 of the
+`mcp` package both work. They differ in the names of a few classes and in the place of the HTTP settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from functools import wraps
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, cast
+
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import CallToolResult, ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
+
+from moot.api import Debate, DebateConfig, aopen_debates
+from moot.calls.event_loop import run_in_thread
+from moot.configuration.configure import validate
+from moot.debates.dry_run import with_plan
+from moot.debates.stored_debate import MAX_MESSAGE_CHARS
+from moot.embedding import MAX_QUESTION_CHARS, VERDICT_SHARE, DebateRequest, DebaterRequest
+from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
+from moot.nodes.close import result_text
+from moot.protocols.registry import turns_planned
+from moot.reports.markdown import render_brief, render_markdown
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS
+from moot.state.entries import JsonObject
+from moot.state.errors import InputError, MootError
+from moot.state.langgraph_internals import set_server_version
+from moot.state.verdict import TIE
+from moot.text.tokens import counter, truncate_end
+from moot.web.auth_middleware import AuthMiddleware
+from moot.web.debate_host import DebateHost
+
+MCP_1 = version("mcp").startswith("1.")
+"""True if the installed `mcp` package has version 1."""
+if TYPE_CHECKING or not MCP_1:
+    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.exceptions import ResourceError
+    from mcp.server.mcpserver.tools import Tool
+    from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+else:
+    from mcp.server.fastmcp import Context
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ResourceError
+    from mcp.server.fastmcp.tools import Tool
+    from mcp.server.fastmcp.utilities.func_metadata import ArgModelBase
+
+INSTRUCTIONS = (
+    "Moot has language models argue a question, a design or a decision, and a judge decide it. `debate` "
+    "waits for the verdict. For a debate of more than a minute, use `start` and then `result`."
+)
+MAX_TOKENS = 400
+"""Maximum number of tokens (o200k) in a tool's result. Agents read longer texts as
+resources."""
+LATEST_TOKENS = 60
+"""Maximum number of tokens for the latest message, each question and the error in a tool's result."""
+MAX_WAIT_S = 600.0
+"""Maximum time in seconds that the tool `result` waits for a running debate."""
+
+_REQUEST_FIELDS = DebateRequest.model_fields
+Question = Annotated[
+    str,
+    Field(
+        max_length=MAX_QUESTION_CHARS,
+        description=_REQUEST_FIELDS["question"].description,
+        examples=["Should we move all services into one repository? We have 12 services and 5 engineers."],
+    ),
+]
+ProtocolName = Annotated[
+    str, Field(description=_REQUEST_FIELDS["protocol"].description, examples=["council", "round-robin"])
+]
+TurnsWanted = Annotated[
+    int, Field(ge=0, le=200, description=_REQUEST_FIELDS["turns"].description, examples=[6])
+]
+ModelName = Annotated[
+    str,
+    Field(
+        description="Model of all debaters and the judge. Omit the model to use the server's default.",
+        examples=["anthropic:claude-sonnet-5"],
+    ),
+]
+DebateId = Annotated[
+    str,
+    Field(
+        description="Id of a debate, as returned by the other tools.",
+        examples=["5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"],
+    ),
+]
+DebaterList = Annotated[
+    Sequence[DebaterRequest],
+    Field(
+        max_length=MAX_REQUESTED_DEBATERS,
+        description="Two or more debaters who argue the question. Omit them to use the default debaters.",
+        examples=[[{"name": "Ada", "stance": "Use one repository."}, {"name": "Ben", "role": "operator"}]],
+    ),
+]
+
+
+class DebateOutcome(BaseModel):
+    """Status of a debate and, if the debate is finished, its result."""
+
+    decision: str = Field(
+        "", description="Decision of the debate in one line. Empty until the debate is finished."
+    )
+    debate: str = Field(description="Id of the debate, for the other tools and for moot://debates/ID/report.")
+    status: str = Field(
+        description="One of done, limit, running, waiting (call `answer`) or paused (call `start`)."
+    )
+    turns: int
+    cost_usd: float
+    winner: str | None = None
+    verdict: str = Field(
+        "",
+        description="Decision, reasons and open questions in Markdown. Empty until the debate is finished.",
+    )
+    latest: str = Field("", description="The latest message of an unfinished debate.")
+    questions: dict[str, str] = Field(
+        default_factory=dict, description="Questions by id, to be answered with the tool `answer`."
+    )
+    error: str = Field("", description="Error that stopped the debate.")
+
+    def text(self) -> str:
+        """Return the outcome as text. The first line is the decision, or the status of an unfinished debate.
+
+        The verdict's own first line is left out if it repeats the decision.
+        """
+        facts = f"Debate {self.debate}: {self.status}, {self.turns} turns, US$ {self.cost_usd:g}"
+        asked = [f"Question {key}: {question}" for key, question in self.questions.items()]
+        first, _, rest = self.verdict.partition("\n")
+        verdict = rest.strip() if first.strip("*") == self.decision else self.verdict
+        return "\n\n".join(filter(None, (self.decision, facts, verdict, self.latest, *asked, self.error)))
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _reporting_errors(
+    tool: Callable[P, Coroutine[object, None, T]],
+) -> Callable[P, Coroutine[object, None, T]]:
+    """Wrap an MCP tool so that the agent sees the messages of Moot's errors."""
+
+    @wraps(tool)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await tool(*args, **kwargs)
+        except MootError as error:
+            raise ResourceError(str(error)) from error
+
+    return call
+
+
+class _KnownArguments(BaseModel):
+    """Base class of the arguments of MCP tools. It refuses unknown arguments."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: object) -> object:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        unknown = [name for name in given if name not in known] if isinstance(given, dict) else []
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            raise ValueError(f"unknown argument {names}: use only {', '.join(known)}")
+        return given
+
+
+def _outcome_as_text(
+    method: Callable[P, Coroutine[object, None, DebateOutcome]],
+) -> Callable[P, Coroutine[object, None, CallToolResult]]:
+    """Wrap an MCP tool so that its result is the outcome's text together with the structured outcome."""
+
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
+        outcome = await method(*args, **kwargs)
+        content = [{"type": "text", "text": outcome.text()}]
+        return CallToolResult.model_validate(
+            {"content": content, "structuredContent": outcome.model_dump(mode="json")}
+        )
+
+    result = Annotated[CallToolResult, DebateOutcome]
+    signature = inspect.signature(method, eval_str=True).replace(return_annotation=result)
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _tool(method: Callable[..., Coroutine[object, None, object]], *, reads: bool) -> Tool:
+    """Return a method as an MCP tool that refuses unknown arguments."""
+    outcome = inspect.signature(method, eval_str=True).return_annotation is DebateOutcome
+    tells = cast(Callable[..., Coroutine[object, None, DebateOutcome]], method)
+    function = _reporting_errors(_outcome_as_text(tells) if outcome else method)
+    hints = ToolAnnotations.model_validate({"readOnlyHint": True}) if reads else None
+    tool = Tool.from_function(function, annotations=hints)
+    arguments = tool.fn_metadata.arg_model
+    strict = create_model(arguments.__name__, __base__=(_KnownArguments, arguments))
+    tool.fn_metadata.arg_model = cast(type[ArgModelBase], strict)
+    tool.parameters = strict.model_json_schema(by_alias=True)
+    return tool
+
+
+class McpDebates:
+    """MCP tools, resources and prompts that give agents access to the debates in a database."""
+
+    def __init__(self, host: DebateHost) -> None:
+        self._debates, self._host = host.debates, host
+
+    def server(self) -> MCPServer[object]:
+        """Return an MCP server that offers Moot's tools, resources and prompts."""
+        writing = (self.debate, self.start, self.say, self.answer)
+        reading = (self.status, self.result, self.ask, self.compare)
+        tools = [_tool(each, reads=False) for each in writing] + [_tool(each, reads=True) for each in reading]
+        options: JsonObject = {"instructions": INSTRUCTIONS, "log_level": "WARNING", "tools": tools}
+        if MCP_1:
+            server: MCPServer[object] = MCPServer("moot", **options)
+            set_server_version(server, version("moot"))
+        else:
+            server = MCPServer("moot", version=version("moot"), **options)
+        server.resource("moot://debates", mime_type="application/json")(_reporting_errors(self.debates))
+        markdown, place = "text/markdown", "moot://debates/{debate}"
+        server.resource(f"{place}/brief", mime_type=markdown)(_reporting_errors(self.brief))
+        server.resource(f"{place}/report", mime_type=markdown)(_reporting_errors(self.report))
+        server.resource(f"{place}/transcript", mime_type=markdown)(_reporting_errors(self.transcript))
+        server.prompt()(argue_design)
+        server.prompt()(second_opinion)
+        return server
+
+    async def debate(
+        self,
+        question: Question,
+        ctx: Context[object, object],
+        protocol: ProtocolName = "",
+        debaters: DebaterList = (),
+        turns: TurnsWanted = 0,
+        model: ModelName = "",
+    ) -> DebateOutcome:
+        """Let language models debate a question and let a judge decide it. This takes minutes.
+
+        Returns the verdict. Cancelling the call pauses the debate at the end of its current step. For a long
+        debate use `start`.
+        """
+        made = await self._make(question, protocol, debaters, turns, model)
+        planned = turns_planned(made.config())
+        said: asyncio.Queue[JsonObject] = asyncio.Queue()
+        run, done = self._host.run(made), 0
+        with self._host.subscribe(made.id, said.put_nowait):
+            try:
+                while not run.done() or not said.empty():
+                    event = asyncio.ensure_future(said.get())
+                    await asyncio.wait({run, event}, return_when=asyncio.FIRST_COMPLETED)
+                    if event.cancel() or event.result()["event"] != "entry":
+                        continue
+                    done, entry = done + 1, event.result()["entry"]
+                    words = f"{entry['speaker']}: {entry['content'][:80]}"
+                    await ctx.report_progress(done, planned, words)
+            except BaseException:
+                if done:  # running calls are charged already, so the step is finished
+                    made.pause()
+                else:
+                    run.cancel()
+                raise
+        return await self._outcome(made)
+
+    async def start(
+        self,
+        question: Question = "",
+        protocol: ProtocolName = "",
+        debaters: DebaterList = (),
+        turns: TurnsWanted = 0,
+        model: ModelName = "",
+        debate: Annotated[
+            str,
+            Field(
+                description="Id of a paused debate to continue. Give no question in this case.",
+                examples=["5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"],
+            ),
+        ] = "",
+    ) -> DebateOutcome:
+        """Start a new debate or continue a paused debate, and return at once.
+
+        Then call `status` or `result`.
+        """
+        made = await (self._get(debate) if debate else self._make(question, protocol, debaters, turns, model))
+        self._host.run(made)
+        return await self._outcome(made)
+
+    async def status(self, debate: DebateId) -> DebateOutcome:
+        """Return the status of a debate with its turns, cost, latest message, questions and error."""
+        return await self._outcome(await self._get(debate))
+
+    async def result(
+        self,
+        debate: DebateId,
+        wait_s: Annotated[
+            float,
+            Field(
+                ge=0,
+                le=MAX_WAIT_S,
+                description="Maximum time in seconds to wait for a running debate.",
+                examples=[45],
+            ),
+        ] = 0,
+    ) -> DebateOutcome:
+        """Return the verdict of a debate, or its status if it is still running.
+
+        If the debate is running, wait at most `wait_s` seconds.
+        """
+        found = await self._get(debate)
+        if run := self._host.running(found.id):
+            await asyncio.wait({run}, timeout=wait_s)
+        return await self._outcome(found)
+
+    async def say(
+        self,
+        debate: DebateId,
+        text: Annotated[
+            str,
+            Field(
+                max_length=MAX_MESSAGE_CHARS,
+                description="Message to the debaters.",
+                examples=["The migration must end by May."],
+            ),
+        ],
+    ) -> str:
+        """Send a message to a debate, which reads it at the start of its next step."""
+        number = await run_in_thread((await self._get(debate)).say, text)
+        return f"Sent as message {number}. The debate reads it at the start of its next step."
+
+    async def answer(
+        self,
+        debate: DebateId,
+        answers: Annotated[
+            str | dict[str, str],
+            Field(
+                description="Answers by question id, or one text that answers the only question.",
+                examples=[{"ada.1": "We have 40 engineers."}],
+            ),
+        ],
+    ) -> DebateOutcome:
+        """Answer the questions of a waiting debate, by question id or in one text, and continue it."""
+        found = await self._get(debate)
+        run = self._host.run(found, answer=answers)
+        await asyncio.wait({run}, timeout=1.0)  # long enough to report an invalid answer
+        return await self._outcome(found)
+
+    async def ask(
+        self,
+        debate: DebateId,
+        question: Annotated[
+            str,
+            Field(
+                max_length=MAX_MESSAGE_CHARS,
+                description="Question about the debate.",
+                examples=["What did Ben concede, and why?"],
+            ),
+        ],
+    ) -> dict[str, object]:
+        """Answer a question about a debate and cite its messages. The debate does not change."""
+        found = await self._get(debate)
+        answer = (await asyncio.to_thread(found.ask, question)).to_json()
+        return {key: answer[key] for key in ("answer", "citations", "not_found")}
+
+    async def compare(
+        self,
+        debates: Annotated[
+            list[str],
+            Field(
+                min_length=2,
+                max_length=MAX_COMPARED,
+                description="Ids of the debates to compare.",
+                examples=[["5c5a9dd3", "0f2b7c11"]],
+            ),
+        ],
+    ) -> str:
+        """Compare the results, models, tokens, cost, time and answers of debates in Markdown."""
+        documents = [await run_in_thread((await self._get(each)).document) for each in debates]
+        return render_comparison(compare_debates(documents))
+
+    async def debates(self) -> str:
+        """List all debates with id, name, topic, status and turns, most recently active first."""
+        rows = await run_in_thread(self._debates.rows)
+        keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
+        return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], ensure_ascii=False)
+
+    async def brief(self, debate: str) -> str:
+        """Return the brief of a debate, one page with the decision, its reasons and its risks."""
+        return render_brief(await run_in_thread((await self._get(debate)).document))
+
+    async def report(self, debate: str) -> str:
+        """Return the report of a debate with its question, verdict, positions, transcript and cost."""
+        document = await run_in_thread((await self._get(debate)).document)
+        return render_markdown(await run_in_thread(with_plan, document))
+
+    async def transcript(self, debate: str) -> str:
+        """Return the transcript of a debate, with the speaker and id of each message."""
+        document = await run_in_thread((await self._get(debate)).document)
+        return "\n\n".join(
+            f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
+        )
+
+    async def _get(self, debate: str) -> Debate:
+        return await run_in_thread(self._debates.get, debate)
+
+    async def _make(
+        self, question: str, protocol: str, debaters: Sequence[DebaterRequest], turns: int, model: str
+    ) -> Debate:
+        line = [each.model_dump(exclude_defaults=True) for each in debaters]
+        name = protocol or self._host.default_config.protocol
+        if len(line) == 1 and len(validate({"protocol": name}).debaters) > 1:
+            raise InputError(
+                f"debaters: one debater cannot debate with the protocol {name!r}: name at least two, omit "
+                "`debaters` to use the default debaters, or use the protocol 'single' for one answer"
+            )
+        return await self._host.make(
+            question, {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
+        )
+
+    async def _outcome(self, debate: Debate) -> DebateOutcome:
+        """Return a debate's status and result, shortened to at most `MAX_TOKENS` tokens of JSON."""
+        snapshot, row = await run_in_thread(debate.state), await run_in_thread(lambda: debate.row)
+        values, over, count = snapshot.values, await run_in_thread(debate.is_over), counter()
+        spoken = values["full_transcript"]
+        winner = (values.get("verdict") or {}).get("winner")
+        outcome = DebateOutcome(
+            debate=debate.id,
+            status="running" if self._host.running(debate.id) else row.status,
+            turns=row.turns,
+            cost_usd=round(row.cost_usd, 4),
+            winner=winner if over and winner != TIE else None,
+            latest="" if over else truncate_end(spoken[-1]["content"], LATEST_TOKENS, count),
+            questions={
+                each["id"]: truncate_end(each["question"], LATEST_TOKENS, count)
+                for each in debate.questions()[:3]
+            },
+            error=truncate_end(self._host.errors.get(debate.id, ""), LATEST_TOKENS, count),
+        )
+        if not over:
+            return outcome
+        text = result_text(values, VERDICT_SHARE)
+        decided = (values.get("verdict") or {}).get("decision") or text.partition("\n")[0].strip("*")
+        outcome.decision = truncate_end(decided, LATEST_TOKENS, count)
+        remaining = MAX_TOKENS - count(outcome.model_dump_json())
+        while count(json.dumps(text, ensure_ascii=False)) > remaining:
+            text = truncate_end(text, int(count(text) * 0.9), count)
+        return outcome.model_copy(update={"verdict": text})
+
+
+def argue_design(
+    design: Annotated[str, Field(description="The design, with its requirements and constraints.")],
+) -> str:
+    """Let a council debate a design before you build it."""
+    return (
+        'Call the tool `debate` with protocol "council". The question is the design below, with all '
+        "requirements, constraints, figures and alternatives that you know. Then report what the verdict "
+        f"changes in the design, what it leaves open, and the debate's id.\n\n{design}"
+    )
+
+
+def second_opinion(
+    decision: Annotated[str, Field(description="The decision, with the facts that it rests on.")],
+) -> str:
+    """Let one debater defend a decision and another debater oppose it before you act on it."""
+    return (
+        "Call the tool `debate` with two debaters: one defends the decision below, the other one opposes it. "
+        "Put the facts into the question. Then follow the verdict, or explain why you do not, and give the "
+        f"debate's id.\n\n{decision}"
+    )
+
+
+def _http_app(server: MCPServer[object], security: TransportSecuritySettings | None = None) -> Starlette:
+    """Return the HTTP application of an MCP server."""
+    if not MCP_1:
+        return server.streamable_http_app(transport_security=security)
+    if security is not None:
+        server.settings.transport_security = security  # type: ignore[attr-defined]
+    app: Starlette = server.streamable_http_app()
+    return app
+
+
+class McpEndpoint:
+    """ASGI application with the MCP server, for web servers that authenticate clients themselves."""
+
+    @asynccontextmanager
+    async def open(self, host: DebateHost) -> AsyncIterator[None]:
+        """Run the MCP server during an `async with` block."""
+        server = McpDebates(host).server()
+        unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        self._app = _http_app(server, unguarded)
+        async with server.session_manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+        await self._app(scope, receive, send)
+
+
+async def _serve_http(server: MCPServer[object], port: int) -> None:
+    import uvicorn  # the `mcp` package depends on it
+
+    app = AuthMiddleware(_http_app(server))
+    await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")).serve()
+
+
+async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:
+    """Serve the debates in a database over MCP, on stdio or, if `port` is given, over local HTTP."""
+    async with aopen_debates(database) as debates:
+        host = DebateHost(debates, default_config)
+        server = McpDebates(host).server()
+        try:
+            if port is None:
+                await server.run_stdio_async()
+            else:
+                await _serve_http(server, port)
+        finally:
+            await host.close()

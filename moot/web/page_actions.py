@@ -1,0 +1,179 @@
+"""Actions that the live page can perform on a debate."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import override
+
+from moot.api import Debate
+from moot.calls.event_loop import run_in_thread
+from moot.debates.feedback import give_feedback
+from moot.debates.stored_debate import MAX_MESSAGE_CHARS
+from moot.reports.markdown_html import Prose
+from moot.state.entries import JsonObject, seq_of
+from moot.state.errors import InputError
+from moot.storage.records import Rating
+from moot.web.debate_host import DebateHost
+
+REFUSED_WITHIN_S = 1.0
+"""Time in seconds to wait for an early error of a new run, such as an invalid answer. Later errors are shown
+on the page."""
+
+
+class PageAction(BaseModel):
+    """Base class of the actions that the live page can perform on a debate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        """Perform the action on a debate, and return the result for the page.
+
+        Raises:
+            UserError: the action is not possible.
+        """
+        return await run_in_thread(self.act, debate)
+
+    def act(self, debate: Debate) -> JsonObject:
+        """Perform the action on a debate. This method runs on a worker thread."""
+        raise NotImplementedError
+
+
+class ContinueDebate(PageAction):
+    """Continue a debate with answers to its questions or, if it is finished, with more turns."""
+
+    turns: int | None = Field(None, ge=1, le=1000)
+    answers: dict[str, str] | None = None
+
+    @override
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        run = host.run(debate, turns=self.turns, answer=self.answers)
+        done, _ = await asyncio.wait({run}, timeout=REFUSED_WITHIN_S)
+        if done and (error := host.errors.pop(debate.id, "")):
+            raise InputError(error)
+        return {}
+
+
+class Pause(PageAction):
+    """Pause the debate at the end of its current step."""
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        if running := debate.is_running():
+            debate.pause()
+        return {"running": running}
+
+
+class JudgeNow(PageAction):
+    """End a debate that is paused or waits for a person, with a verdict on its messages so far."""
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        return {"failed": debate.judge().failed}
+
+
+class SendInterjection(PageAction):
+    """Send a message, which the debate reads at the start of its next step."""
+
+    text: str = Field(max_length=MAX_MESSAGE_CHARS)
+    speaker: str = "moderator"
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        return {"interjection": debate.say(self.text, self.speaker)}
+
+
+class CorrectEvent(PageAction):
+    """Correct the kind of a claim event, or remove the event if no kind is given."""
+
+    note: str
+    kind: str = ""
+    why: str = ""
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        return {"notes": list(debate.correct(self.note, self.kind, why=self.why))}
+
+
+class PinMessage(PageAction):
+    """Pin a message so that every prompt includes it, or unpin it."""
+
+    message: str
+    pinned: bool = True
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        return {"pinned": debate.pin(self.message, pinned=self.pinned)}
+
+
+class ForkDebate(PageAction):
+    """Copy the debate as a new debate, up to the message `after` if it is given."""
+
+    after: str = ""
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        seq = seq_of(self.after) if self.after else None
+        if self.after and seq is None:
+            raise InputError(f"{self.after!r} is not the id of a message")
+        return {"id": debate.fork(after=seq).id}
+
+
+class AskQuestion(PageAction):
+    """Answer a question about the debate. The debate does not change."""
+
+    question: str = Field(max_length=MAX_MESSAGE_CHARS)
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        return {"html": str(Prose({}).block(debate.ask(self.question).to_markdown(), base=3))}
+
+
+class GiveFeedback(PageAction):
+    """Record how the debate's decision turned out."""
+
+    rating: Rating
+    note: str = Field("", max_length=MAX_MESSAGE_CHARS)
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return {"decision": give_feedback(debate, self.rating, self.note.strip(), now).decision}
+
+
+class RenameDebate(PageAction):
+    """Change the name of the debate."""
+
+    name: str
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        debate.session.records.rename(debate.id, self.name)
+        return {"name": self.name}
+
+
+class DeleteDebate(PageAction):
+    """Delete the debate with all its checkpoints."""
+
+    @override
+    def act(self, debate: Debate) -> JsonObject:
+        debate.delete()
+        return {}
+
+
+ACTIONS: dict[str, type[PageAction]] = {
+    "run": ContinueDebate,
+    "pause": Pause,
+    "judge": JudgeNow,
+    "say": SendInterjection,
+    "correct": CorrectEvent,
+    "pin": PinMessage,
+    "fork": ForkDebate,
+    "ask": AskQuestion,
+    "feedback": GiveFeedback,
+    "rename": RenameDebate,
+    "delete": DeleteDebate,
+}
+"""Actions of the live page, keyed by the last part of the URL path."""

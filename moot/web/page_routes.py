@@ -1,0 +1,491 @@
+"""Routes of the live page for files, debates, event streams and actions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast, get_args
+
+from anyio import Event
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sse_starlette import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from moot.api import Debate, DebateConfig, Debates, open_debates
+from moot.calls.event_loop import run_in_thread
+from moot.claims.ledger_rendering import why_no_claims
+from moot.debates.dry_run import estimate, expected_cost, with_plan
+from moot.debates.lifecycle import unused_name
+from moot.debates.prompt_reconstruction import reconstruct_prompt
+from moot.documents import DebateDocument
+from moot.documents.read_document import extracts_claims
+from moot.embedding import DebateRequest, DebaterRequest
+from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
+from moot.importing.read_context import CONVERTED, read_upload
+from moot.models.endpoints import offered_models
+from moot.models.offline import recording_config, recordings
+from moot.models.registry import access_to
+from moot.prompts.templates import ROLES
+from moot.protocols.registry import PROTOCOLS, load_plugins
+from moot.reports import render_brief, render_brief_html, render_html, render_markdown
+from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
+from moot.reports.markdown_html import Prose
+from moot.reports.positions import SECTIONS
+from moot.state import settings as environment
+from moot.state.config.model_settings import ModelSettings
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS
+from moot.state.entries import JsonObject
+from moot.state.errors import DebateNotFound, InputError, MootError
+from moot.state.settings import redact
+from moot.web.auth_middleware import (
+    COOKIE,
+    OPERATOR,
+    PAGE,
+    AuthMiddleware,
+    HeadersMiddleware,
+    PlainJson,
+    body_of,
+    bytes_of,
+    error_response,
+    number_in,
+)
+from moot.web.debate_host import DebateHost, DebateReader, follow
+from moot.web.evaluation_views import list_evaluations, show_evaluation
+from moot.web.page_actions import ACTIONS
+
+STATIC = Path(__file__).parent / "static"
+MAX_ENTRIES = 100
+"""Maximum number of transcript entries in one response."""
+MAX_ROWS = 500
+"""Maximum number of debates in the page's list of debates. The search covers all debates."""
+FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
+    "json": ("application/json", lambda document: json.dumps(document, ensure_ascii=False, indent=2)),
+    "html": ("text/html", render_html),
+    "md": ("text/markdown", render_markdown),
+    "brief.html": ("text/html", render_brief_html),
+    "brief.md": ("text/markdown", render_brief),
+    "adr.md": ("text/markdown", lambda document: render_brief(document, "adr")),
+}
+"""Media types and render functions of the files that the page offers for download, by file name ending."""
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+"""Function that handles the requests for a route of the live page."""
+MAX_NAME_CHARS = 200
+"""Maximum number of characters in a debate's name or id in a URL path."""
+MAX_DOCUMENTS = 20
+"""Maximum number of background documents of a debate that the page starts."""
+
+
+MAX_UPLOAD_BYTES = 20_000_000
+"""Maximum size in bytes of a document that is uploaded from the live page."""
+MAX_DOCUMENT_BYTES = 900_000
+"""Maximum size in bytes of an uploaded document's text, which is part of the request that starts a debate."""
+UPLOADS_AT_ONCE = 2
+"""Maximum number of uploaded documents that are converted at the same time."""
+
+
+class EmptyBody(BaseModel):
+    """Body of a request that has no fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class EndpointRequest(BaseModel):
+    """Address of a model's endpoint, and the environment variable that holds its key."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str = ""
+    api_key_env: str = ""
+
+
+class Document(BaseModel):
+    """Background document of a new debate."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=MAX_NAME_CHARS)
+    content: str
+
+
+class NewDebate(DebateRequest):
+    """Body of a request that creates a new debate.
+
+    All other settings come from the operator's configuration.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    debaters: Sequence[DebaterRequest] = Field((), max_length=MAX_REQUESTED_DEBATERS)
+    turns: int = Field(0, ge=0, le=1000)
+    model: str = ""
+    models: dict[str, EndpointRequest] = Field(default_factory=dict)
+    """Endpoints of models, by model name. Only the operator may set them."""
+    documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
+    """Background documents that are shown to every debater."""
+
+    def parts(self) -> tuple[str, JsonObject, list[JsonObject]]:
+        """Return the question, the settings that are not empty, and the documents."""
+        said = self.model_dump(exclude_defaults=True)
+        question, documents = said.pop("question", ""), said.pop("documents", [])
+        return question, said, documents
+
+
+class LivePage:
+    """The live page in the browser, and the API that provides its data. The first request opens the database.
+
+    Args:
+        debates: function that opens the database.
+        default_config: function that returns the operator's configuration, the default of new debates.
+    """
+
+    def __init__(self, debates: Callable[[], Debates], default_config: Callable[[], DebateConfig]) -> None:
+        self._debates, self._default_config = debates, default_config
+        self._host: DebateHost | None = None
+        self._opening, self._converting = asyncio.Lock(), asyncio.Semaphore(UPLOADS_AT_ONCE)
+        self._planning = asyncio.Lock()
+        """Held while a debate is estimated, so that estimates need one processor at most."""
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes of the live page, which start with `/moot`."""
+        debate, read, act = "/api/debates/{debate}", self._reading, self._answering
+        inner: list[BaseRoute] = [
+            Route("/api/setup", read(self._setup)),
+            Route("/api/compare", read(self._compare)),
+            Route("/api/models", act(self._models)),
+            Route("/api/plan", act(self._plan), methods=["POST"]),
+            Route("/api/documents/{name}", act(self._convert), methods=["POST"]),
+            Route("/api/samples/{sample}", act(self._play), methods=["POST"]),
+            Route("/api/debates", read(self._list)),
+            Route("/api/debates", act(self._start), methods=["POST"]),
+            Route(debate, read(self._debate)),
+            Route(f"{debate}/events", act(self._events)),
+            Route(f"{debate}/entries", read(self._entries)),
+            Route(f"{debate}/find", read(self._find)),
+            Route(f"{debate}/parts/{{part}}", read(self._part)),
+            Route(f"{debate}/ledger", read(self._ledger)),
+            Route(f"{debate}/receipts", read(self._receipts)),
+            Route(f"{debate}/prompts/{{what}}", read(self._prompt)),
+            Route(f"{debate}/files/{{form}}", read(self._file)),
+            Route(f"{debate}/{{action}}", act(self._act), methods=["POST"]),
+            Route("/api/evals", read(list_evaluations)),
+            Route("/api/evals/{evaluation:path}", read(show_evaluation)),
+            Route("/static/report.css", lambda _: FileResponse(TEMPLATES / "report.css")),
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/", self._page),
+            Route("/compare", self._page),
+            Route("/evals", self._page),
+            Route("/evals/{evaluation:path}", self._page),
+            Route("/d/{debate}", self._page),
+        ]
+        handlers = dict.fromkeys((MootError, ValidationError, HTTPException), error_response)
+        headers = [Middleware(HeadersMiddleware)]
+        app = Starlette(routes=inner, exception_handlers=handlers, middleware=headers)
+        return [Route(PAGE, self._page, middleware=headers), Mount(PAGE, app)]
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Stop running debates and close the database when the server shuts down."""
+        try:
+            yield
+        finally:
+            if self._host:
+                await self._host.close()
+                await run_in_thread(self._host.debates.close)
+
+    async def open(self) -> DebateHost:
+        """Open the database if necessary, and return the host of its debates."""
+        async with self._opening:
+            if not self._host:
+                default_config = await run_in_thread(self._default_config)
+                debates = await run_in_thread(self._debates)
+                self._host = DebateHost(debates, default_config, tokens=True)
+                self._reader = DebateReader(self._host)
+        return self._host
+
+    def _answering(self, answer: Callable[[Request, DebateHost], Awaitable[object]]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            result = await answer(request, await self.open())
+            return result if isinstance(result, Response) else PlainJson(result)
+
+        return endpoint
+
+    def _reading(self, read: Callable[[Request, DebateHost], object]) -> Endpoint:
+        """Return a route handler that reads the database on a worker thread."""
+        return self._answering(lambda request, host: run_in_thread(read, request, host))
+
+    async def _page(self, request: Request) -> Response:
+        if token := request.query_params.get("token"):
+            if not (token.isascii() and token.isprintable()):
+                return PlainJson(
+                    {"error": "the token has characters that no cookie can hold"}, status_code=400
+                )
+            answer = RedirectResponse(PAGE, status_code=303)
+            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+            return answer
+        return FileResponse(STATIC / "index.html")
+
+    def _setup(self, request: Request, host: DebateHost) -> JsonObject:
+        allowed = environment.names_in("MOOT_ALLOW_MODELS")
+        named = (*host.default_config.model_names(), environment.variable("MOOT_MODEL") or "", *allowed)
+        graph = host.debates.graph.get_graph()
+        load_plugins()
+        return {
+            "protocols": {name: (each.__doc__ or "").partition("\n")[0] for name, each in PROTOCOLS.items()},
+            "protocol": host.default_config.protocol,
+            "model": host.default_config.model,
+            "models": [name for name in dict.fromkeys(named) if name and not {"*", "?", "["} & set(name)],
+            "sections": SECTIONS,
+            "nodes": [name for name in graph.nodes if not name.startswith("__")],
+            "edges": [[edge.source, edge.target] for edge in graph.edges],
+            "files": list(FILES),
+            "roles": ROLES,
+            "converted": CONVERTED,
+            "max_upload_bytes": MAX_UPLOAD_BYTES,
+            "max_document_bytes": MAX_DOCUMENT_BYTES,
+            "samples": recordings(),
+            "operator": bool(request.scope.get(OPERATOR)),
+        }
+
+    async def _models(self, request: Request, host: DebateHost) -> JsonObject:
+        """Return the models that the operator's endpoint offers. Only the operator may use all of them."""
+        if not request.scope.get(OPERATOR):
+            raise HTTPException(403, "only the person who started the server may list the endpoint's models")
+        return {"models": await offered_models(access_to("", ModelSettings()))}
+
+    async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
+        """Return the estimated calls, tokens and cost of the debate that a request describes."""
+        _, settings, _ = (await body_of(request, NewDebate)).parts()
+        by_operator = bool(request.scope.get(OPERATOR))
+
+        def plan() -> JsonObject:
+            config = host.requested(settings, by_operator=by_operator)
+            planned = estimate(config)
+            if planned is None:
+                raise InputError(f"the cost of protocol {config.protocol!r} cannot be estimated")
+            cost = expected_cost(planned, config)
+            return {"calls": planned.calls, **({"unpriced": cost} if isinstance(cost, list) else cost)}
+
+        async with self._planning:
+            return await run_in_thread(plan)
+
+    async def _convert(self, request: Request, _: DebateHost) -> JsonObject:
+        """Return the text of a document that is uploaded for a new debate."""
+        name = request.path_params["name"][:MAX_NAME_CHARS]
+        data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
+        async with self._converting:
+            text = await run_in_thread(read_upload, name, data)
+        if len(text.encode()) > MAX_DOCUMENT_BYTES:
+            raise HTTPException(
+                413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
+            )
+        return {"name": name, "content": text}
+
+    async def _play(self, request: Request, host: DebateHost) -> JsonObject:
+        """Start a recorded sample debate, which needs no model."""
+        await body_of(request, EmptyBody)
+        sample = request.path_params["sample"]
+        if sample not in recordings():
+            raise HTTPException(404, f"there is no sample debate {sample!r}")
+
+        def play() -> Debate:
+            settings = recording_config(sample)
+            topic, name = settings.pop("topic"), unused_name(host.debates.records, sample)
+            return host.debates.start(topic, DebateConfig(**settings), name=name)
+
+        debate = await run_in_thread(play)
+        host.run(debate)
+        return {"id": debate.id}
+
+    def _list(self, request: Request, host: DebateHost) -> JsonObject:
+        words, status = request.query_params.get("q", "").casefold(), request.query_params.get("status")
+        outcomes = host.debates.records.results.all()
+        known = [
+            {**asdict(row), **(asdict(outcomes[row.id]) if row.id in outcomes else {})}
+            for row in host.debates.rows()
+        ]
+        keys = ("name", "topic", "question", "model", "winner", "decision")
+        found = [
+            row
+            for row in known
+            if status in (None, "", row["status"])
+            and words in "\n".join(str(row.get(key, "")) for key in keys).casefold()
+        ]
+        return {"debates": found[:MAX_ROWS], "found": len(found), "all": len(known)}
+
+    async def _start(self, request: Request, host: DebateHost) -> JsonObject:
+        question, settings, documents = (await body_of(request, NewDebate)).parts()
+        by_operator = bool(request.scope.get(OPERATOR))
+        debate = await host.make(question, settings, documents, by_operator=by_operator)
+        host.run(debate)
+        return {"id": debate.id}
+
+    def _debate(self, request: Request, host: DebateHost) -> JsonObject:
+        return self._reader.overview(_debate_of(request, host))
+
+    async def _events(self, request: Request, host: DebateHost) -> Response:
+        debate, ending = await run_in_thread(_debate_of, request, host), Event()
+
+        async def events() -> AsyncIterator[dict[str, str]]:
+            async for message in follow(host, self._reader, debate, ending.is_set):
+                yield {"data": bytes(PlainJson(message).body).decode()}
+                if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
+                    yield {
+                        "data": '{"idle": true}'
+                    }  # the page reconnects later, because browsers allow few connections
+                    break
+
+        return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
+
+    def _document(self, request: Request, host: DebateHost) -> JsonObject:
+        return self._reader.read(_debate_of(request, host)).document
+
+    def _entries(self, request: Request, host: DebateHost) -> object:
+        document, first = self._document(request, host), _number(request, "from")
+        transcript = document["transcript"]
+        if ids := request.query_params.getlist("id"):
+            wanted = [entry for entry in transcript if entry["id"] in ids]
+        else:
+            wanted = transcript[first : min(first + MAX_ENTRIES, _number(request, "to", len(transcript)))]
+        return [
+            {
+                **_some(each.entry, "id", "seq", "speaker", "kind", "phase", "room"),
+                "tone": each.person.tone,
+                "new_phase": each.new_phase,
+                "prompt": bool(each.view),
+                "html": html,
+            }
+            for each, html in render_messages(wanted, cast(DebateDocument, document))
+        ]
+
+    def _find(self, request: Request, host: DebateHost) -> object:
+        words, document = request.query_params.get("q", "").casefold(), self._document(request, host)
+        return [each["seq"] for each in document["transcript"] if words in each["content"].casefold()]
+
+    def _part(self, request: Request, host: DebateHost) -> JsonObject:
+        part = request.path_params["part"]
+        if part not in get_args(ReportPart):
+            raise HTTPException(404, f"the report has no part {part!r}")
+        return {"html": render_part(self._document(request, host), part)}
+
+    def _ledger(self, request: Request, host: DebateHost) -> JsonObject:
+        document = self._document(request, host)
+        rooms = document["state"].get("crux_rooms", {})
+        standing = document["blackboard"]["standing"]
+        missing = why_no_claims(document["blackboard"]["claim_events"], extracts=extracts_claims(document))
+        return {"claims": standing["claims"], "rooms": list(rooms.values()), "missing": missing}
+
+    def _receipts(self, request: Request, host: DebateHost) -> JsonObject:
+        document, keys = self._document(request, host), ("sections", "total_tokens", "budget")
+        return {
+            "prompts": [_some(each, "entry_id", "seq", "speaker", *keys) for each in document["receipts"]],
+            "calls": [_some(each, "id", "purpose", "memory_kind", *keys) for each in document["calls"]],
+        }
+
+    def _prompt(self, request: Request, host: DebateHost) -> JsonObject:
+        what = request.path_params["what"]
+        session = _debate_of(request, host).session
+        return reconstruct_prompt(
+            session, what if what.startswith("c") else number_in(what, "prompt")
+        ).to_json()
+
+    def _file(self, request: Request, host: DebateHost) -> Response:
+        form, document = request.path_params["form"], self._document(request, host)
+        if form not in FILES:
+            raise HTTPException(404, f"there is no file format {form!r}: use {', '.join(FILES)}")
+        kind, render = FILES[form]
+        text = redact(render(with_plan(document))).encode("utf-8", "replace")
+        named = {"Content-Disposition": f'attachment; filename="debate-{document["id"][:8]}.{form}"'}
+        return Response(text, media_type=kind, headers=named)
+
+    def _compare(self, request: Request, host: DebateHost) -> JsonObject:
+        names = request.query_params.getlist("debate")
+        if not 2 <= len(names) <= MAX_COMPARED:
+            raise HTTPException(400, f"choose 2 to {MAX_COMPARED} debates")
+        documents = [self._reader.read(_find_debate(name, host)).document for name in names]
+        side_by_side = render_comparison(compare_debates(documents))
+        return {"html": str(Prose({}).block(side_by_side, base=1))}
+
+    async def _act(self, request: Request, host: DebateHost) -> JsonObject:
+        kind = ACTIONS.get(request.path_params["action"])
+        if kind is None:
+            raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
+        action = await body_of(request, kind)
+        return await action.perform(host, await run_in_thread(_debate_of, request, host))
+
+
+def _debate_of(request: Request, host: DebateHost) -> Debate:
+    return _find_debate(request.path_params["debate"], host)
+
+
+def _find_debate(name: str, host: DebateHost) -> Debate:
+    """Return the stored debate with this name or id.
+
+    Raises:
+        DebateNotFound: no debate has this name or id, or the text cannot be a name.
+    """
+    if len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise DebateNotFound(
+            f"no debate has this name, because a name has at most {MAX_NAME_CHARS} printable characters"
+        )
+    return host.debates.get(name)
+
+
+def _number(request: Request, name: str, default: int = 0) -> int:
+    given = request.query_params.get(name)
+    return number_in(given, name) if given else default
+
+
+def _some(record: Mapping[str, object], *keys: str) -> JsonObject:
+    return {key: record[key] for key in keys}
+
+
+def page_app(
+    debates: Callable[[], Debates],
+    default_config: DebateConfig,
+    token: str | None = None,
+    launch_token: str | None = None,
+) -> Starlette:
+    """Return the live page as a web application that authenticates its clients.
+
+    Args:
+        debates: function that opens the database.
+        default_config: default configuration of new debates.
+        token: token that every request needs. `None` means `MOOT_TOKEN`; if that is not set, only this
+            machine has access.
+        launch_token: token that makes its client the operator. `None` means that no client is the operator.
+    """
+    page = LivePage(debates, lambda: default_config)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with page.lifespan(app):
+            await page.open()  # reports a database that cannot be opened at the start
+            yield
+
+    return Starlette(
+        routes=[Route("/", lambda _: RedirectResponse(PAGE)), *page.routes()],
+        lifespan=lifespan,
+        middleware=[Middleware(AuthMiddleware, token=token, launch_token=launch_token)],
+    )
+
+
+def serve_page(
+    database: str, default_config: DebateConfig, host: str, port: int, token: str | None, launch_token: str
+) -> None:
+    """Serve the live page until the process is stopped."""
+    import uvicorn  # not needed under LangGraph's server
+
+    app = page_app(lambda: open_debates(database), default_config, token, launch_token)
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2)

@@ -1,0 +1,95 @@
+// List of all debates with search, status, cost and result. Debates can be compared or started here.
+import { get, post } from "./api.js";
+import { go } from "./navigation.js";
+import { html, useEffect, useRef, useState } from "./html.js";
+import { useKeys } from "./keys.js";
+import { NewDebate } from "./new_debate.js";
+import { ago, announce, cost, facts, number, plural, tone } from "./words.js";
+
+const STATES = ["running", "waiting", "paused", "done", "limit", "failed"];
+const LOOK_AGAIN_MS = 3000;
+
+export function List({ setup }) {
+  const [words, setWords] = useState("");
+  const [status, setStatus] = useState("");
+  const [found, setFound] = useState(null);
+  const [problem, setProblem] = useState("");
+  const [current, setCurrent] = useState(-1);
+  const [chosen, setChosen] = useState([]);
+  const search = useRef();
+  const rows = useRef();
+
+  useEffect(() => {
+    document.title = "Debates – Moot";
+    let over = false;
+    const look = async () => {
+      if (document.hidden) return;
+      try {
+        const answer = await get("/debates", { q: words, status });
+        if (!over) { setFound(answer); setProblem(""); }
+      } catch (error) {
+        if (!over) setProblem(error.message);
+      }
+    };
+    look();
+    const again = setInterval(look, LOOK_AGAIN_MS);
+    return () => { over = true; clearInterval(again); };
+  }, [words, status]);
+
+  const debates = found?.debates ?? [];
+  const move = (by) => {
+    const next = Math.max(0, Math.min(debates.length - 1, current + by));
+    setCurrent(next);
+    rows.current?.children[next]?.querySelector("a")?.focus();
+  };
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    "/": () => search.current.focus(),
+    Enter: () => debates[current] && go(address(debates[current])),
+    Escape: () => { setWords(""); setStatus(""); },
+  });
+
+  const choose = (id) =>
+    setChosen(chosen.includes(id) ? chosen.filter((each) => each !== id) : [...chosen, id]);
+  const play = (name) => post(`/samples/${name}`).then((made) => go(`/moot/d/${made.id}`), (error) => setProblem(error.message));
+  const searched = (event) => {
+    setWords(event.currentTarget.value);
+    setCurrent(-1);
+  };
+  useEffect(() => { if (words && found) announce(plural(found.found, "debate") + " found"); }, [found?.found]);
+
+  return html`<main id="main" class="list" tabindex="-1">
+    <div class="heading"><h1>Debates</h1>${setup && html`<${NewDebate} setup=${setup} />`}</div>
+    <form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); if (debates[0]) go(address(debates[0])); }}>
+      <input ref=${search} type="search" aria-label="Search debates" aria-keyshortcuts="/" placeholder="Search names, topics, models, results"
+        value=${words} onInput=${searched} />
+      <select aria-label="Status" value=${status} onChange=${(event) => setStatus(event.currentTarget.value)}>
+        <option value="">Any status</option>${STATES.map((each) => html`<option>${each}</option>`)}
+      </select>
+      <button type="button" disabled=${chosen.length < 2}
+        onClick=${() => go(`/moot/compare?${new URLSearchParams(chosen.map((id) => ["debate", id]))}`)}>
+        Compare${chosen.length > 1 ? ` ${chosen.length}` : ""}</button>
+    </form>
+    ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+    ${found && !debates.length && (found.all ? html`<p class="muted">No debate matches.</p>` : html`<section class="samples" aria-labelledby="h-samples">
+      <h2 id="h-samples">No debates yet</h2>
+      <p class="muted">Start one with “New debate”, or play a recorded sample, which needs no model.</p>
+      <p class="actions">${setup?.samples.map((name) => html`<button type="button" onClick=${() => play(name)}>Play the sample ${name}</button>`)}</p>
+    </section>`)}
+    <ol class="rows" ref=${rows} aria-label="Debates, most recently active first">
+      ${debates.map((row, index) => html`<li key=${row.id} class=${index === current ? "here" : ""}>
+        <input type="checkbox" aria-label=${`Compare ${row.topic}`} checked=${chosen.includes(row.id)} onChange=${() => choose(row.id)} />
+        <div class="about"><a href=${address(row)} dir="auto" onFocus=${() => setCurrent(index)}>${row.question || row.topic || row.name}</a>
+          <p class="muted small">${row.name !== row.id && html`<bdi>${row.name}</bdi> · `}${facts(row.protocol, row.model, plural(row.turns, "turn"), `${number(row.tokens)} tokens`, cost(row.cost_usd), ago(row.updated_at))}</p></div>
+        <div class="result"><span class=${tone(row.status)}>${row.status}</span>
+          ${(row.decision || row.winner) && html`<span class=${`winner small${row.winner.startsWith("placeholder") ? " placeholder" : ""}`} dir="auto">${row.decision || row.winner}</span>`}
+          ${row.confidence != null && html`<span class="muted small">confidence ${Math.round(row.confidence)} of 100</span>`}</div>
+      </li>`)}
+    </ol>
+    ${found && found.found > debates.length && html`<p class="muted small">${number(found.found - debates.length)} more debates. Use the search to find them.</p>`}
+    <p class="muted small keys"><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search, <kbd>Esc</kbd> clear</p>
+  </main>`;
+}
+
+const address = (row) => `/moot/d/${row.id}`;

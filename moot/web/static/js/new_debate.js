@@ -1,0 +1,113 @@
+// Dialog for a new debate: question, protocol, debaters with roles and models, documents, and the price.
+import { get, post, upload } from "./api.js";
+import { go } from "./navigation.js";
+import { html, useRef, useState } from "./html.js";
+import { cost, plural } from "./words.js";
+
+const NOBODY = { name: "", role: "", stance: "", model: "" };
+const FIELDS = [["name", ""], ["role", "roles"], ["stance", ""], ["model", "models"]];
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+
+export function NewDebate({ setup }) {
+  const dialog = useRef();
+  const written = useRef();
+  const [line, setLine] = useState([]);
+  const [models, setModels] = useState(setup.models);
+  const [documents, setDocuments] = useState([]);
+  const [price, setPrice] = useState("");
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+
+  const open = () => {
+    dialog.current.showModal();
+    if (setup.operator) get("/models").then((answer) => setModels([...new Set([...setup.models, ...answer.models])]), (error) => setProblem(error.message));
+  };
+  const change = (index, key, value) =>
+    setLine(line.map((each, place) => (place === index ? { ...each, [key]: value } : each)));
+  const read = async (event) => {
+    const field = event.currentTarget;
+    let read = [];
+    await attempt(async () => {
+      const large = [...field.files].find((each) => each.size > setup.max_upload_bytes);
+      if (large) throw new Error(`${large.name} is too large: a document may have ${megabytes(setup.max_upload_bytes)} MB.`);
+      const texts = [];
+      for (const each of field.files) texts.push(await upload(`/documents/${encodeURIComponent(each.name)}`, each));
+      const size = texts.reduce((sum, each) => sum + new Blob([each.content]).size, 0);
+      if (size > setup.max_document_bytes) throw new Error(`The documents have ${megabytes(size)} MB of text in all: choose fewer, at most ${megabytes(setup.max_document_bytes)} MB.`);
+      read = texts;
+    });
+    setDocuments(read);
+    if (!read.length) field.value = "";
+  };
+  const body = () => {
+    const form = new FormData(written.current);
+    const model = form.get("model").trim();
+    const endpoint = Object.fromEntries(["base_url", "api_key_env"].map((key) => [key, (form.get(key) ?? "").trim()]).filter(([, value]) => value));
+    return {
+      question: form.get("question"),
+      protocol: form.get("protocol"),
+      turns: Number(form.get("turns")) || 0,
+      model,
+      debaters: line.filter((each) => each.name.trim()),
+      ...(documents.length ? { documents } : {}),
+      ...(model && Object.keys(endpoint).length ? { models: { [model]: endpoint } } : {}),
+    };
+  };
+  const attempt = async (work) => {
+    setBusy(true);
+    setProblem("");
+    try {
+      await work();
+    } catch (error) {
+      setProblem(error.message);
+    }
+    setBusy(false);
+  };
+  const estimate = () => attempt(async () => {
+    const plan = await post("/plan", body());
+    const usd = plan.unpriced ? `price unknown for ${plan.unpriced.join(", ")}`
+      : plan.usd_at_most ? `about ${cost(plan.usd)}, at most ${cost(plan.usd_at_most)}` : "free";
+    setPrice(`About ${plan.calls} calls: ${usd}.`);
+  });
+  const begin = (event) => {
+    event.preventDefault();
+    attempt(async () => go(`/moot/d/${(await post("/debates", body())).id}`));
+  };
+
+  return html`<button type="button" class="main" onClick=${open}>New debate</button>
+  <dialog ref=${dialog} aria-labelledby="new-title" class="new">
+    <form ref=${written} onSubmit=${begin} onInput=${() => setPrice("")}>
+      <h2 id="new-title">New debate</h2>
+      <label>Question<textarea name="question" rows="4" required dir="auto" placeholder="A question or a claim, with the facts that matter"></textarea></label>
+      <div class="fields">
+        <label>Protocol<select name="protocol">
+          ${Object.keys(setup.protocols).map((name) => html`<option selected=${name === setup.protocol}>${name}</option>`)}
+        </select></label>
+        <label>Turns<input name="turns" type="number" min="1" max="1000" placeholder="default" /></label>
+        <label>Model<input name="model" list="models" placeholder=${setup.model} /></label>
+        <datalist id="models"><option value="human">a person at this page</option>${models.map((name) => html`<option value=${name} />`)}</datalist>
+        <datalist id="roles">${setup.roles.map((name) => html`<option value=${name} />`)}</datalist>
+      </div>
+      ${setup.operator && html`<details><summary>Another endpoint for this model</summary><div class="fields">
+        <label>Address<input name="base_url" type="url" placeholder="https://…/v1" /></label>
+        <label>Variable of its key<input name="api_key_env" pattern="[A-Za-z_][A-Za-z0-9_]*" placeholder="MISTRAL_API_KEY" /></label></div></details>`}
+      <fieldset><legend>Debaters</legend>
+        ${!line.length && html`<p class="muted small">The default debaters of the protocol.</p>`}
+        ${line.map((each, index) => html`<div class="fields" key=${index}>
+          ${FIELDS.map(([key, list]) => html`<label>${key[0].toUpperCase() + key.slice(1)}
+            <input value=${each[key]} list=${list} required=${key === "name"} dir="auto" placeholder=${key === "model" ? "as above, or human" : ""}
+              onInput=${(event) => change(index, key, event.currentTarget.value)} /></label>`)}
+          <button type="button" aria-label=${`Remove debater ${index + 1}`} onClick=${() => setLine(line.filter((_, place) => place !== index))}>×</button>
+        </div>`)}
+        <button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
+      </fieldset>
+      <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
+      ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
+      ${problem && html`<p class="callout" role="alert">${problem}</p>`}
+      <p class="actions"><button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>
+        <button type="button" disabled=${busy} onClick=${estimate}>Price</button>
+        <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
+        <span class="muted small" role="status">${price}</span></p>
+    </form>
+  </dialog>`;
+}

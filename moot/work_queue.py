@@ -1,0 +1,268 @@
+"""Queue of debates in a shared Postgres database, for workers on several machines; uses procrastinate.
+
+The queue decides which worker runs which debate. The debate's checkpoints and journal hold its progress, and
+its lease decides who may write it. A worker that was replaced stops because it loses the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from moot.calls.event_loop import cancel_all, run_in_thread
+from moot.run_many import run_until_done
+from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, iterate_from_sync
+from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
+from moot.state.plugins import require_extra
+from moot.state.settings import redact_url
+
+with require_extra("queue", "a queue of debates"):
+    from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+    from procrastinate import exceptions as queue_errors
+    from procrastinate.job_context import AbortReason
+    from procrastinate.jobs import Job as Entry
+    from psycopg import AsyncConnection
+    from psycopg.rows import DictRow
+
+    from moot.storage.postgres import IDLE_TIMEOUT
+
+if TYPE_CHECKING:
+    from moot.api import Debates
+
+QUEUE, TASK = "moot", "moot.debate"
+SHOWN = ("doing", "todo", "failed")
+HEARTBEAT_S = 5.0
+"""Seconds between two heartbeats of a worker."""
+STALLED_S = 20.0
+"""Seconds without a heartbeat after which a worker counts as dead and its debates return to the queue. The
+worker's leases of 30 s expire soon after."""
+POLL_S = 1.0
+"""Seconds between two polls of the queue for waiting debates. Polling is needed because retried debates send
+no notification."""
+RETRY_AFTER_S = 5
+"""Seconds to wait before retrying a debate that another process is running."""
+MAX_ATTEMPTS = 10
+"""Maximum number of attempts to run a debate after failures of a provider or the database. The last
+attempt follows after about 4 hours."""
+
+
+@dataclass(frozen=True)
+class QueuedDebate:
+    """A debate in the work queue. Finished debates are removed from the queue."""
+
+    debate: str
+    """Id of the queued debate."""
+    status: str
+    """Status of the debate in the queue, which is `doing` while it runs, `todo` while it waits, or
+    `failed`."""
+    priority: int
+    """Priority of the debate. Debates with higher numbers run first."""
+    attempts: int
+    number: int
+    """Id of the queue entry in procrastinate, the library that runs the queue."""
+
+
+class _RetryStrategy(BaseRetryStrategy):
+    """Strategy that decides whether and when to retry an unfinished debate."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Entry) -> RetryDecision | None:
+        if isinstance(exception, asyncio.CancelledError):  # the worker is shutting down
+            return RetryDecision(retry_in={"seconds": 0})
+        if isinstance(exception, DebateBusy):
+            return RetryDecision(retry_in={"seconds": RETRY_AFTER_S})
+        temporary = isinstance(exception, StorageError) or (
+            isinstance(exception, ModelError) and exception.retryable
+        )
+        if temporary and job.attempts < MAX_ATTEMPTS:
+            return RetryDecision(retry_in={"seconds": 15 * 2**job.attempts})
+        return None
+
+
+class WorkQueue:
+    """Queue of debates in a Postgres database, which worker processes run."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # `work` yields the errors
+
+    def add(self, debates: Sequence[str], priority: int | None = None) -> int:
+        """Add debates to the queue, and return the number of new entries.
+
+        Args:
+            debates: Ids of the debates. A failed debate is queued again, and a waiting debate gets the new
+            priority.
+            priority: Debates with higher numbers run first. `None`: the previous priority, 0 for a new entry.
+        """
+
+        async def add() -> int:
+            async with self._open() as app:
+                await app.job_manager.delete_old_jobs(0, QUEUE, include_cancelled=True, include_aborted=True)
+                return sum([await _put(app, debate, priority) for debate in debates])
+
+        return call_from_sync(add)
+
+    def entries(self) -> list[QueuedDebate]:
+        """Return the queued debates by priority, running debates first, then waiting and failed debates."""
+
+        async def entries() -> list[QueuedDebate]:
+            async with self._open() as app:
+                return [
+                    QueuedDebate(str(each.lock), str(each.status), each.priority, each.attempts, each.id or 0)
+                    for each in await app.job_manager.list_jobs_async(queue=QUEUE)
+                    if each.status in SHOWN
+                ]
+
+        def order(each: QueuedDebate) -> tuple[int, int, int]:
+            return SHOWN.index(each.status), -each.priority, each.number
+
+        return sorted(call_from_sync(entries), key=order)
+
+    def cancel(self, debate: str) -> bool:
+        """Remove a debate from the queue, and pause the debate if it is running.
+
+        Returns:
+            True if the debate was in the queue.
+        """
+
+        async def cancel() -> bool:
+            async with self._open() as app:
+                cancel_job = app.job_manager.cancel_job_by_id_async
+                found = await _under_way(app, debate)
+                return any([await cancel_job(each.id or 0, abort=True, delete_job=True) for each in found])
+
+        return call_from_sync(cancel)
+
+    def work(self, debates: Debates, workers: int, *, drain: bool = False) -> Iterator[tuple[str, str]]:
+        """Run queued debates, at most `workers` at the same time, and yield the result of each run.
+
+        Args:
+            debates: The database.
+            workers: Maximum number of debates at a time.
+            drain: Stop when the queue is empty.
+
+        Yields:
+            The id of each debate when its run ends, with its error; `""` if it is finished. Closing the
+            iterator pauses the running debates, which stay in the queue.
+        """
+        return iterate_from_sync(lambda: self._run(debates, workers, drain=drain), BATCH_LOOP)
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[App]:
+        """Open the queue, and create its database tables if necessary."""
+        connector = PsycopgConnector(
+            conninfo=self._url, min_size=1, max_size=4, configure=_limit_idle_transactions
+        )
+        app = App(connector=connector)
+        try:
+            async with app.open_async():
+                if not await app.check_connection_async():
+                    with suppress(queue_errors.ConnectorException):  # another process creates them
+                        await app.schema_manager.apply_schema_async()
+                    if not await app.check_connection_async():
+                        raise StorageError("the tables of the queue cannot be created in this database")
+                yield app
+        except queue_errors.ConnectorException as error:
+            raise StorageError(f"the queue failed: {redact_url(str(error.__cause__ or error))}") from error
+
+    async def _run(self, debates: Debates, workers: int, *, drain: bool) -> AsyncIterator[tuple[str, str]]:
+        ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
+
+        async def run(context: JobContext, debate: str) -> None:
+            """Run a debate to its end, and report its success or error to the caller of `work`."""
+            try:
+                await run_until_done(await run_in_thread(debates.get, debate))
+            except asyncio.CancelledError:
+                if context.abort_reason() is not AbortReason.USER_REQUEST:
+                    raise
+                ended.put_nowait((debate, "cancelled"))
+                raise queue_errors.JobAborted from None
+            except MootError as error:
+                ended.put_nowait((debate, str(error)))
+                raise
+            ended.put_nowait((debate, ""))
+
+        async with self._open() as app:
+            app.task(name=TASK, queue=QUEUE, retry=_RetryStrategy(), pass_context=True)(run)
+            coroutines = [_work(app, workers), _rescue(app), *([_wait_until_empty(app)] if drain else [])]
+            under_way = [asyncio.create_task(each) for each in coroutines]
+            for task in under_way:
+                task.add_done_callback(lambda _: ended.put_nowait(None))
+            try:
+                while (each := await ended.get()) is not None:
+                    yield each
+                for task in under_way:
+                    if task.done():
+                        await task
+            finally:
+                await cancel_all(under_way)
+
+
+async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
+    """Let the server end the open transaction of a suspended worker, which would lock rows of the queue."""
+    await connection.execute(IDLE_TIMEOUT)
+    await connection.commit()
+
+
+async def _work(app: App, workers: int) -> None:
+    """Run a queue worker forever, and restart it if it loses the database connection."""
+    while True:
+        with suppress(queue_errors.ConnectorException):
+            await app.run_worker_async(
+                queues=[QUEUE],
+                concurrency=workers,
+                shutdown_graceful_timeout=0,  # a stopped debate resumes later
+                fetch_job_polling_interval=POLL_S,
+                delete_jobs="successful",
+                install_signal_handlers=False,
+                update_heartbeat_interval=HEARTBEAT_S,
+                stalled_worker_timeout=STALLED_S,
+            )
+        await asyncio.sleep(1)
+
+
+async def _wait_until_empty(app: App) -> None:
+    """Wait until no debate in the queue is running or waiting."""
+    while True:
+        await asyncio.sleep(0.5)
+        with suppress(queue_errors.ConnectorException):  # the server restarts
+            if not await _under_way(app):
+                return
+
+
+async def _rescue(app: App) -> None:
+    """Queue the debates of dead workers again, at regular intervals."""
+    while True:
+        with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
+            stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
+            for each in await stalled:
+                await app.job_manager.retry_job(each)
+        await asyncio.sleep(HEARTBEAT_S)
+
+
+async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
+    """Return the waiting and running queue entries of one debate, or of all debates."""
+    entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
+    return [each for each in entries if each.status in ("todo", "doing")]
+
+
+async def _put(app: App, debate: str, priority: int | None) -> bool:
+    """Add a debate to the queue, and return True if it was not already waiting or running."""
+    manager, known = app.job_manager, await _under_way(app, debate)
+    if not known:
+        entries = await manager.list_jobs_async(queue=QUEUE, lock=debate, status="failed")
+        if failed := [each.id or 0 for each in entries]:
+            await manager.retry_job_by_id_async(failed[0], datetime.now(UTC), priority)
+            return True
+    elif priority is None or not await manager.cancel_job_by_id_async(known[0].id or 0, delete_job=True):
+        return False
+    deferrer = app.configure_task(
+        TASK, queue=QUEUE, lock=debate, queueing_lock=debate, priority=priority or 0
+    )
+    with suppress(queue_errors.AlreadyEnqueued):  # by another process at the same time
+        await deferrer.defer_async(debate=debate)
+    return not known
