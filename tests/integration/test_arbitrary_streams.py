@@ -1,4 +1,4 @@
-"""Whatever a server streams, a call ends with a reply, which is an answer or says what failed."""
+"""Arbitrary streams of a server: each call ends with a reply or an error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.json_values import json_values, places, spoilt_at
-from tests.support.model_bench import FLOOR, Bench
+from tests.support.json_values import json_values, places, with_value_at
+from tests.support.model_bench import TURN_CALL, ModelBench
 from tests.support.openai_answers import events
 from tests.support.openai_server import Act, OpenAIServer
 
@@ -18,18 +18,18 @@ ASKED = {"model": "test-model", "messages": [], "stream_options": {"include_usag
 SOUND = list(events(ASKED, Act(text="Trams are cheap.", reasoning="Let me see.")))
 PLACES = places(SOUND)[1:]
 spoilt_events = st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=3).map(
-    lambda spoilt: [json.dumps(event) for event in spoilt_at(copy.deepcopy(SOUND), spoilt)]
+    lambda bad_value: [json.dumps(event) for event in with_value_at(copy.deepcopy(SOUND), bad_value)]
 )
 junk = st.text(st.characters(codec="utf-8"), max_size=30) | json_values.map(json.dumps) | st.just("[DONE]")
 
 
 @settings(max_examples=25, deadline=None)
 @given(sent=spoilt_events, more=st.lists(st.tuples(st.integers(0, 8), junk), max_size=2))
-def test_whatever_is_streamed_a_call_ends_with_a_reply(sent: list[str], more: list[tuple[int, str]]) -> None:
+def test_any_stream_ends_with_a_reply(sent: list[str], more: list[tuple[int, str]]) -> None:
     for place, event in more:
         sent.insert(place, event)
     with OpenAIServer(lambda asked, number: Act(sent=sent)) as server:
-        reply, chunks = Bench(server, max_attempts=2).stream(FLOOR)
+        reply, chunks = ModelBench(server, max_attempts=2).stream(TURN_CALL)
     assert isinstance(reply.text, str)
     assert reply.ok or reply.error
     assert not reply.ok or reply.text.strip()

@@ -1,4 +1,4 @@
-"""`moot batch` as a command: results in order, each debate there, a second run pays for nothing."""
+"""`moot batch`: ordered results, stored debates, and no repeated calls in a second run."""
 
 from __future__ import annotations
 

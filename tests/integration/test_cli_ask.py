@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from moot.graph.api import open_debates
-from moot.nodes.calls import ModelCall, Reply
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
 from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
@@ -15,11 +16,14 @@ TOPIC = "Should we adopt a monorepo?"
 
 def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stderr(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
-    assert moot("run", TOPIC, "--turns", 4, "--id", "mono", "--quiet").code == 0
+    words = {"Advocate": "We should adopt a monorepo for its one build.", "Skeptic": "Reviews take longer."}
+    said = FakeModel(lambda call: replace(answer(call), text=words.get(call.hints.get("speaker", ""), "")))
+    with open_debates(str(moot.db), environment=said.environment()) as debates:
+        debates.start(TOPIC, DebateConfig(turns=4), name="mono").run()
     before = moot("show", "mono", "--json").out
     got = moot("ask", "mono", "Do penguins adopt a monorepo?")
     assert got.code == 0
-    assert "No model is configured; this is what was said.\n\n- [m00000" in got.out
+    assert "No model is configured. These are the most relevant passages.\n\n- [m00000" in got.out
     assert got.out.count("penguins") == 1
     assert "Not found:\n- penguins" in got.out
     assert "of 8,000 tokens" in got.err

@@ -33,19 +33,22 @@ CASES = [
     Case("topic file that is not there", ("run", "@nowhere.txt"), "nowhere.txt"),
     Case("topic file that is a folder", ("run", "@."), "cannot read"),
     Case("blank topic in the file", ("run", "--config", "c.yaml"), "topic is empty", "topic: ' '"),
-    Case("a debater that is no list", CONFIGURED, "debaters: give a list, each item", "debaters: Ada"),
+    Case("a debater that is no list", CONFIGURED, "debaters: give a list, with each item", "debaters: Ada"),
     Case(
         "debaters that are names", CONFIGURED, "debaters.0: give keys and values: `- {name", "debaters: [Ada]"
     ),
     Case("section that is a word", CONFIGURED, "memory: give keys and values", "memory: large"),
-    Case("key given twice in YAML", CONFIGURED, "given twice: 'turns'", "turns: 3\nturns: 5"),
+    Case("key given twice in YAML", CONFIGURED, "repeated keys: 'turns'", "turns: 3\nturns: 5"),
     Case(
-        "inner key given twice", CONFIGURED, "given twice: 'total'", "memory: {budget: {total: 1, total: 2}}"
+        "inner key given twice",
+        CONFIGURED,
+        "repeated keys: 'total'",
+        "memory: {budget: {total: 1, total: 2}}",
     ),
     Case(
         "key given twice in JSON",
         ("run", "T?", "--config", "c.json"),
-        "given twice: 'turns'",
+        "repeated keys: 'turns'",
         '{"turns": 3, "turns": 5}',
         "c.json",
     ),
@@ -67,7 +70,7 @@ CASES = [
         "unknown nested key", CONFIGURED, "did you mean 'memory.budget.total'?", "memory: {budget: {totl: 1}}"
     ),
     Case("malformed YAML", CONFIGURED, "malformed", "turns: [1,"),
-    Case("YAML that is no mapping", CONFIGURED, "no mapping", "- 1"),
+    Case("YAML that is no mapping", CONFIGURED, "must contain keys and values", "- 1"),
     Case("unreadable file", ("run", "T?", "--config", "missing.yaml"), "missing.yaml"),
     Case(
         "file of an unknown type", ("run", "T?", "--config", "c.ini"), ".yaml, .toml or .json", "a=1", "c.ini"
@@ -92,7 +95,7 @@ CASES = [
     Case("unknown option", ("run", "T?", "--tunrs", "3"), "--tunrs"),
     Case("resuming what is not there", ("resume", "nobody"), "no debate", code=4),
     Case("showing what is not there", ("show", "nobody"), "no debate", code=4),
-    Case("exporting what is not there", ("export", "nobody"), "no debate", code=4),
+    Case("exporting what is not there", ("report", "nobody", "--json"), "no debate", code=4),
     Case("deleting what is not there", ("delete", "nobody", "--yes"), "no debate", code=4),
     Case("forking what is not there", ("fork", "nobody"), "no debate", code=4),
 ]

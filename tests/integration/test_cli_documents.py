@@ -1,4 +1,4 @@
-"""Documents that the command prints, held against the schema that ships with the documentation."""
+"""JSON documents that commands print, validated against the published schema."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from moot.graph.api import open_debates
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.graph.json_schemas import document_schema
-from moot.graph.lookback import look_back
-from moot.nodes.calls import ModelCall, Reply
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
@@ -65,7 +65,8 @@ def test_a_document_says_why_the_debate_ended_also_after_an_import(tmp_path: Pat
         imported = debates.import_document(ended, name="copy").document()
     (check,) = ended["convergence"]
     assert (fresh["ended_because"], fresh["convergence"]) == ("", [])
-    assert ended["ended_because"] == f"the proposals converged in round 1: {check['agreement']:.2f} of 0.00"
+    why = f"the proposals converged in round 1: agreement {check['agreement']:.2f}, wanted 0.00"
+    assert ended["ended_because"] == why
     assert check["in_dispute"] == ["who pays"]
     assert imported["ended_because"] == ended["ended_because"]
     assert imported["convergence"] == ended["convergence"]
@@ -101,7 +102,7 @@ def test_every_prompt_can_be_looked_back_at_exactly_also_in_a_fork(tmp_path: Pat
             seqs = [receipt["seq"] for receipt in looked_at.document()["receipts"]]
             assert len(seqs) == 12
             for seq in seqs:
-                looked = look_back(looked_at.session, seq)
+                looked = reconstruct_prompt(looked_at.session, seq)
                 assert looked.exact
                 assert sum(part.tokens for part in looked.parts) == sum(looked.receipt["sections"].values())
         assert any(receipt["sections"].get("summary") for receipt in document["receipts"])
@@ -112,4 +113,4 @@ def test_an_entry_that_no_prompt_led_to_is_refused(tmp_path: Path) -> None:
         debate = debates.start("Is the topic a prompt?", DebateConfig(turns=1))
         debate.run()
         with pytest.raises(InputError, match="entry 0"):
-            look_back(debate.session, 0)
+            reconstruct_prompt(debate.session, 0)

@@ -1,4 +1,4 @@
-"""The command's main path, as a process, with the offline model and a real database file."""
+"""The main command as a process, with the offline model and a real database file."""
 
 from __future__ import annotations
 
@@ -67,8 +67,15 @@ def test_a_debate_can_be_run_read_extended_forked_exported_and_deleted(moot: Moo
     assert fork["transcript"][:3] == longer["transcript"][:3]
     assert fork["parent"] == longer["id"]
 
-    assert moot("export", "mono").json == longer
-    assert moot("export", "mono", "--format", "html").out.lstrip().lower().startswith("<!doctype html")
+    assert moot("report", "mono", "--json").json == longer
+    page = moot("report", "mono", "--format", "html", "-o", "-").out
+    assert page.lstrip().lower().startswith("<!doctype html")
+    assert moot("report", "mono", "-f", "md,brief", "-f", "adr", "-f", "json").code == 0
+    written = {path.name for path in moot.folder.glob("mono*")}
+    assert written == {"mono.md", "mono-brief.html", "mono.adr.md", "mono.json"}
+    assert json.loads((moot.folder / "mono.json").read_text()) == longer
+    assert moot("report", "mono", "-f", "brief", "-o", "brief.md").code == 0
+    assert moot("report", "mono", "-f", "brief", "-o", "-").out == (moot.folder / "brief.md").read_text()
     assert moot("delete", "mono").code == 2
     assert moot("delete", "mono", "--yes").code == 0
     assert [row["name"] for row in moot("list", "--json").json] == ["other"]
@@ -88,7 +95,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Moot:
     return moot
 
 
-PARTS = ("--transcript", "--summary", "--summaries", "--blackboard", "--receipts", "--verdict", "--view=3")
+PARTS = ("--transcript", "--summary", "--summaries", "--blackboard", "--receipts", "--verdict", "--prompt=3")
 
 
 @pytest.mark.parametrize("part", ["", *PARTS])
@@ -103,9 +110,9 @@ def test_every_part_is_shown_without_raw_escapes_and_as_one_json_document(finish
 
 
 def test_a_view_proves_that_it_is_the_prompt_that_was_sent(finished: Moot) -> None:
-    screen = finished("show", "mono", "--view", "3").out
+    screen = finished("show", "mono", "--prompt", "3").out
     assert "exact: its digest is the recorded one" in screen
-    looked = finished("show", "mono", "--view", "3", "--json").json
+    looked = finished("show", "mono", "--prompt", "3", "--json").json
     named = [part for part in looked["prompt"] if part.get("name")]
     assert named
     for part in named:
@@ -227,13 +234,13 @@ def test_a_votes_answer_is_said_once_and_listed(moot: Moot) -> None:
             "test-model",
             OPENAI_BASE_URL=server.base_url,
         )
-    assert voted.out.startswith("Answer: Tabs. (5 of 5)")
+    assert voted.out.startswith("Tabs or spaces?\nAnswer: Tabs. (5 of 5)")
     assert "Solution" not in voted.out
     assert moot("list", "--json").json[0]["winner"] == "Tabs."
 
 
 def test_a_fork_is_listed_with_what_it_took_itself(moot: Moot) -> None:
     moot("run", "Tabs or spaces?", "--turns", "4", "--id", "long", "-q")
-    moot("fork", "long", "--after", "m000001", "--id", "short", "-q")
+    moot("fork", "long", "--after", "m000002", "--id", "short", "-q")
     tokens = {row["name"]: row["tokens"] for row in moot("list", "--json").json}
     assert 0 < tokens["short"] < tokens["long"]

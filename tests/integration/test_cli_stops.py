@@ -1,4 +1,4 @@
-"""Every way in which a run can stop: interrupted, failed, busy, waiting, or read by nobody."""
+"""All ways in which a run can stop: interrupted, failed, busy, waiting, or with a closed pipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.moot_command import Moot, command
 from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import PATIENT_S
+from tests.support.patience import LONG_TIMEOUT_S
 from tests.support.warm_process import WarmProcess
 
 TOPIC = "Is it safe to stop?"
@@ -47,7 +47,7 @@ def test_an_interruption_saves_the_debate_and_says_how_to_go_on(
 ) -> None:
     process = _started(moot, slow_server)
     process.send_signal(number)
-    out, err = process.communicate(timeout=PATIENT_S)
+    out, err = process.communicate(timeout=LONG_TIMEOUT_S)
     assert process.returncode == 130, err
     assert "moot resume long" in err
     assert "Traceback" not in err
@@ -118,13 +118,24 @@ def test_a_failed_verdict_ends_with_3_and_is_judged_again_by_resume(moot: Moot) 
     assert document["verdict"]["status"] == "failed"
 
 
-def test_a_reader_that_leaves_is_no_error(moot: Moot) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "p", "--json"),
+        ("show", "p", "--transcript"),
+        ("report", "p", "-o", "-"),
+        ("config", "schema"),
+    ],
+    ids=str,
+)
+def test_a_reader_that_leaves_is_no_error(moot: Moot, words: tuple[str, ...], unbuffered: str) -> None:
     assert moot("run", TOPIC, "--turns", "60", "--no-judge", "--id", "p", "-q").code == 0
     shown = subprocess.Popen(
-        command("show", "p", "--json"),
+        command(*words),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=moot.environment(),
+        env={**moot.environment(), "PYTHONUNBUFFERED": unbuffered},
         cwd=moot.folder,
     )
     assert shown.stdout is not None
@@ -133,11 +144,11 @@ def test_a_reader_that_leaves_is_no_error(moot: Moot) -> None:
     assert shown.stderr is not None
     assert shown.stderr.read() == b""
     shown.stderr.close()
-    assert shown.wait(timeout=PATIENT_S) == 0
+    assert shown.wait(timeout=LONG_TIMEOUT_S) == 0
 
 
 def test_a_bug_is_one_line_unless_its_traceback_is_wanted(moot: Moot) -> None:
-    code = "from moot.graph.cli import main; from moot.graph.cli.screen import output; "
+    code = "from moot.cli import main; from moot.cli.screen import output; "
     code += "output.print_json = None; main()"
     words = [*command()[:2], code, "list", "--json"]
 

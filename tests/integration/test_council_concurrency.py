@@ -1,4 +1,4 @@
-"""A council's calls overlap, and a council that is stopped anywhere goes on as if it had not been."""
+"""Concurrent calls of a council, and its resume after a stop in any phase."""
 
 import asyncio
 import json
@@ -13,15 +13,15 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from benchmarks.council import council_config
-from moot.graph.api import open_debates
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.models.registry import Models
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.models.registry import Models
+from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from tests.support.fakes import NOW
-from tests.support.patience import PATIENT_S
-from tests.unit.test_forecast import forecast_of, obliging
+from tests.support.patience import LONG_TIMEOUT_S
+from tests.unit.test_dry_run import estimate_of, obliging
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,12 +32,12 @@ CONFIG = {
     "termination": {"type": "convergence", "threshold": 0.9},
     "memory": {"perspectives": {"threshold_chars": 0}},
 }
-CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1 + 1
-"""Propose, critique, refine, convergence, perspectives, critique, refine, judge's summary, verdict."""
+CALLS = 3 + 6 + 3 + 1 + 3 + 6 + 3 + 1
+"""Propose, critique, refine, convergence, perspectives, critique, refine, verdict."""
 
 
-BATCHES = (3, 6, 3, 3, 6, 3, 3, 6, 3, 1, 1)
-"""Calls at one time: proposals; critiques, refinements and perspectives, twice; the last round; the judge."""
+BATCHES = (3, 6, 3, 3, 6, 3, 3, 6, 3, 1)
+"""Concurrent calls: proposals; critiques, refinements and perspectives, twice; the last round; the judge."""
 
 
 class Gathering:
@@ -60,19 +60,19 @@ class Gathering:
             self.met.append({str(each.hints.get("phase", each.purpose)) for each in self._open})
             self._open, self._whole = [], asyncio.Event()
             whole.set()
-        await asyncio.wait_for(whole.wait(), PATIENT_S)
+        await asyncio.wait_for(whole.wait(), LONG_TIMEOUT_S)
         return obliging(call)
 
 
-def test_the_calls_of_a_phase_overlap_as_the_critical_path_says(tmp_path: Path) -> None:
+def test_the_calls_of_a_phase_run_concurrently(tmp_path: Path) -> None:
     config = council_config(3).model_copy(update={"memory": make_config(CONFIG).memory})
     model = Gathering(BATCHES)
     with open_debates(
         str(tmp_path / "d.sqlite"), environment=Environment(complete=model.complete)
     ) as debates:
         assert debates.start(TOPIC, config).run()["status"] == "done"
-    planned = forecast_of(config)
-    assert (len(model.met), sum(BATCHES)) == (planned.critical_path, planned.calls) == (11, 38)
+    planned = estimate_of(config)
+    assert (len(model.met), sum(BATCHES)) == (10, planned.calls_at_least) == (10, 37)
     assert all(len(kinds) == 1 for kinds in model.met)
 
 
@@ -80,12 +80,14 @@ def test_a_council_is_measured_against_a_server() -> None:
     command = [sys.executable, "-m", "benchmarks.council", "--json", "--latency", "0.01"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     measured = json.loads(done.stdout)
-    assert measured["calls"] == measured["planned_calls"] == 38
+    assert measured["planned_calls"] - 1 <= measured["calls"] <= measured["planned_calls"], (
+        "or a summary more"
+    )
     assert measured["critical_path_s"] == pytest.approx(0.11)
     assert measured["waiting_s"] <= measured["wall_s"]
 
 
-def test_summaries_of_all_debaters_are_asked_for_at_the_same_time(tmp_path: Path) -> None:
+def test_summaries_of_all_debaters_are_made_concurrently(tmp_path: Path) -> None:
     model = Meter()
     _run(tmp_path, model)
     assert model.peaks["summary"] == 3
@@ -132,8 +134,8 @@ def _comparable(document: dict[str, Any]) -> dict[str, Any]:
     return {"receipts": receipts, **{key: document[key] for key in kept}}
 
 
-@pytest.mark.parametrize("dies_at", [0, 2, 5, 10, 12, 14, 17, 23, 25, 26])
-def test_a_council_stopped_in_any_phase_goes_on_to_the_same_end(dies_at: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dies_at", [0, 2, 5, 10, 12, 14, 17, 23, 25])
+def test_a_council_stopped_in_any_phase_resumes_to_the_same_result(dies_at: int, tmp_path: Path) -> None:
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     whole.mkdir()
     stopped.mkdir()

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from moot.graph.api import open_debates
+from moot.api import open_debates
+from moot.claims.ledger_rendering import NO_EXTRACTION
 from moot.state.config import DebateConfig
-from tests.support.personas import STATEMENTS, Personas, personas, rooms_said
+from tests.support.personas import STATEMENTS, ScriptedDebaters, room_messages, scripted_debaters
 
 ROOT = Path(__file__).parents[2]
 TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
@@ -23,20 +24,20 @@ ONE_ASPECT: dict[str, Any] = {"dialogue": {"aspects": ["freight"]}}
 CD = ("Cyd", "Dan", STATEMENTS[1])
 
 
-def _run(path: Path, config: DebateConfig, model: Personas, name: str = "d") -> dict[str, Any]:
+def _run(path: Path, config: DebateConfig, model: ScriptedDebaters, name: str = "d") -> dict[str, Any]:
     with open_debates(str(path), environment=model.environment()) as debates:
         return debates.start(TOPIC, config, name=name).run()
 
 
-def _resume(path: Path, model: Personas, name: str = "d") -> dict[str, Any]:
+def _resume(path: Path, model: ScriptedDebaters, name: str = "d") -> dict[str, Any]:
     with open_debates(str(path), environment=model.environment()) as debates:
         return debates.get(name).run()
 
 
 def _disputes(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the propositions that were in dispute, the motion aside."""
-    standing: list[dict[str, Any]] = document["blackboard"]["standing"]["propositions"]
-    return [each for each in standing if each["stage"] and each["id"] != "p000"]
+    """Return the claims that were in dispute, the motion aside."""
+    standing: list[dict[str, Any]] = document["blackboard"]["standing"]["claims"]
+    return [each for each in standing if each["was_disputed"] and each["id"] != "p000"]
 
 
 def _what_came_of_it(document: dict[str, Any]) -> dict[str, Any]:
@@ -46,19 +47,19 @@ def _what_came_of_it(document: dict[str, Any]) -> dict[str, Any]:
 def test_a_seeded_disagreement_of_three_personas_becomes_a_card_and_its_claim_is_resolved(
     tmp_path: Path,
 ) -> None:
-    model = Personas({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
-    document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), model)
+    model = ScriptedDebaters({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+    document = _run(tmp_path / "d.sqlite", scripted_debaters(3, **ONE_ASPECT), model)
     (card,) = document["blackboard"]["cards"]
     (claim,) = _disputes(document)
-    assert rooms_said(document["transcript"]) == {
+    assert room_messages(document["transcript"]) == {
         "room-01": [
             phase for stage in ("positions", "exchange", "steelman") for phase in [f"crux-{stage}"] * 2
         ]
     }
-    assert (claim["stage"], card["room"], claim["card"]) == ("resolved", "room-01", card["id"])
+    assert (claim["status"], card["room"], claim["card"]) == ("settled", "room-01", card["id"])
     assert {who: each["kind"] for who, each in claim["stances"].items()} == {
         "ada": "asserts",
-        "bob": "denies",
+        "bob": "asserts",
     }
     assert card["resolved"]
     assert {who: side["answer"] for who, side in card["sides"].items()} == {"ada": "yes", "bob": "yes"}
@@ -71,54 +72,58 @@ def test_a_seeded_disagreement_of_three_personas_becomes_a_card_and_its_claim_is
 def test_a_disagreement_that_stays_is_abandoned_at_the_cap_with_a_path_to_a_resolution(
     tmp_path: Path,
 ) -> None:
-    document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), Personas({"respond": (AB,)}))
+    document = _run(
+        tmp_path / "d.sqlite", scripted_debaters(3, **ONE_ASPECT), ScriptedDebaters({"respond": (AB,)})
+    )
     (claim,) = _disputes(document)
-    assert (claim["stage"], claim["card"]) == ("abandoned", "card-room-01")
-    assert len(rooms_said(document["transcript"])["room-01"]) == 2 * (1 + 2 * 2)
+    assert (claim["status"], claim["card"]) == ("unresolved", "card-room-01")
+    assert len(room_messages(document["transcript"])["room-01"]) == 2 * (1 + 2 * 2)
     assert "Count for one winter." in document["solution"]
     assert "a winter without delays" in document["solution"]
 
 
 def test_a_claim_that_no_room_takes_up_is_abandoned_when_the_dialogue_ends(tmp_path: Path) -> None:
-    crux = {"crux": {"enabled": False}, "aspects": ["freight"]}
-    model = Personas({"respond": (("Bob", "Ada Quay", STATEMENTS[0]),), "closing": (CD,)})
-    document = _run(tmp_path / "d.sqlite", personas(4, dialogue=crux), model)
-    claims = {frozenset(claim["stances"]): claim["stage"] for claim in _disputes(document)}
-    assert claims == {frozenset({"bob", "ada"}): "abandoned", frozenset({"cyd", "dan"}): "abandoned"}
-    assert "(still open; " in document["solution"]
+    crux = {"crux": {"max_rooms": 0}, "aspects": ["freight"]}
+    model = ScriptedDebaters({"respond": (("Bob", "Ada Quay", STATEMENTS[0]),), "closing": (CD,)})
+    document = _run(tmp_path / "d.sqlite", scripted_debaters(4, dialogue=crux), model)
+    claims = {frozenset(claim["stances"]): claim["status"] for claim in _disputes(document)}
+    assert claims == {frozenset({"bob", "ada"}): "unresolved", frozenset({"cyd", "dan"}): "unresolved"}
+    assert "(unresolved; " in document["solution"]
     assert re.search(r"Bob \[m\d{6}\] yes", document["solution"])
 
 
 def test_rooms_of_disjoint_pairs_run_at_the_same_time(tmp_path: Path) -> None:
-    model = Personas({"respond": (AB, CD)}, resolved=frozenset({STATEMENTS[0]}))
-    document = _run(tmp_path / "d.sqlite", personas(4, **ONE_ASPECT), model)
+    model = ScriptedDebaters({"respond": (AB, CD)}, resolved=frozenset({STATEMENTS[0]}))
+    document = _run(tmp_path / "d.sqlite", scripted_debaters(4, **ONE_ASPECT), model)
     crux = [entry for entry in document["transcript"] if entry["phase"] == "crux-positions"]
     receipts = {receipt["entry_id"]: receipt["step"] for receipt in document["receipts"]}
     assert {entry["room"] for entry in crux} == {"room-01", "room-02"}
     assert len({receipts[entry["id"]] for entry in crux}) == 1
     assert len(model.in_phase("crux-positions")) == 4
     assert model.peak >= 4
-    said = rooms_said(document["transcript"])
+    said = room_messages(document["transcript"])
     assert (len(said["room-01"]), len(said["room-02"])) == (6, 10)
-    status = {claim["text"]: claim["stage"] for claim in _disputes(document)}
-    assert status == {STATEMENTS[0]: "resolved", STATEMENTS[1]: "abandoned"}
+    status = {claim["text"]: claim["status"] for claim in _disputes(document)}
+    assert status == {STATEMENTS[0]: "settled", STATEMENTS[1]: "unresolved"}
 
 
 def test_pairs_that_share_a_debater_take_their_rooms_one_after_the_other(tmp_path: Path) -> None:
-    model = Personas({"respond": (AB, ("Ada Quay", "Cyd", STATEMENTS[2]))}, resolved=frozenset(STATEMENTS))
-    document = _run(tmp_path / "d.sqlite", personas(3, **ONE_ASPECT), model)
+    model = ScriptedDebaters(
+        {"respond": (AB, ("Ada Quay", "Cyd", STATEMENTS[2]))}, resolved=frozenset(STATEMENTS)
+    )
+    document = _run(tmp_path / "d.sqlite", scripted_debaters(3, **ONE_ASPECT), model)
     order = [entry["room"] for entry in document["transcript"] if entry["room"]]
     assert order == ["room-01"] * 6 + ["room-02"] * 6
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Personas]:
-    model = Personas({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
-    document = _run(tmp_path_factory.mktemp("whole") / "d.sqlite", personas(4), model)
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], ScriptedDebaters]:
+    model = ScriptedDebaters({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+    document = _run(tmp_path_factory.mktemp("whole") / "d.sqlite", scripted_debaters(4), model)
     return document, model
 
 
-def _call_of(model: Personas, phase: str) -> int:
+def _call_of(model: ScriptedDebaters, phase: str) -> int:
     """Return the number of a phase's last speech among all calls."""
     return max(n for n, call in enumerate(model.calls, 1) if call.hints.get("phase") == phase)
 
@@ -138,22 +143,23 @@ def _call_of(model: Personas, phase: str) -> int:
     ],
 )
 def test_a_dialogue_that_dies_in_any_phase_goes_on_to_the_uninterrupted_result(
-    tmp_path: Path, uninterrupted: tuple[dict[str, Any], Personas], phase: str, after: int
+    tmp_path: Path, uninterrupted: tuple[dict[str, Any], ScriptedDebaters], phase: str, after: int
 ) -> None:
     whole, model = uninterrupted
     path, number = tmp_path / "d.sqlite", _call_of(model, phase) + after
-    dying = Personas(model.disputes, model.resolved, fail_at=number)
+    dying = ScriptedDebaters(model.disputes, model.resolved, fail_at=number)
     with pytest.raises(ConnectionAbortedError):
-        _run(path, personas(4), dying)
-    resumed = _resume(path, Personas(model.disputes, model.resolved))
+        _run(path, scripted_debaters(4), dying)
+    resumed = _resume(path, ScriptedDebaters(model.disputes, model.resolved))
     assert _what_came_of_it(resumed) == _what_came_of_it(whole)
 
 
-def test_without_a_working_extractor_the_rules_read_and_the_dialogue_goes_on(tmp_path: Path) -> None:
-    model = Personas(broken=frozenset({"extract", "reflect"}))
-    document = _run(tmp_path / "d.sqlite", personas(3), model)
+def test_without_a_working_extractor_nothing_is_noted_and_the_dialogue_goes_on(tmp_path: Path) -> None:
+    model = ScriptedDebaters(broken=frozenset({"extract", "reflect"}))
+    document = _run(tmp_path / "d.sqlite", scripted_debaters(3), model)
     assert document["status"] == "done"
-    assert document["blackboard"]["minutes"][-1]["by"] == "rule"
+    assert {note["type"] for note in document["blackboard"]["claim_events"]} == {"extraction_pass"}
+    assert document["solution"].startswith("No claims were found.")
     assert document["errors"]
 
 
@@ -165,14 +171,18 @@ def test_the_built_in_model_runs_it_within_the_budget(tmp_path: Path, protocol: 
         document = debates.start(TOPIC, config).run()
     assert document["status"] == "done"
     assert all(receipt["total_tokens"] <= 8000 for receipt in document["receipts"])
-    assert all(r["sections"]["tail"] <= config.memory.budget.tail + 4 for r in document["receipts"])
+    assert all(
+        r["sections"]["turn_suffix"] <= config.memory.budget.turn_suffix + 4 for r in document["receipts"]
+    )
     assert document["errors"] == []
+    assert document["blackboard"]["claim_events"] == []
+    assert (NO_EXTRACTION in document["solution"]) is (protocol == "dialogue")
 
 
 def test_a_fork_inside_a_crux_room_goes_on_in_it(tmp_path: Path) -> None:
-    model = Personas({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
+    model = ScriptedDebaters({"respond": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
-        whole = debates.start(TOPIC, personas(3, **ONE_ASPECT, model="another"))  # without a seed
+        whole = debates.start(TOPIC, scripted_debaters(3, **ONE_ASPECT, model="another"))  # without a seed
         document = whole.run()
         exchange = [entry["seq"] for entry in document["transcript"] if entry["phase"] == "crux-exchange"]
         fork = whole.fork(after=exchange[-1]).run()
@@ -184,15 +194,15 @@ def test_the_state_of_a_dialogue_holds_json_types_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANGGRAPH_STRICT_MSGPACK", "true")
-    model = Personas({"respond": (AB,)})
+    model = ScriptedDebaters({"respond": (AB,)})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
-        debate = debates.start(TOPIC, personas(2, **ONE_ASPECT))
+        debate = debates.start(TOPIC, scripted_debaters(2, **ONE_ASPECT))
         debate.run()
         values = debate.state().values
     board = {
         key: values[key]
         for key in (
-            "minutes",
+            "claim_events",
             "crux_cards",
             "protocol_state",
             "crux_rooms",
@@ -205,11 +215,11 @@ def test_the_state_of_a_dialogue_holds_json_types_alone(
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from moot.graph.api import open_debates
+from moot.api import open_debates
 from tests.integration.test_dialogue import AB, CD, STATEMENTS, TOPIC
-from tests.support.personas import Personas, personas
+from tests.support.personas import ScriptedDebaters, scripted_debaters
 
-class Killed(Personas):
+class Killed(ScriptedDebaters):
     def reply(self, call):
         if len(self.calls) >= int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -217,18 +227,18 @@ class Killed(Personas):
 
 model = Killed({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
 with open_debates(sys.argv[1], environment=model.environment()) as debates:
-    debates.start(TOPIC, personas(4), name="d").run()
+    debates.start(TOPIC, scripted_debaters(4), name="d").run()
 """
 
 
 @pytest.mark.parametrize("phase", ["crux-positions", "crux-exchange", "crux-steelman"])
 def test_a_dialogue_killed_inside_a_crux_room_goes_on_to_the_uninterrupted_result(
-    tmp_path: Path, uninterrupted: tuple[dict[str, Any], Personas], phase: str
+    tmp_path: Path, uninterrupted: tuple[dict[str, Any], ScriptedDebaters], phase: str
 ) -> None:
     whole, model = uninterrupted
     path = tmp_path / "d.sqlite"
     number = str(_call_of(model, phase))
     died = subprocess.run([sys.executable, "-c", _KILLED, str(path), number], check=False, cwd=ROOT)
     assert died.returncode == -signal.SIGKILL
-    resumed = _resume(path, Personas(model.disputes, model.resolved))
+    resumed = _resume(path, ScriptedDebaters(model.disputes, model.resolved))
     assert _what_came_of_it(resumed) == _what_came_of_it(whole)

@@ -1,7 +1,8 @@
-"""Docs can't rot: every Python block of README and docs/ runs, and every link leads somewhere."""
+"""Checks of README and docs/: Python blocks run, links lead to files, and quoted messages exist."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -36,3 +37,23 @@ def test_relative_links_lead_to_files(page: Path) -> None:
         link for link in _LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()
     ]
     assert not broken
+
+
+def _texts() -> str:
+    """Return all string constants of the package, one a line."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "moot").rglob("*.py")]
+    nodes = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return "\n".join(text for text in nodes if isinstance(text, str))
+
+
+def test_troubleshooting_quotes_messages_that_exist() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    messages = [
+        message
+        for cell in re.findall(r"^\| (.*?`.*?) \|", page, re.M)
+        for message in re.findall("`(.+?)`", cell)
+    ]
+    assert len(messages) >= 20
+    texts = _texts()
+    parts = [part.strip(" ,:") for message in messages for part in re.split(r"…|\d+", message)]
+    assert not [part for part in parts if part not in texts]

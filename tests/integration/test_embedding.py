@@ -1,4 +1,4 @@
-"""Debates in other people's programs: a node, a tool, and the database from a program with an event loop."""
+"""Debates in other programs: a node, a tool, and a database in a program with an event loop."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.memory import MemorySaver
+from langgraph.checkpoint.memory import InMemorySaver, MemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
 from moot import (
+    ConfigError,
     DebateBusy,
     DebateConfig,
     InputError,
     WaitingForPerson,
     aopen_debates,
+    build_graph,
     debate_node,
     debate_tool,
     open_debates,
 )
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.text.tokens import counter
+from moot.calls.effects import ModelCall, Reply
+from moot.text.tokens import counter
 from tests.support.fakes import OPINION, FakeModel, answer
-from tests.support.transcripts import said
+from tests.support.transcripts import message_texts
 
 TOPIC = "Should cities ban private cars from their centres?"
 SHORT = DebateConfig(turns=2)
@@ -40,7 +43,7 @@ HUMAN = DebateConfig.model_validate(
 
 
 class Memo(TypedDict, total=False):
-    memo: str
+    protocol_update: str
     decision: str
     speeches: int
 
@@ -56,7 +59,7 @@ def parent(state: Any, node: Any, saver: Any = None) -> Any:
 def memo_node(config: DebateConfig = SHORT, model: FakeModel | None = None) -> Any:
     return debate_node(
         config,
-        map_in=lambda state: {"topic": state["memo"]},
+        map_in=lambda state: {"topic": state["protocol_update"]},
         map_out=lambda output: {
             "decision": output["status"],
             "speeches": sum(entry["kind"] == "speech" for entry in output["full_transcript"]),
@@ -68,8 +71,12 @@ def memo_node(config: DebateConfig = SHORT, model: FakeModel | None = None) -> A
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
 def test_a_node_maps_a_parents_state_to_a_debate_and_back(way: str) -> None:
     graph = parent(Memo, memo_node())
-    found = graph.invoke({"memo": TOPIC}) if way == "invoke" else asyncio.run(graph.ainvoke({"memo": TOPIC}))
-    assert found == {"memo": TOPIC, "decision": "done", "speeches": 2}
+    found = (
+        graph.invoke({"protocol_update": TOPIC})
+        if way == "invoke"
+        else asyncio.run(graph.ainvoke({"protocol_update": TOPIC}))
+    )
+    assert found == {"protocol_update": TOPIC, "decision": "done", "speeches": 2}
 
 
 def test_a_chat_gets_the_outcome_alone_for_its_last_question() -> None:
@@ -85,7 +92,7 @@ def test_a_chat_gets_the_outcome_alone_for_its_last_question() -> None:
 def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() -> None:
     model = FakeModel()
     graph = parent(Memo, memo_node(HUMAN, model), MemorySaver())
-    assert graph.invoke({"memo": TOPIC}, THREAD)["__interrupt__"]
+    assert graph.invoke({"protocol_update": TOPIC}, THREAD)["__interrupt__"]
     assert graph.get_state(THREAD, subgraphs=True).tasks[0].state.values["topic"] == TOPIC
     paid = len(model.calls)
     assert graph.invoke(Command(resume="No."), THREAD)["speeches"] == 2
@@ -93,10 +100,10 @@ def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() 
 
 
 def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="no question: give some of topic"):
-        parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"memo": ""})
+    with pytest.raises(InputError, match="unknown keys question; use some of topic"):
+        parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"protocol_update": ""})
     with pytest.raises(InputError, match="no topic"):
-        parent(Memo, debate_node()).invoke({"memo": TOPIC})
+        parent(Memo, debate_node()).invoke({"protocol_update": TOPIC})
 
 
 def test_a_tool_answers_with_a_short_verdict_and_the_id_of_a_stored_debate(tmp_path: Path) -> None:
@@ -133,7 +140,7 @@ def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_pa
 
     *_, unknown, longer = asyncio.run(story())
     assert "unknown protocol 'duel': use one of" in unknown
-    assert "'council' takes up to 12 speeches at its shortest, more than 3" in longer
+    assert "'council' has up to 12 turns, more than 3" in longer
     with open_debates(database) as debates:
         rows = {row.protocol: row.turns for row in debates.rows()}
         assert rows == {"round-robin": 3, "vote": 3}
@@ -160,7 +167,7 @@ def test_a_debate_runs_in_a_program_with_a_loop_as_it_does_without(tmp_path: Pat
             return kinds, await debate.arun(), beats
 
     kinds, document, beats = asyncio.run(story())
-    assert said(document) == said(expected)
+    assert message_texts(document) == message_texts(expected)
     assert kinds[-1] == "end"
     assert len(beats) > len(kinds)
 
@@ -194,7 +201,7 @@ def test_a_run_that_is_left_is_paused_free_and_pays_nothing_twice(way: str, tmp_
 
     status, document = asyncio.run(story())
     assert status == "paused"
-    assert said(document) == said(expected)
+    assert message_texts(document) == message_texts(expected)
     assert len(model.calls) == len(whole.calls)
 
 
@@ -217,6 +224,32 @@ def test_errors_of_a_run_reach_whoever_awaits_it(tmp_path: Path) -> None:
 def test_a_tool_tells_what_stopped_a_debate_and_which_one(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     text = debate_tool(HUMAN, database=database, environment=FakeModel().environment()).invoke(TOPIC)
-    assert text.startswith("the debate waits for a person's answer")
+    assert text.startswith("the debate waits for a person's reply")
     with open_debates(database) as debates:
         assert debates.get(text.split()[-1]).row.status == "waiting"
+
+
+def test_trio_is_told_at_once_to_use_a_thread_where_debates_run(tmp_path: Path) -> None:
+    database = str(tmp_path / "moot.sqlite")
+
+    def run() -> str:
+        with open_debates(database) as debates:
+            return str(debates.start("Tabs?", DebateConfig(turns=2)).run()["status"])
+
+    async def main() -> str:
+        with pytest.raises(InputError, match="in trio, use the synchronous form in a worker thread"):
+            async with aopen_debates(database):
+                pass
+        with pytest.raises(InputError, match="the graph needs an event loop of asyncio"):
+            await build_graph().ainvoke({"topic": "Tabs?"}, context=DebateConfig(turns=2))
+        return await trio.to_thread.run_sync(run)
+
+    assert trio.run(main) == "done"
+
+
+def test_a_checkpointer_without_earlier_checkpoints_is_refused() -> None:
+    class ShallowPostgresSaver(InMemorySaver):
+        """Stands in for LangGraph's, which needs a server."""
+
+    with pytest.raises(ConfigError, match=r"keeps only the latest checkpoint.*: use PostgresSaver"):
+        build_graph(ShallowPostgresSaver())

@@ -1,4 +1,4 @@
-"""Budgets hold in the tokens of every model that a debate may call."""
+"""Token budgets in the encodings of all models of a debate."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from moot.graph.api import open_debates
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
 from moot.state.config.config_files import make_config
+from moot.text.tokens import counter, prompt_tokens
 from tests.support.fakes import FakeModel, answer
 
 OLD, NEW = counter("cl100k_base"), counter("o200k_base")
@@ -40,12 +40,12 @@ def test_no_prompt_exceeds_its_budget_in_an_older_models_tokens(
     assert max(prompt_tokens(call.messages, OLD) for call in model.calls) <= 8000
     assert max(prompt_tokens(call.messages, NEW) for call in model.calls) <= 8000
     for receipt in document["receipts"]:  # what the view leaves out of the window, the summary covers
-        assert "window messages" not in {each["what"] for each in receipt["left_out"]}
+        assert "window messages" not in {each["what"] for each in receipt["omitted"]}
 
 
-def test_where_all_models_share_an_encoding_counts_are_its_own(tmp_path: Path) -> None:
+def test_models_with_one_encoding_are_counted_exactly(tmp_path: Path) -> None:
     environment = FakeModel().environment()
-    assert environment.count_for(make_config({}))(SPEECH) == NEW(SPEECH)
-    assert environment.count_for(make_config({"model": "gpt-4"}))(SPEECH) == OLD(SPEECH) > NEW(SPEECH)
-    mixed = environment.count_for(make_config({}), "gpt-4")
+    assert environment.token_counter_for(make_config({}))(SPEECH) == NEW(SPEECH)
+    assert environment.token_counter_for(make_config({"model": "gpt-4"}))(SPEECH) == OLD(SPEECH) > NEW(SPEECH)
+    mixed = environment.token_counter_for(make_config({}), "gpt-4")
     assert mixed(SPEECH) == max(OLD(SPEECH), NEW(SPEECH))

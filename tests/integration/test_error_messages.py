@@ -1,4 +1,4 @@
-"""What a failing endpoint's messages tell a person to do, against a real server on loopback."""
+"""Error messages of failing endpoints and their advice, with a real server on loopback."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from moot.nodes.models.failures import Backoff
-from moot.nodes.models.registry import Models
+from moot.models.failures import Backoff
+from moot.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
-from tests.support.asking import asked
-from tests.support.model_bench import CALL, FLOOR, Bench
+from tests.support.model_bench import CALL, TURN_CALL, ModelBench
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
+from tests.support.single_call import call_once
 
 HTML = {"content-type": "text/html; charset=utf-8"}
 PAGE = "<html><head><title>Sign in to Example</title></head><body>…</body></html>"
 
 
-def test_a_server_that_is_down_is_named_and_asked_after() -> None:
+def test_an_error_names_the_address_of_an_unreachable_server() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     models = Models({"m": ModelSettings(base_url=url, max_attempts=1)})
-    reply = asked(replace(CALL, model="m"), models)
+    reply = call_once(replace(CALL, model="m"), models)
     assert f"nothing answers at {url}: is it running?" in reply.error
 
 
@@ -37,7 +37,7 @@ def test_a_server_that_is_down_is_named_and_asked_after() -> None:
         ("api.example.com/v1", "write https://api.example.com/v1"),
     ],
 )
-def test_an_address_without_scheme_is_written_out(
+def test_an_error_completes_an_address_without_a_scheme(
     address: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
@@ -47,51 +47,53 @@ def test_an_address_without_scheme_is_written_out(
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_web_page_is_no_answer_and_says_which_address_is_wrong(streamed: bool) -> None:
+def test_a_web_page_instead_of_a_reply_names_the_wrong_address(streamed: bool) -> None:
     with OpenAIServer([Act(body=PAGE, headers=HTML)] * 9) as server:
-        bench = Bench(server)
-        reply = bench.stream(FLOOR)[0] if streamed else bench.ask(CALL)[0]
-    assert "a web page (Sign in to Example) came instead of an answer" in reply.error
-    assert f"the model's base_url, {server.base_url}, is no API's address" in reply.error
+        context = ModelBench(server)
+        reply = context.stream(TURN_CALL)[0] if streamed else context.ask(CALL)[0]
+    assert "a web page (Sign in to Example) instead of an answer" in reply.error
+    assert f"{server.base_url} is not an API's address: check the model's base_url" in reply.error
     assert len(server.chats) == 1
 
 
-def test_a_gateways_page_is_tried_again() -> None:
+def test_a_gateways_error_page_is_retried() -> None:
     with OpenAIServer([Act(status=502, headers=HTML), Act(text="Trams.")]) as server:
-        (reply,) = Bench(server).ask(CALL)
+        (reply,) = ModelBench(server).ask(CALL)
     assert (reply.text, reply.attempts) == ("Trams.", 2)
 
 
 def test_a_context_that_is_exceeded_names_the_settings() -> None:
     with OpenAIServer([Act(status=400, code="context_length_exceeded", message="too long")]) as server:
-        (reply,) = Bench(server).ask(CALL)
+        (reply,) = ModelBench(server).ask(CALL)
     assert "models.test-model.context_size" in reply.error
     assert "memory.budget.total" in reply.error
 
 
 @pytest.mark.parametrize("tool_calls", [(), [("search", {"query": "trams"})]])
-def test_a_whole_answer_to_a_request_for_a_stream_is_taken(
+def test_a_whole_reply_to_a_streaming_request_is_accepted(
     tool_calls: list[tuple[str, dict[str, str]]],
 ) -> None:
     act = Act(text="Trams are cheap.", reasoning="Hm.", tool_calls=tool_calls, whole=True)
     with OpenAIServer([act]) as server:
-        reply, _ = Bench(server).stream(replace(FLOOR, tools=({"type": "function"},) if tool_calls else ()))
+        reply, _ = ModelBench(server).stream(
+            replace(TURN_CALL, tools=({"type": "function"},) if tool_calls else ())
+        )
     assert (reply.error, reply.attempts, reply.reasoning) == ("", 1, "Hm.")
     assert reply.usage["completion_tokens"] > 0
     assert [each["args"] for each in reply.tool_calls] == [args for _, args in tool_calls]
     assert tool_calls or reply.text == "Trams are cheap."
 
 
-def test_an_unknown_model_is_answered_with_what_the_server_offers() -> None:
+def test_an_unknown_model_is_refused_with_the_servers_models() -> None:
     with OpenAIServer({"test-modle": [Act(status=404, message="no such model")]}) as server:
         models = Models({"test-modle": ModelSettings(base_url=server.base_url)})
-        reply = asked(replace(CALL, model="test-modle"), models)
+        reply = call_once(replace(CALL, model="test-modle"), models)
     assert "did you mean 'test-model'? The server offers test-model" in reply.error
     assert "moot resume ID --model NAME" in reply.error
 
 
 @pytest.mark.parametrize(("retry_for", "answers"), [(0, False), (100, False), (5_000, True)])
-def test_a_long_outage_is_waited_out_as_long_as_asked(retry_for: float, answers: bool) -> None:
+def test_an_outage_is_retried_for_the_configured_time(retry_for: float, answers: bool) -> None:
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -100,17 +102,30 @@ def test_a_long_outage_is_waited_out_as_long_as_asked(retry_for: float, answers:
     out = [Act(status=503)] * 7 + [Act(status=429, headers={"retry-after": "1200"})] + [Act(text="Back.")]
     with OpenAIServer(out) as server:
         settings = {"test-model": ModelSettings(base_url=server.base_url, max_attempts=2)}
-        backoff = Backoff(sleep=sleep, dice=lambda: 0.0)
-        reply = asked(CALL, Models(settings, backoff=backoff, retry_for=retry_for))
+        backoff = Backoff(sleep=sleep, random_value=lambda: 0.0)
+        reply = call_once(CALL, Models(settings, backoff=backoff, retry_for=retry_for))
     assert reply.ok is answers
     assert (1200 in waits) is answers  # longer than is waited within one call's attempts
 
 
-def test_a_wait_is_told_with_the_providers_own_time_and_a_wrong_name_is_one_flag_away(tmp_path: Path) -> None:
+def test_a_retry_is_reported_with_its_wait_and_another_model_can_be_chosen(tmp_path: Path) -> None:
     plan = [Act(status=429, headers={"retry-after": "0.2"}), Act(status=404, message="no such model")]
+    (tmp_path / "c.yaml").write_text("openings: sequential\n")
     with OpenAIServer({"wrong": plan}) as server:
         moot = Moot(tmp_path)
-        words = ("run", "Trams?", "--turns", "2", "--no-judge", "--id", "t", "--model", "wrong")
+        words = (
+            "run",
+            "Trams?",
+            "--config",
+            "c.yaml",
+            "--turns",
+            "2",
+            "--no-judge",
+            "--id",
+            "t",
+            "--model",
+            "wrong",
+        )
         failed = moot(*words, OPENAI_BASE_URL=server.base_url)
         done = moot("resume", "t", "--model", "test-model", "--quiet", OPENAI_BASE_URL=server.base_url)
         offered = moot("models", OPENAI_BASE_URL=server.base_url)

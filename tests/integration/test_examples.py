@@ -1,10 +1,9 @@
-"""Every example runs with the offline model, and does what it is there to show."""
+"""Every example runs with the offline model and shows its feature."""
 
 from __future__ import annotations
 
 import re
 import runpy
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,21 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from moot.graph.api import open_debates
-from moot.graph.cli.config_template import template
+from moot.api import open_debates
+from moot.calls.effects import Reply
+from moot.cli.commands.config import template
+from moot.debates.dry_run import with_plan
 from moot.graph.debate import build_graph
 from moot.graph.json_schemas import config_schema
-from moot.nodes.calls import Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.protocols.registry import PROTOCOLS
+from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
+from tests.support.openai_answers import asks_first
+from tests.support.openai_server import OpenAIServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -34,8 +36,8 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def _run(moot: Moot, name: str, *words: object) -> Any:
-    done = moot("run", "--config", EXAMPLES / name, "--json", "--quiet", *words)
+def _run(moot: Moot, name: str, *words: object, **variables: Any) -> Any:
+    done = moot("run", "--config", EXAMPLES / name, "--json", "--quiet", *words, **variables)
     assert done.code == 0, done.err
     assert done.json["status"] == "done"
     return done.json
@@ -72,7 +74,10 @@ def test_the_long_form_lives_in_summaries_within_its_budget(moot: Moot) -> None:
 
 def test_people_in_the_loop_are_answered_from_the_file(moot: Moot) -> None:
     answers = EXAMPLES / "human_in_the_loop.answers.yaml"
-    document = _run(moot, "human_in_the_loop.yaml", "--answers", answers)
+    with OpenAIServer(asks_first) as server:  # the offline model asks nothing
+        model = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
+        words = ("--answers", answers, "--model", "test-model")
+        document = _run(moot, "human_in_the_loop.yaml", *words, **model)
     said = [entry["content"] for entry in document["transcript"] if entry["speaker"] == "robin"]
     assert said == yaml.safe_load(answers.read_text())["Robin"]
     assert {"question", "answer"} <= _kinds(document)
@@ -80,7 +85,7 @@ def test_people_in_the_loop_are_answered_from_the_file(moot: Moot) -> None:
 
 @pytest.fixture
 def duels(monkeypatch: pytest.MonkeyPatch) -> DebateConfig:
-    monkeypatch.setattr("moot.nodes.protocols.protocol_table.PROTOCOLS", dict(PROTOCOLS))
+    monkeypatch.setattr("moot.protocols.registry.PROTOCOLS", dict(PROTOCOLS))
     runpy.run_path(str(EXAMPLES / "own_protocol.py"))
     return DebateConfig(protocol="duels")
 
@@ -89,7 +94,7 @@ def test_a_protocol_of_ones_own_with_all_that_it_may_bring_is_50_lines_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("moot.nodes.protocols.protocol_table.PROTOCOLS", dict(PROTOCOLS))
+    monkeypatch.setattr("moot.protocols.registry.PROTOCOLS", dict(PROTOCOLS))
     lines = (EXAMPLES / "own_protocol.py").read_text().partition('"""\n\nfrom')[2].splitlines()
     assert len([line for line in lines if line]) <= 50
     runpy.run_path(str(EXAMPLES / "own_protocol.py"), run_name="__main__")
@@ -126,72 +131,70 @@ def installed_duels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = (EXAMPLES / "own_protocol.py").read_text().replace("register(Duels())\n", "")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "duelling.py").write_text(source)
-    shutil.copy(EXAMPLES / "duel.md", tmp_path / "site")
     info = tmp_path / "site" / "duelling-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: duelling\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[moot.protocols]\nduels = duelling:Duels\n")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    monkeypatch.setattr("moot.nodes.protocols.protocol_table.PROTOCOLS", dict(PROTOCOLS))
+    monkeypatch.setattr("moot.protocols.registry.PROTOCOLS", dict(PROTOCOLS))
     monkeypatch.delitem(sys.modules, "duelling", raising=False)
 
 
 @pytest.mark.usefixtures("installed_duels")
-def test_an_installed_protocol_brings_rules_view_settings_debaters_and_prompt(tmp_path: Path) -> None:
-    config = make_config({"protocol": "duels", "duels": {"speeches": 1, "words": 30}})
+def test_an_installed_protocol_brings_rules_prompts_settings_and_debaters(tmp_path: Path) -> None:
+    config = make_config({"protocol": "duels", "duels": {"messages": 1, "words": 30}})
     assert [debater.id for debater in config.debaters] == ["ada", "bo", "cy"]
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         document = debates.start("Trams or buses?", config).run()
-    assert document["planned"]["calls"] == len(model.calls)
-    assert document["config"]["duels"] == {"speeches": 1, "words": 30}
+    assert with_plan(document)["planned"]["calls"] == len(model.calls)
+    assert document["config"]["duels"] == {"messages": 1, "words": 30}
     said = [entry for entry in document["transcript"] if entry["kind"] == "speech"]
     assert [entry["phase"] for entry in said] == ["duel"] * 6 + ["closing"] * 3
     second, third = ("\n".join(m["content"] for m in call.messages) for call in model.calls[1:3])
     assert "You duel with Ada. Answer its strongest point" in second
     assert said[0]["content"] in second
     assert said[0]["content"] not in third
-    assert document["prompt_sources"]["site/duel"]
 
 
 @pytest.mark.usefixtures("installed_duels")
 def test_an_installed_protocols_settings_are_checked_described_and_shown_like_any_others() -> None:
     with pytest.raises(
-        ConfigError, match=re.escape("unknown key 'duels.speechez': did you mean 'duels.speeches'?")
+        ConfigError, match=re.escape("unknown key 'duels.messagez': did you mean 'duels.messages'?")
     ):
-        make_config({"protocol": "duels", "duels": {"speechez": 1}})
+        make_config({"protocol": "duels", "duels": {"messagez": 1}})
     with pytest.raises(ConfigError, match=r"duels\.words: Input should be a valid integer"):
         make_config({"duels": {"words": "many"}})
-    assert "\nduels:\n  # Speeches of each side in a duel.\n  speeches: 2\n" in template()
-    assert Draft202012Validator(config_schema()).is_valid({"duels": {"speeches": 3}})
-    assert not Draft202012Validator(config_schema()).is_valid({"duels": {"speechez": 3}})
-    assert "duels" not in make_config({"duels": {"speeches": 2}}).to_json()
-    assert make_config({"duels": {"speeches": 3}}).to_json()["duels"]["speeches"] == 3
+    assert "\nduels:\n  # Messages of each side in a duel.\n  messages: 2\n" in template()
+    assert Draft202012Validator(config_schema()).is_valid({"duels": {"messages": 3}})
+    assert not Draft202012Validator(config_schema()).is_valid({"duels": {"messagez": 3}})
+    assert "duels" not in make_config({"duels": {"messages": 2}}).to_json()
+    assert make_config({"duels": {"messages": 3}}).to_json()["duels"]["messages"] == 3
 
 
 def test_sections_of_other_protocols_are_kept_where_they_are_set_to_anything() -> None:
-    config = make_config({"protocol": "council", "vote": {"answers": 5}, "moderator": {"patience": 4}})
+    config = make_config({"protocol": "council", "vote": {"answers": 5}, "moderator": {"temperature": 0.9}})
     kept = config.to_json()
-    assert kept["moderator"]["patience"] == 4
-    assert kept["termination"]["type"] == "fixed"
+    assert kept["moderator"]["temperature"] == 0.9
+    assert kept["termination"]["type"] == "convergence"
     assert not kept.keys() & {"vote", "dialogue"}
     assert make_config(kept) == config
 
 
 @pytest.mark.parametrize("key", ["vote", "turns"], ids=["another protocol's", "every debate's"])
 def test_a_sections_key_cannot_be_taken(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from moot.nodes.protocols.protocol import Protocol
-    from moot.nodes.protocols.protocol_table import register
+    from moot.protocols.base import Protocol
+    from moot.protocols.registry import register
 
-    monkeypatch.setattr("moot.nodes.protocols.protocol_table.PROTOCOLS", dict(PROTOCOLS))
+    monkeypatch.setattr("moot.protocols.registry.PROTOCOLS", dict(PROTOCOLS))
     own = type("Own", (ProtocolSettings,), {"key": key, "__module__": __name__})
     with pytest.raises(ConfigError, match=key):
         register(type("Taker", (Protocol,), {"name": "taker", "settings": own})())
 
 
 def test_another_protocols_name_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    from moot.nodes.protocols.protocol import Protocol
-    from moot.nodes.protocols.protocol_table import register
+    from moot.protocols.base import Protocol
+    from moot.protocols.registry import register
 
     class Impostor(Protocol):
         name = "council"

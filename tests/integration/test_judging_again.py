@@ -1,4 +1,4 @@
-"""Judging a stored debate again: what is kept, what is replaced, and which verdicts belong together."""
+"""Judging a stored debate again: kept verdicts, replaced verdicts, and verdicts that belong together."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from moot.graph.api import Debate, Debates, open_debates
-from moot.graph.cli.screen.verdict_screen import verdict_parts
-from moot.graph.reports import render_html, render_markdown
-from moot.graph.reports.contents import Report
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.neutral import fill
+from moot.api import Debate, Debates, open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.cli.screen.show_parts import verdict_parts
+from moot.reports import render_html, render_markdown
+from moot.reports.html import Report
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
+from tests.support.schema_answers import criteria_of, filled
 
 TOPIC = "Should freight leave the harbour?"
-BROUGHT = "## What would change minds"
+BROUGHT = "No claims: "
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def debates(tmp_path: Path) -> Iterator[Debates]:
 
 
 def _solves(call: ModelCall) -> Reply:
-    """Answer as the offline model does, and write a solution where one can be written."""
+    """Answer with the smallest instance, and write a solution where one can be written."""
     if call.schema is None:
         return answer(call)
-    fields = {**call.hints.get("fields", {}), "solution_markdown": "Leave by 2030."}
-    said = call.schema.model_validate(fill(call.schema.model_json_schema(), fields))
+    fields = {"winner": "tie", "confidence": 0, "solution_markdown": "Leave by 2030."}
+    said = call.schema.model_validate(filled(call.schema.model_json_schema(), fields))
     return Reply(data=said.model_dump(mode="json"), model=call.model)
 
 
@@ -80,7 +80,7 @@ def _bench() -> FakeModel:
             "scores": [
                 {"debater": who, "criterion": each, "reason": "so", "citations": [], "score": score}
                 for who, score in scores.items()
-                for each in call.hints["criteria"]
+                for each in criteria_of(call)
             ],
             "winner": winner,
             "confidence": 80,
@@ -111,7 +111,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Debate]:
 
 
 def _judges(views: Any) -> list[str]:
-    return [view.judge for view in views]
+    return [prompt.judge for prompt in views]
 
 
 def test_verdicts_and_decision_say_which_judging_they_belong_to(judged: Debate) -> None:
@@ -135,7 +135,7 @@ def test_judgings_that_failed_leave_the_panel_of_the_verdict_in_force(judged: De
     assert panel.earlier == ()
     assert _judges(panel.later) == ["broken", "gone", "gone"]
     for page in (render_markdown(document), render_html(document)):
-        assert "Judged again since, without a verdict" in page
+        assert "Later judgings that failed" in page
         assert "Earlier verdicts" not in page
 
 
@@ -170,10 +170,10 @@ def test_an_outcome_that_no_judge_named_is_explained_wherever_it_is_shown(judged
     assert (document["verdict"]["winner"], document["verdict"]["confidence"]) == ("advocate", None)
     for page in (render_markdown(document), _words(render_html(document)), _screen(document)):
         page = page.replace("\\", "")
-        assert "No judge named this outcome: the rule 'mean' came to it." in page
+        assert "No judge named this outcome. It is the result of the rule 'mean'." in page
         assert re.search(r"Rule mean, mean total score: Advocate 63 · Skeptic 55.6", page)
-        assert "Judges who chose otherwise: level (a tie), torn (a tie), torn-2 (a tie)" in page
-        assert re.search(r"(reasons|words) of torn", page)
+        assert "Dissenting judges: level (a tie), torn (a tie), torn-2 (a tie)" in page
+        assert re.search(r"(Reasons by|[Ww]ords of|reasons of) torn", page)
 
 
 def test_figures_of_agreement_are_shown_when_they_are_0(judged: Debate) -> None:
@@ -181,8 +181,8 @@ def test_figures_of_agreement_are_shown_when_they_are_0(judged: Debate) -> None:
     document["agreement"] = {**document["verdict"]["agreement"], "kappa": 0.0, "alpha": 0.0, "failed": 0}
     panel = Report(document).panel
     assert panel.alpha == 0
-    assert panel.others == (("Mean of the judges’ pairwise κ", "0.00"), ("Unanimous", "no"))
-    assert "Mean of the judges’ pairwise κ: 0.00." in render_markdown(document)
+    assert panel.others == (("Mean pairwise κ of the judges", "0.00"), ("Unanimous", "no"))
+    assert "Mean pairwise κ of the judges: 0.00." in render_markdown(document)
 
 
 def test_a_rubric_given_for_one_judging_is_known_to_the_report(judged: Debate) -> None:
@@ -192,9 +192,9 @@ def test_a_rubric_given_for_one_judging_is_known_to_the_report(judged: Debate) -
         panel=["close"],
     )
     document = judged.document()
-    view = Report(document).verdict
-    assert view is not None
-    (row,) = view.criteria
+    prompt = Report(document).verdict
+    assert prompt is not None
+    (row,) = prompt.criteria
     assert (row.name, [score.share for score in row.scores]) == ("Fairness to others", [100, 100])
     assert "Fairness to others" in _screen(document)
 

@@ -1,4 +1,4 @@
-"""import, judge, eval, report and tournament as a user runs them, with the offline model and over a wire."""
+"""Commands that import, judge, evaluate and report, with the offline model and over HTTP."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def import_judge_report(moot: Moot, path: Path, *model: str) -> dict[str, Any]:
     page = (moot.folder / "tv.html").read_text()
     assert "</html>" in page
     assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']?https?:", page)
-    document: dict[str, Any] = ok(moot("export", name)).json
+    document: dict[str, Any] = ok(moot("report", name, "--json")).json
     assert document["verdict"]["winner"] == judged["verdict"]["winner"]
     return document
 
@@ -75,7 +75,7 @@ def test_the_same_over_a_wire_with_structured_answers(moot: Moot) -> None:
     with OpenAIServer() as server:
         document = import_judge_report(wired(moot, server), Path("talk.csv"), "--model", "test-model")
         schemas = [chat["response_format"]["json_schema"]["name"] for chat in server.chats]
-    assert schemas == ["JudgeOpinion", "JudgeOpinion"]
+    assert schemas == ["JudgeResponse", "JudgeResponse"]
     assert document["verdict"]["model"] == "test-model"
     assert document["usage"]["calls"] == 2
 
@@ -93,7 +93,7 @@ def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> N
         named = () if over_a_wire else ("--model", "offline")
         judged = ok(used("judge", "tv", "--panel", "2", *named, "--json")).json
         ok(used("report", "tv"))
-        document = ok(used("export", "tv")).json
+        document = ok(used("report", "tv", "--json")).json
         sizes = [len(json.dumps(chat["messages"])) for chat in server.chats]
     assert bool(sizes) == over_a_wire
     assert all(size < 60_000 for size in sizes)
@@ -110,7 +110,7 @@ def test_judging_again_adds_to_the_verdicts_and_a_dry_run_does_not(moot: Moot) -
     again = ok(moot("judge", "t", "--rubric", "design", "--no-swap", "--no-blind", "--json", *OFFLINE)).json
     assert again["verdicts"][0]["rubric"] == "design"
     assert again["verdicts"][0]["flip"]["flipped"] is None
-    document = ok(moot("export", "t")).json
+    document = ok(moot("report", "t", "--json")).json
     assert len(document["verdicts"]) == 4
     assert document["agreement"]["judges"] == 1
     row = ok(moot("list", "--json")).json[0]
@@ -127,18 +127,16 @@ def test_a_panel_shows_its_judges_and_how_far_they_agree(moot: Moot) -> None:
 
 def test_the_offline_model_judges_what_people_or_models_said_only_where_it_is_named(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
-    (moot.folder / "cup.yaml").write_text(
-        "{topics: ['Cars?'], turns: 2, lineups: {a: {model: test-model}, b: {model: test-model}}}"
-    )
-    for words in (["judge", "t"], ["judge", "talk.csv"], ["eval", "t"], ["eval", "talk.csv", "-p", "A tax?"]):
+    for words in (
+        ["judge", "t"],
+        ["judge", "talk.csv"],
+        ["eval", "debate", "t"],
+        ["eval", "debate", "talk.csv", "-p", "A tax?"],
+    ):
         refused = moot(*words)
         assert refused.code == 2
-        assert "nobody is named to judge what people or models said" in refused.err
-    with OpenAIServer() as server:
-        cup = wired(moot, server)("tournament", "cup.yaml")
-        assert server.chats == []
-    assert "nobody is named to judge" in cup.err
-    assert not ok(moot("export", "t")).json["verdicts"]
+        assert "no judge model is set" in refused.err
+    assert not ok(moot("report", "t", "--json")).json["verdicts"]
 
 
 def test_several_models_are_a_panel(moot: Moot) -> None:
@@ -159,44 +157,44 @@ def test_a_judge_that_fails_twice_fails_explicitly(moot: Moot) -> None:
     assert failed.json["verdict"]["status"] == "failed"
     assert "lovely" not in json.dumps(failed.json["verdict"]["solution_markdown"])
     assert asked >= 4
-    document = ok(moot("export", "t")).json
+    document = ok(moot("report", "t", "--json")).json
     assert document["verdict"]["status"] == "ok"
     assert document["verdicts"][-1]["status"] == "failed"
     assert document["errors"][-1]["node"] == "judge"
 
 
-def test_a_debate_that_is_not_over_is_judged_only_as_a_dry_run(moot: Moot) -> None:
+def test_judging_a_debate_that_is_not_over_ends_it_with_this_verdict(moot: Moot) -> None:
     with OpenAIServer([Act(), Act(), Act(status=400, message="no")]) as server:
         assert wired(moot, server)("run", "Cars?", "--id", "c", "-m", "test-model").code == 3
-    refused = moot("judge", "c", "--model", "offline")
-    assert refused.code == 2
-    assert "not over" in refused.err
     ok(moot("judge", "c", "--model", "offline", "--dry-run", OPENAI_API_KEY="x"))
+    assert ok(moot("report", "c", "--json")).json["status"] == "failed"
+    ok(moot("judge", "c", "--model", "offline", OPENAI_API_KEY="x"))
+    document = ok(moot("report", "c", "--json")).json
+    assert (document["status"], document["verdict"]["status"]) == ("done", "ok")
+    assert ok(moot("list", "--json")).json[0]["status"] == "done"
 
 
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["judge"], 2, "what is to be judged"),
+        (["judge"], 2, "nothing to judge"),
         (["judge", "nobody"], 4, "no debate"),
         (["judge", "nowhere.csv"], 2, "cannot read"),
         (["judge", "talk.csv", "--rubric", "nowhere.yaml"], 2, "nowhere.yaml"),
         (["judge", "talk.csv", "-m", "a", "-m", "b", "--panel", "2"], 2, "--panel"),
         (["judge", "talk.csv", "-m", "gpt-4o"], 2, "OPENAI_API_KEY"),
-        (["judge", "--benchmark", "talk.csv"], 2, "not a human-judged debate"),
-        (["judge", "--benchmark", "x", "-m", "a", "-m", "b"], 2, "several --model"),
-        (["judge", "t", "--benchmark", "x", "--rule", "mean"], 2, "ID|FILE or --rule"),
-        (["judge", "--benchmark", "x", "--panel", "2", "--rubric", "design"], 2, "--panel or --rubric"),
-        (["judge", "--benchmark", "x", "-c", "panel.json"], 2, "give --model"),
         (["judge", "t", "-c", "nowhere.yaml"], 2, "nowhere.yaml"),
         (["judge", "t", "-c", "other.json"], 2, "neither `judge` nor `models`"),
         (["judge", "t", "--topic", "Tea?"], 2, "--topic"),
         (["import", "nowhere.csv"], 2, "cannot read"),
         (["import", "talk.csv", "--format", "json"], 2, "not valid JSON"),
-        (["import", "talk.csv", "-d", "Carl"], 2, "nobody of that name"),
-        (["report", "talk", "-o", "x.json"], 2, "moot export"),
-        (["eval", "nowhere.json"], 2, "cannot read"),
-        (["tournament", "nowhere.yaml"], 2, "cannot read"),
+        (["import", "talk.csv", "-d", "Carl"], 2, "no speaker has this name"),
+        (["report", "talk", "-o", "x.pdf"], 2, "ends in .html, .htm, .md, .json"),
+        (["report", "talk", "-f", "adr", "-o", "x.html"], 2, "ends in .md"),
+        (["report", "talk", "-f", "html,pdf"], 2, "choose from html, md, json, brief, adr"),
+        (["report", "talk", "-f", "md,html", "-o", "x.md"], 2, "give one --format"),
+        (["report", "talk", "--json", "-o", "x.json"], 2, "--json prints to stdout"),
+        (["eval", "debate", "nowhere.json"], 2, "cannot read"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -224,7 +222,7 @@ def test_the_judge_of_a_configuration_judges_a_stored_debate_and_flags_win(moot:
 def test_an_import_goes_on(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q", "-t", "A carbon tax?"))
     ok(moot("resume", "t", "--turns", "3", "-q"))
-    document = ok(moot("export", "t")).json
+    document = ok(moot("report", "t", "--json")).json
     speakers = [entry["speaker"] for entry in document["transcript"]]
     assert speakers[:6] == ["user", "moderator", "ann-lee", "bob-ray", "ann-lee", "bob-ray"]
     assert speakers[6:] == ["ann-lee", "bob-ray", "ann-lee"]
@@ -234,7 +232,7 @@ def test_an_import_goes_on(moot: Moot) -> None:
 def test_an_export_is_imported_the_same(moot: Moot, tmp_path: Path) -> None:
     ok(moot("run", "Round trip?", "--turns", "4", "--id", "r", "-q", "-o", "r.json"))
     ok(moot("import", "r.json", "-q", MOOT_DB=str(tmp_path / "other.sqlite")))
-    again = ok(moot("export", "r", MOOT_DB=str(tmp_path / "other.sqlite"))).json
+    again = ok(moot("report", "r", "--json", MOOT_DB=str(tmp_path / "other.sqlite"))).json
     assert again == json.loads((tmp_path / "r.json").read_text())
     taken = moot("import", "r.json")
     assert taken.code == 2
@@ -245,65 +243,22 @@ def test_evaluations_are_tables_json_and_rows_that_add_up(moot: Moot) -> None:
     ok(moot("import", "talk.csv", "--id", "t", "-q"))
     evaluators = {"agents": [{"id": f"eval-{n}", "name": f"E{n}", "model": "offline"} for n in (1, 2)]}
     (moot.folder / "eval.json").write_text(json.dumps(evaluators))
-    table = ok(moot("eval", "t", "talk.csv", "-c", "eval.json", "-p", "Cut emissions."))
+    table = ok(moot("eval", "debate", "t", "talk.csv", "-c", "eval.json", "-p", "Cut emissions."))
     assert re.search(r"Overall Score +N/A +N/A", table.out)
     assert table.out.count("placeholder: no model judged this") == 4
     for _ in range(2):
-        ok(moot("eval", "t", "-e", "offline", "-o", "scores.csv"))
+        ok(moot("eval", "debate", "t", "-e", "offline", "-o", "scores.csv"))
     rows = (moot.folder / "scores.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows] == ["debate", "t", "t"]
-    ok(moot("eval", "t", "-e", "offline", "-o", "scores.md"))
+    ok(moot("eval", "debate", "t", "-e", "offline", "-o", "scores.md"))
     assert (moot.folder / "scores.md").read_text().startswith("| debate | Functional Completeness |")
-    data = ok(moot("eval", "t", "-c", "eval.json", "--json")).json
-    assert set(data["agents"]) == {"eval-1", "eval-2"}
+    data = ok(moot("eval", "debate", "t", "-c", "eval.json", "--json")).json
+    assert [each["id"] for each in data["debates"][0]["evaluators"]] == ["eval-1", "eval-2"]
 
 
 def test_an_evaluator_that_fails_is_named_and_exits_with_3(moot: Moot) -> None:
     with OpenAIServer(lambda request, number: Act(status=400, message="no such model")) as server:
-        failed = wired(moot, server)("eval", "talk.csv", "-e", "gone", "-f", "md")
+        failed = wired(moot, server)("eval", "debate", "talk.csv", "-e", "gone", "-f", "md")
     assert failed.code == 3
     assert "| talk | N/A |" in failed.out
     assert "no such model" in failed.err
-
-
-TOURNAMENT = """
-topics: ["Cars?"]
-lineups:
-  Bold: {persona: fearless}
-  Careful: {}
-turns: 2
-"""
-
-
-def test_a_tournament_is_played_once_and_shown_in_every_form(moot: Moot) -> None:
-    (moot.folder / "cup.yaml").write_text(TOURNAMENT)
-    assert "2 matches" in ok(moot("tournament", "cup.yaml", "--dry-run")).out
-    first = ok(moot("tournament", "cup.yaml"))
-    assert "[2/2] Cars?" in first.err
-    assert "line-up" in first.out
-    again = ok(moot("tournament", "cup.yaml", "--json")).json
-    assert [row["games"] for row in again["ratings"]] == [2, 2]
-    ok(moot("tournament", "cup.yaml", "-o", "cup.md", "-q"))
-    assert "| Bold |" in (moot.folder / "cup.md").read_text()
-    assert len(ok(moot("list", "--json")).json) == 2
-
-
-def test_a_judge_is_measured_against_people(moot: Moot) -> None:
-    turn = {"kind": "speech", "round": 1, "side": 0, "speaker": "Ann", "text": "The letter says so."}
-    judged = {"kind": "judge", "round": 2, "speaker": "Jo", "dist": [0.9, 0.1], "text": "", "end": True}
-    row = {
-        "name": "s-1",
-        "question": "Who?",
-        "answers": ["The captain", "The cook"],
-        "correct": 0,
-        "setting": {"isHuman": True, "isDebate": True},
-        "in_paper": True,
-        "final": [0.9, 0.1],
-        "turns": [turn, {**turn, "side": 1, "speaker": "Ben"}, judged],
-    }
-    (moot.folder / "people.jsonl").write_text(json.dumps(row) + "\n")
-    shown = ok(moot("judge", "--benchmark", "people.jsonl", "--limit", "1"))
-    assert "agreement with the human panel" in shown.out
-    measured = ok(moot("judge", "--benchmark", "people.jsonl", "--json")).json
-    assert measured["published_human_accuracy"] == {"debate": 0.84, "consultancy": 0.74}
-    assert measured["settings"]["debate"]["humans"]["accuracy"]["k"] == 1

@@ -1,4 +1,4 @@
-"""A debate killed at any moment goes on where it was, and no finished call is paid twice."""
+"""A killed debate continues where it stopped, and no finished call is repeated."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.killing import SCENARIOS, Killing
+from tests.support.killing import SCENARIOS, KillRunner
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import PATIENT_S
+from tests.support.patience import LONG_TIMEOUT_S
 from tests.support.warm_process import WarmProcess
 
 
@@ -31,7 +31,7 @@ def _start(server: OpenAIServer, folder: Path, *arguments: str) -> WarmProcess:
 
 def _finish(server: OpenAIServer, folder: Path, *arguments: str) -> dict[str, Any]:
     with _start(server, folder, *arguments) as process:
-        out, err = process.communicate(timeout=PATIENT_S)
+        out, err = process.communicate(timeout=LONG_TIMEOUT_S)
     assert process.returncode == 0, err
     document: dict[str, Any] = json.loads(out)
     return document
@@ -52,10 +52,10 @@ def _journalled(database: Path) -> int:
 def test_what_is_killed_at_random_moments_equals_the_uninterrupted(
     name: str, kills: int, tmp_path: Path
 ) -> None:
-    killing = Killing(tmp_path, random.Random(7))
+    killing = KillRunner(tmp_path, random.Random(7))
     whole = killing.run(SCENARIOS[name], str(tmp_path / "whole.sqlite"))
     killed = killing.run(SCENARIOS[name], str(tmp_path / "killed.sqlite"), kills=kills)
-    assert (killed.wrong, killed.lost(whole), killed.paid_again(whole)) == ([], [], 0)
+    assert (killed.wrong, killed.lost(whole), killed.called_again(whole)) == ([], [], 0)
     assert killed.kills
     assert {each.body for each in killed.requests} == {each.body for each in whole.requests}
 
@@ -79,7 +79,7 @@ def test_ctrl_c_saves_says_how_to_resume_and_exits_130(tmp_path: Path) -> None:
         while len(server.chats) < 3:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENT_S)
+        _, errors = process.communicate(timeout=LONG_TIMEOUT_S)
         assert process.returncode == 130
         assert "moot resume x" in errors
         document = _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
@@ -95,9 +95,9 @@ def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path
         while len(server.requests) < 3:  # all three propose at once
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENT_S)
+        _, errors = process.communicate(timeout=LONG_TIMEOUT_S)
         assert process.returncode == 130
-        assert "calls under way may come in" in errors
+        assert "Stopping: running calls get" in errors
         assert _journalled(database) == 3
         document = _finish(server, tmp_path, "resume", "x", "--json", "--quiet", "--db", str(database))
         paid = Counter(request.body for request in server.requests)

@@ -1,4 +1,4 @@
-"""The live page in a real browser: a debate held there, what hostile words do, and a long one."""
+"""The live page in a real browser: a held debate, hostile text, and a long debate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 
 from moot import DebateConfig
 from tests.support.browser import chromium, first, log, shows, width
-from tests.support.live_page import HeldModel, opened, served
+from tests.support.live_page import PausedModel, open_page, serve_in_thread
 from tests.support.patience import until
 from tests.support.report_documents import ATTACKS
 
@@ -29,17 +29,17 @@ class Page:
     """The page, and what the test knows of its debates."""
 
     url: str
-    model: HeldModel
+    model: PausedModel
     hostile: str
     long: str
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    database, model = tmp_path_factory.mktemp("live") / "d.sqlite", HeldModel(script=lambda _: SPEECH)
+    database, model = tmp_path_factory.mktemp("live") / "d.sqlite", PausedModel(script=lambda _: SPEECH)
     judged: dict[str, Any] = {"judge": {"model": "offline"}, "blackboard": {"model": "offline"}}
     line = ({"id": "ada", "name": NAME, "role": NAME, "stance": NAME}, {"name": "Ben"})
-    with opened(database) as debates:
+    with open_page(database) as debates:
         config = DebateConfig(debaters=line)
         attacks = [{"speaker": ("ada", "ben")[n % 2], "content": text} for n, text in enumerate(ATTACKS)]
         hostile = debates.start("\n".join(ATTACKS), config, name=NAME, transcript=attacks)
@@ -49,7 +49,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         ]
         long = debates.start("A long one", config, transcript=said)
         hostile.run(turns=2)
-    with served(database, DebateConfig(model="mine", turns=3, **judged), mine=model) as url:
+    with serve_in_thread(database, DebateConfig(model="mine", turns=3, **judged), mine=model) as url:
         yield Page(url, model, hostile.id, long.id)
 
 
@@ -78,11 +78,14 @@ def test_a_debate_is_begun_heard_joined_and_judged(browser: webdriver.Chrome, pa
     first(browser, "textarea[name=question]").send_keys("Tabs or spaces? <img src=x onerror=window.ran=1>")
     first(browser, "dialog button.main").click()
     assert shows(browser, ".now .words", "We should measure")
+    assert first(browser, "#tab-positions").get_attribute("aria-selected") == "true"
+    first(browser, "#tab-record").click()
     assert shows(browser, ".node.lit", "turn")
+    first(browser, "#tab-verdict").click()
     assert "Pause" in first(browser, ".controls").text
-    floor = first(browser, ".floor input")
-    floor.send_keys("Mind the costs of moving.", Keys.ENTER)
-    assert shows(browser, ".told", "heard at the next step")
+    field = first(browser, ".message-form input")
+    field.send_keys("Mind the costs of moving.", Keys.ENTER)
+    assert shows(browser, ".told", "at the start of its next step")
     page.model.go.set()
     assert shows(browser, ".top .pill", "done")
     assert shows(browser, "#panel .headline", "no model judged this")
@@ -109,7 +112,7 @@ def test_hostile_words_and_names_stay_words_wherever_they_are_shown(
     assert shows(browser, ".item .entry", "window.ran=1")
     for tab in ("verdict", "ledger", "prompts", "positions", "board", "record"):
         first(browser, f"#tab-{tab}").click()
-        assert until(lambda: "Reading" not in first(browser, "#panel").text)
+        assert until(lambda: "Loading" not in first(browser, "#panel").text)
         browser.execute_script(
             """
             for (const details of document.querySelectorAll("#panel details")) details.open = true;

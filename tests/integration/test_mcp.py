@@ -1,16 +1,21 @@
-"""`moot mcp`, asked by the official client: over stdio and over HTTP, cancelled and come back to."""
+"""`moot mcp` with the official client: over stdio and HTTP, with cancellation and reconnection."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import re
+import shlex
 import socket
 import subprocess
+import sys
 import threading
 import time
+import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +26,10 @@ from mcp.client.stdio import stdio_client
 from mcp.types import TextResourceContents
 
 from moot import DebateConfig, open_debates
-from moot.graph.debate_host import DebateHost
-from moot.graph.mcp_server import MOST_TOKENS, McpDebates
-from moot.nodes.models.local import ScriptedModel
-from moot.nodes.text.tokens import counter
+from moot.models.local import ScriptedModel
+from moot.text.tokens import counter
+from moot.web.debate_host import DebateHost
+from moot.web.mcp_server import MAX_TOKENS, McpDebates
 from tests.support.moot_command import command
 from tests.support.openai_answers import Json
 from tests.support.openai_server import Act, OpenAIServer
@@ -68,7 +73,14 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
             assert set(tools) == {
                 *("debate", "start", "status", "say", "answer", "result", "ask", "compare"),
             }
-            assert all(tool.description and tool.input_schema for tool in tools.values())
+            for tool in tools.values():
+                assert tool.description
+                assert tool.input_schema["additionalProperties"] is False
+                for parameter in tool.input_schema["properties"].values():
+                    assert parameter["description"]
+                    assert parameter["examples"]
+            assert client.server_info is not None
+            assert client.server_info.version == version("moot")
             heard: list[tuple[float, str | None]] = []
 
             async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -85,9 +97,14 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
             )
             verdict = result.structured_content or {}
             assert (verdict["status"], verdict["turns"]) == ("done", 3)
-            assert counter()(json.dumps(verdict)) <= MOST_TOKENS
+            assert counter()(json.dumps(verdict)) <= MAX_TOKENS
             assert any((message or "").startswith("ada: ") for _, message in heard)
             debate = verdict["debate"]
+            text = str(getattr(result.content[0], "text", ""))
+            assert text.partition("\n")[0] == verdict["decision"]
+            assert f"Debate {debate}: done, 3 turns" in text
+            brief = await text_of(client, f"moot://debates/{debate}/brief")
+            assert verdict["decision"] in brief.replace("Placeholder", "placeholder")
             assert "Tabs or spaces?" in await text_of(client, f"moot://debates/{debate}/report")
             assert "[m000001]" in await text_of(client, f"moot://debates/{debate}/transcript")
             answer = await asked(client, "ask", debate=debate, question="What did Ada say?")
@@ -96,9 +113,13 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
             compared = await client.call_tool("compare", {"debates": [debate, second["debate"]]})
             assert "| Protocol |" in str(compared.content[0])
             said = await refused(client, "debate", question="Tabs?", model="gpt-4o")
-            assert "model: 'gpt-4o' reaches outside" in said
+            assert "model: 'gpt-4o' needs the operator's permission" in said
             assert "no debate" in await refused(client, "status", debate="deadbeef")
             assert "protocol" in await refused(client, "debate", question="Tabs?", protocol="shouting")
+            unknown = await refused(client, "debate", question="Tabs?", turnz=3)
+            assert "unknown argument 'turnz': use only question, protocol, debaters, turns, model" in unknown
+            alone = await refused(client, "debate", question="Tabs?", debaters=[{"name": "Ada"}])
+            assert "one debater cannot debate with the protocol 'round-robin'" in alone
             assert "topic is empty" in await refused(client, "debate", question=" ")
             assert len(json.loads(await text_of(client, "moot://debates"))) == 2
             prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
@@ -107,22 +128,56 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
     asyncio.run(talk())
 
 
+def _documented_servers() -> dict[str, list[str]]:
+    """Return the command of the server in the lines that the docs give for each client."""
+    page = (Path(__file__).parents[2] / "docs/integrations.md").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = {}
+    for client, kind, lines in re.findall(r"^\*\*([\w ]+)\*\*.*?```(\w+)\n(.*?)```", page, re.M | re.S):
+        if kind == "sh":
+            words = shlex.split(lines)
+            assert words[:4] == ["claude", "mcp", "add", "moot"]
+            found[client] = words[words.index("--") + 1 :]
+        else:
+            data: Json = tomllib.loads(lines) if kind == "toml" else json.loads(lines)
+            (servers,) = data.values()
+            found[client] = [servers["moot"]["command"], *servers["moot"]["args"]]
+    return found
+
+
+@pytest.mark.slow
+def test_the_lines_in_the_docs_start_a_server_for_every_client(tmp_path: Path) -> None:
+    servers = _documented_servers()
+    assert servers.keys() == {"Claude Code", "Codex", "Cursor", "VS Code"}
+
+    async def talk(program: str, *words: str) -> None:
+        scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        own = {"PATH": scripts, "MOOT_DB": str(tmp_path / "moot.sqlite"), "HOME": str(tmp_path)}
+        server = StdioServerParameters(command=program, args=list(words), env=environment(**own))
+        async with Client(stdio_client(server)) as client:
+            assert client.server_info is not None
+            assert client.server_info.name == "moot"
+            assert "debate" in {tool.name for tool in (await client.list_tools()).tools}
+
+    for words in {tuple(each) for each in servers.values()}:
+        asyncio.run(talk(*words))
+
+
 def test_a_person_is_asked_through_the_agent(tmp_path: Path) -> None:
     line = ({"name": "Ada", "model": "human"}, {"name": "Ben"})
-    usual = DebateConfig(turns=2, debaters=line, judge={"enabled": False})
+    default_config = DebateConfig(turns=2, debaters=line, judge={"enabled": False})
 
     async def talk(offered: McpDebates) -> None:
         waiting = await offered.result((await offered.start("Tabs?")).debate, 60)
         assert waiting.status == "waiting"
         (question,) = waiting.questions
         refused = await offered.answer(waiting.debate, {"nobody.1": "x"})
-        assert "no question that was asked is 'nobody.1'" in refused.error
+        assert "'nobody.1' is not the id of a question" in refused.error
         told = await offered.answer(waiting.debate, {question: "Tabs, for they are narrow."})
         done = await offered.result(told.debate, 60)
         assert (done.status, done.turns, done.error) == ("done", 2, "")
 
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
-        asyncio.run(talk(McpDebates(DebateHost(debates, usual))))
+        asyncio.run(talk(McpDebates(DebateHost(debates, default_config))))
 
 
 @contextmanager
@@ -154,36 +209,36 @@ def http_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
         yield lambda: Client(url)
         foreign = httpx.post(url, headers={"origin": "https://evil.example"}, json={}, trust_env=False)
         rebound = httpx.post(url, headers={"host": "evil.example"}, json={}, trust_env=False)
-    assert [foreign.status_code, rebound.status_code] == [403, 421]
+    assert [foreign.status_code, rebound.status_code] == [403, 403]
 
 
 @pytest.mark.parametrize("serving", [http_process, stdio_process])
 def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
     serving: Any, tmp_path: Path
 ) -> None:
-    second = threading.Event()
+    third = threading.Event()
 
     def plan(request: Json, number: int) -> Act:
-        if number == 1:
-            second.set()
-        return Act(latency=1.0) if number == 1 else Act()
+        if number == 2:  # both openings are written at once
+            third.set()
+        return Act(latency=1.0) if number == 2 else Act()
 
     async def cancelled(client: Client) -> None:
-        said = {"question": "Tabs?", "turns": 3}
+        said = {"question": "Tabs?", "turns": 4}
         call = asyncio.create_task(client.call_tool("debate", said))
-        await asyncio.to_thread(second.wait, 30)
+        await asyncio.to_thread(third.wait, 30)
         call.cancel()
         await asyncio.wait({call})
         (row,) = json.loads(await text_of(client, "moot://debates"))
         paused = await asked(client, "result", debate=row["id"], wait_s=20)
-        assert (paused["status"], paused["turns"]) == ("paused", 2)
+        assert (paused["status"], paused["turns"]) == ("paused", 3)
 
     async def come_back(client: Client) -> None:
         (row,) = json.loads(await text_of(client, "moot://debates"))
         debate = row["id"]
         assert (await asked(client, "start", debate=debate))["status"] == "running"
         done = await asked(client, "result", debate=debate, wait_s=20)
-        assert (done["status"], done["turns"]) == ("done", 3)
+        assert (done["status"], done["turns"]) == ("done", 4)
         assert done["verdict"]
 
     async def talk(connected: Callable[[], AbstractAsyncContextManager[Client]]) -> None:
@@ -209,4 +264,4 @@ def test_an_outcome_spares_an_agents_context(tmp_path: Path) -> None:
         debate = debates.start("Tabs?", DebateConfig(model="mine", turns=1))
         debate.run()
         outcome = asyncio.run(offered.status(debate.id))
-    assert 300 < counter()(outcome.model_dump_json()) <= MOST_TOKENS
+    assert 300 < counter()(outcome.model_dump_json()) <= MAX_TOKENS

@@ -1,4 +1,4 @@
-"""The loopback server as other tests rely on it: as a process that can outlive its client."""
+"""The OpenAI-compatible loopback server that other tests use, also as a process of its own."""
 
 from __future__ import annotations
 

@@ -1,12 +1,19 @@
-"""The wheel beside programs that have a `state.py`, a `graph.py` and `nodes/` of their own."""
+"""The source distribution, the wheel made from it, and the wheel beside modules of the same names."""
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+import yaml
+
+import moot
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +42,35 @@ def test_the_wheel_holds_one_package_with_its_data(installed: Path) -> None:
     assert (installed / "moot" / "py.typed").is_file()
 
 
+def _build(target: str, source: Path, folder: Path) -> Path:
+    """Return the distribution that hatchling builds from a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True, text=True)
+    (built,) = folder.iterdir()
+    return built
+
+
+def _package_files(root: Path) -> set[str]:
+    """Return the paths of all files of the package below a folder."""
+    files = (path for path in (root / "moot").rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix() for path in files if "__pycache__" not in path.parts}
+
+
+def test_a_wheel_made_from_the_sdist_holds_the_whole_package_and_the_command(tmp_path: Path) -> None:
+    sdist, unpacked = _build("sdist", ROOT, tmp_path / "sdist"), tmp_path / "source"
+    unpacked.mkdir()
+    tar = shutil.which("tar") or "tar"
+    subprocess.run([tar, "--extract", "--file", str(sdist), "--directory", str(unpacked)], check=True)
+    (source,) = unpacked.iterdir()
+    assert _package_files(source) == _package_files(ROOT)
+    with ZipFile(_build("wheel", source, tmp_path / "wheel")) as wheel:
+        held = set(wheel.namelist())
+        info = f"moot-{moot.__version__}.dist-info"
+        commands = wheel.read(f"{info}/entry_points.txt").decode()
+    assert _package_files(ROOT) | {"moot/langgraph.json"} <= held
+    assert "[console_scripts]\nmoot = moot.cli:main" in commands
+
+
 def test_an_app_keeps_its_own_state_graph_and_nodes(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "state.py").write_text("MINE = 'my state'\n")
     (tmp_path / "graph.py").write_text("MINE = 'my graph'\n")
@@ -59,3 +95,74 @@ def test_an_app_keeps_its_own_state_graph_and_nodes(installed: Path, tmp_path: P
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == ["my state my graph my nodes", "done 3"]
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_the_workflows_need_no_secret_and_test_each_python_that_the_package_names() -> None:
+    assert [path.stem for path in WORKFLOWS] == ["docs", "release", "supply", "test"]
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = [each.rpartition(" ")[2] for each in project["classifiers"] if ":: Python :: 3" in each]
+    for path in WORKFLOWS:
+        text = path.read_text(encoding="utf-8")
+        assert "secrets." not in text
+        assert set(re.findall(r"run: make ([a-z]+)", text)) <= targets
+        for job in yaml.safe_load(text)["jobs"].values():
+            pythons = job.get("strategy", {}).get("matrix", {}).get("python", versions)
+            assert pythons == versions
+
+
+def test_the_file_with_hashes_pins_the_same_versions_and_holds_no_address() -> None:
+    text = (ROOT / "constraints-hashes.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    hashed = re.findall(r"^([\w.-]+)==(\S+) [^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+    assert len(hashed) == text.count("==") - text.count(" == '") > 50
+    assert {name: version for name, version in hashed if name in pinned}.items() <= pinned.items()
+
+
+def test_no_target_of_the_makefile_uses_an_undefined_variable() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z]+):.*## ", text, re.MULTILINE)
+    assert "dist" in targets
+    words = [shutil.which("make") or "make", "--dry-run", "--always-make", "--warn-undefined-variables"]
+    run = subprocess.run([*words, *targets], cwd=ROOT, capture_output=True, text=True, check=False)
+    warned = {line for line in run.stderr.splitlines() if "undefined variable" in line}
+    assert not {line for line in warned if "'MAKE" not in line}
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_release_workflow_reads_the_version_that_the_package_has() -> None:
+    (expression,) = re.findall(r"sed -n '(.*)' moot/__init__\.py", WORKFLOWS[1].read_text(encoding="utf-8"))
+    sed = shutil.which("sed") or "sed"
+    run = subprocess.run(
+        [sed, "-n", expression, str(ROOT / "moot" / "__init__.py")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == moot.__version__
+
+
+def test_the_docs_say_what_each_package_of_the_plain_installation_is_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
+    section = page.partition("## Packages\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    assert told == {needed.partition(">")[0] for needed in project["dependencies"]}
+
+
+def test_the_lowest_versions_are_those_of_the_project() -> None:
+    locked = dict(
+        line.split("==")
+        for line in (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    )
+    for needed in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]:
+        name, _, bounds = needed.partition(">=")
+        lowest = tuple(map(int, bounds.partition(",")[0].split(".")))
+        assert tuple(map(int, locked[name].split(".")))[: len(lowest)] >= lowest

@@ -1,23 +1,25 @@
-"""People in a debate: the floor, pauses, human debaters and questions, over processes and crashes."""
+"""People in a debate: interjections, pauses, human debaters and questions, across processes and crashes."""
 
 from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moot.graph.api import Debate, open_debates
-from moot.nodes.calls import ModelCall, Reply
+from moot.api import Debate, open_debates
+from moot.calls.effects import ModelCall, Reply
 from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError, DebatePaused, InputError, ModelError, WaitingForPerson
-from moot.state.records import open_records
+from moot.storage.records import open_records
 from tests.support.fakes import FakeModel, answer
 from tests.support.moot_command import Moot
+from tests.support.openai_answers import asks_first
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import PATIENT_S, until
+from tests.support.patience import LONG_TIMEOUT_S, until
 from tests.support.warm_process import WarmProcess
 
 TOPIC = "Should we adopt a monorepo?"
@@ -32,10 +34,10 @@ def _of_kind(document: dict[str, Any], *kinds: str) -> list[tuple[str, str]]:
     return [(e["speaker"], e["content"]) for e in document["transcript"] if e["kind"] in kinds]
 
 
-def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path: Path) -> None:
+def test_an_interjection_is_added_once_at_the_next_step(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
-        debate = debates.start(TOPIC, DebateConfig(turns=4))
+        debate = debates.start(TOPIC, DebateConfig(turns=4, openings="sequential"))
         stream = debate.stream()
         for event in stream:
             if event["event"] == "entry" and event["entry"]["seq"] == 1:
@@ -52,7 +54,7 @@ def test_what_is_said_from_the_floor_is_taken_up_once_at_the_next_step(tmp_path:
     assert all(any("Mind the cost." in message["content"] for message in call.messages) for call in later)
 
 
-def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_not_doubled(
+def test_an_interjection_survives_a_crash_before_its_checkpoint_without_a_duplicate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from moot.nodes import plan as planning
@@ -78,11 +80,11 @@ def test_an_interjection_survives_a_crash_between_reading_and_checkpoint_and_is_
     assert _of_kind(document, "interjection") == [("moderator", "Once.")]
 
 
-def test_a_fork_from_before_an_interjection_does_not_hear_what_was_said_to_the_other_debate(
+def test_a_fork_from_before_an_interjection_does_not_contain_it(
     tmp_path: Path,
 ) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
-        debate = debates.start(TOPIC, DebateConfig(turns=2))
+        debate = debates.start(TOPIC, DebateConfig(turns=2, openings="sequential"))
         debate.run()
         fork = debate.fork(after=1)
         debate.say("Only here.")
@@ -98,7 +100,7 @@ def test_an_empty_interjection_or_a_false_name_is_refused(tmp_path: Path, text: 
             debate.say(text, speaker)
 
 
-def test_a_pause_stops_at_the_boundary_and_holds_once(tmp_path: Path) -> None:
+def test_a_pause_stops_once_at_the_end_of_a_step(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=4))
@@ -118,7 +120,7 @@ def test_a_pause_stops_at_the_boundary_and_holds_once(tmp_path: Path) -> None:
     assert len([call for call in model.calls if call.purpose == "turn"]) == 4
 
 
-def test_a_stale_wish_to_pause_does_not_stop_whoever_goes_on(tmp_path: Path) -> None:
+def test_an_old_pause_request_does_not_stop_a_resume(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig(turns=2))
         debate.pause()
@@ -134,7 +136,7 @@ def _asked(debate: Debate, **going_on: Any) -> list[Any]:
     return debate.questions()
 
 
-def test_a_person_takes_its_turns_by_interrupt(tmp_path: Path) -> None:
+def test_a_person_takes_turns_by_interrupts(tmp_path: Path) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
@@ -150,7 +152,7 @@ def test_a_person_takes_its_turns_by_interrupt(tmp_path: Path) -> None:
     assert document["questions"] == []
 
 
-def test_the_other_floors_of_a_persons_step_are_paid_once(tmp_path: Path) -> None:
+def test_the_model_calls_beside_a_persons_turn_are_made_once(tmp_path: Path) -> None:
     model = FakeModel()
     debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}, {"name": "Cy"}]
     config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
@@ -171,7 +173,7 @@ def test_the_other_floors_of_a_persons_step_are_paid_once(tmp_path: Path) -> Non
     assert ("bo", "Bo on bo.2") in _of_kind(document, "critique")
 
 
-def test_what_is_asked_is_asked_still_when_the_debate_is_changed_meanwhile(tmp_path: Path) -> None:
+def test_a_question_stays_open_if_the_debate_is_changed(tmp_path: Path) -> None:
     model = FakeModel()
     debaters = [{"name": "Ada"}, {"name": "Bo", "model": "human"}]
     config = DebateConfig.model_validate({"protocol": "council", "rounds": 1, "debaters": debaters})
@@ -207,37 +209,38 @@ def test_what_is_asked_is_asked_still_when_the_debate_is_changed_meanwhile(tmp_p
     ],
     ids=["everybody", "judge", "fallback", "tools", "one name twice"],
 )
-def test_a_person_where_only_a_model_can_be_is_refused(data: Any) -> None:
+def test_a_person_in_a_role_for_models_is_refused(data: Any) -> None:
     from moot.state.config.config_files import make_config
 
     with pytest.raises(ConfigError):
         make_config(data)
 
 
-def test_an_answer_to_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_reply_without_a_question_is_refused(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
-        with pytest.raises(InputError, match="waits for no answer"):
+        with pytest.raises(InputError, match="waits for no reply"):
             debate.run(answer="now")
         _asked(debate)
         with pytest.raises(InputError, match=r"bo\.1"):
             debate.run(answer={"carl": "me"})
 
 
-def _clarifying(folder: Path) -> Path:
-    file = folder / "c.yaml"
-    sides = (
-        ("Advocate", "argues for it"),
-        ("Skeptic", "argues against it"),
-    )  # whom the built-in model lets ask
-    debaters = [{"name": name, "stance": stance} for name, stance in sides]
-    asking = {"enabled": True, "max_per_debater": 1}
-    file.write_text(json.dumps({"clarifications": asking, "turns": 2, "debaters": debaters}))
-    return file
+@pytest.fixture
+def asking(moot: Moot) -> Iterator[Path]:
+    """A configuration whose debaters ask a person first."""
+    debaters = [{"name": "Advocate"}, {"name": "Skeptic"}]
+    clarifications = {"enabled": True, "max_per_debater": 1}
+    with OpenAIServer(asks_first) as server:
+        model = {"model": "test-model", "models": {"test-model": {"base_url": server.base_url}}}
+        config = {"clarifications": clarifications, "turns": 2, "debaters": debaters, **model}
+        file = moot.folder / "c.yaml"
+        file.write_text(json.dumps(config))
+        yield file
 
 
-def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot) -> None:
-    waiting = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--id", "q", "--json")
+def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot, asking: Path) -> None:
+    waiting = moot("run", TOPIC, "--config", asking, "--id", "q", "--json")
     assert waiting.code == 6
     assert (waiting.json["status"], len(waiting.json["questions"])) == ("waiting", 2)
     assert "moot resume q --answers FILE" in waiting.err
@@ -250,21 +253,21 @@ def test_without_a_terminal_or_answers_the_debate_waits_with_exit_6(moot: Moot) 
     assert [content for _, content in _of_kind(done.json, "answer")] == ["in 2031", "(no answer)"]
 
 
-def test_answers_given_with_the_run_are_used_when_they_are_asked_for(moot: Moot) -> None:
+def test_prepared_replies_are_used_for_their_questions(moot: Moot, asking: Path) -> None:
     (moot.folder / "a.json").write_text(json.dumps({"advocate": ["in 2031"], "skeptic.2": "No."}))
-    done = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--answers", "a.json", "--json")
+    done = moot("run", TOPIC, "--config", asking, "--answers", "a.json", "--json")
     assert done.code == 0
     assert done.json["status"] == "done"
 
 
-def test_answers_for_nobody_are_refused_before_anything_is_paid(moot: Moot) -> None:
+def test_replies_to_nobody_are_refused_before_any_call(moot: Moot, asking: Path) -> None:
     (moot.folder / "a.yaml").write_text("advocat: [in 2031]")
-    refused = moot("run", TOPIC, "--config", _clarifying(moot.folder), "--answers", "a.yaml")
+    refused = moot("run", TOPIC, "--config", asking, "--answers", "a.yaml")
     assert refused.code == 2
     assert "'advocat'" in refused.err
     assert "advocate, skeptic" in refused.err
     assert not moot.db.exists()
-    assert moot("run", TOPIC, "--config", _clarifying(moot.folder), "--id", "q").code == 6
+    assert moot("run", TOPIC, "--config", asking, "--id", "q").code == 6
     again = moot("resume", "q", "--answers", "a.yaml")
     assert again.code == 2
     assert "advocate.1" in again.err
@@ -285,7 +288,7 @@ def _start(moot: Moot, server: OpenAIServer, *words: str) -> WarmProcess:
 
 def _finish(moot: Moot, server: OpenAIServer, *words: str) -> int:
     with _start(moot, server, *words) as process:
-        process.communicate(timeout=PATIENT_S)
+        process.communicate(timeout=LONG_TIMEOUT_S)
         return process.returncode
 
 
@@ -299,11 +302,11 @@ def test_another_terminal_speaks_pauses_and_the_debate_goes_on(moot: Moot) -> No
         assert moot("say", "x", "Mind the cost.", "--as", "Dr. Wu").code == 0
         assert until(lambda: any("Mind the cost." in json.dumps(chat) for chat in server.chats))
         assert moot("pause", "x").code == 0
-        _, errors = running.communicate(timeout=PATIENT_S)
+        _, errors = running.communicate(timeout=LONG_TIMEOUT_S)
         assert running.returncode == 130
         assert "moot resume x" in errors
         assert moot("list", "--json").json[0]["status"] == "paused"
-        assert "Nobody runs" in moot("pause", "x").err
+        assert "No process runs" in moot("pause", "x").err
         server.latency = 0.0
         assert _finish(moot, server, "resume", "x") == 0
     document = moot("show", "x", "--json").json
@@ -313,7 +316,7 @@ def test_another_terminal_speaks_pauses_and_the_debate_goes_on(moot: Moot) -> No
 
 
 @pytest.mark.slow
-def test_killed_while_waiting_for_a_person_and_after_the_answer_nothing_is_paid_twice(moot: Moot) -> None:
+def test_a_kill_before_or_after_a_reply_repeats_no_call(moot: Moot) -> None:
     (moot.folder / "c.yaml").write_text(json.dumps({**HUMAN, "model": "m"}))
     with OpenAIServer(latency=0.2) as server:
         assert _finish(moot, server, "run", TOPIC, "--config", "c.yaml", "--id", "h") == 6
@@ -336,20 +339,20 @@ def test_killed_while_waiting_for_a_person_and_after_the_answer_nothing_is_paid_
     assert len(turns) <= 3, "only the call in flight at the kill may be asked again"
 
 
-def test_rows_of_the_floor_are_numbered_in_order_and_go_with_their_debate(tmp_path: Path) -> None:
+def test_inbox_rows_are_numbered_in_order_and_deleted_with_their_debate(tmp_path: Path) -> None:
     records = open_records(str(tmp_path / "d.sqlite"))
-    assert [records.floor.say("d", "moderator", word, "") for word in "abc"] == [1, 2, 3]
-    records.floor.ask_to_pause("d", "")
-    assert records.floor.take_pause("d")
-    assert not records.floor.take_pause("d")
-    assert records.floor.say("d", "moderator", "e", "") == 5
-    assert [each.content for each in records.floor.said_since("d", 2)] == ["c", "e"]
+    assert [records.inbox.add("d", "moderator", word, "") for word in "abc"] == [1, 2, 3]
+    records.inbox.request_pause("d", "")
+    assert records.inbox.consume_pause("d")
+    assert not records.inbox.consume_pause("d")
+    assert records.inbox.add("d", "moderator", "e", "") == 5
+    assert [each.content for each in records.inbox.messages_since("d", 2)] == ["c", "e"]
     records.forget("d")
-    assert records.floor.said_since("d", 0) == []
+    assert records.inbox.messages_since("d", 0) == []
     records.close()
 
 
-def test_a_failed_call_beside_a_person_is_told_as_without_one(tmp_path: Path) -> None:
+def test_a_failed_call_beside_a_person_is_reported_as_usual(tmp_path: Path) -> None:
     def failing(call: ModelCall) -> Reply:
         return Reply(error="down") if call.purpose == "turn" else answer(call)
 

@@ -1,4 +1,4 @@
-"""Debates in a real Postgres server, started for these tests."""
+"""Debates in a real Postgres server that these tests start."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.graph.checkup import look_at_database
-from moot.graph.pruning import prune, shrink
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.registry import Models
-from moot.state.checkpoints import open_saver
+from moot.calls.effects import ModelCall, Reply
+from moot.cli.commands.doctor import inspect_database
+from moot.debates.lifecycle import prune, shrink
+from moot.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import DebateBusy, DebateNotFound, InputError
-from moot.state.postgres import STANDSTILL, PostgresSql
-from moot.state.records import open_records
-from moot.state.traffic import OPEN_AFTER
+from moot.storage.checkpoints import open_saver
+from moot.storage.postgres import IDLE_TIMEOUT, PostgresSql
+from moot.storage.rate_limiter import OPEN_AFTER_FAILURES
+from moot.storage.records import open_records
 from tests.support.fakes import FakeModel
-from tests.support.history import past
+from tests.support.history import past_checkpoints
 from tests.support.postgres_server import new_database, postgres_server, rows
-from tests.support.transcripts import said
+from tests.support.transcripts import message_texts
 
 pytestmark = pytest.mark.slow
 
 TOPIC = "Should cities ban private cars from their centres?"
-FOUR_TURNS = DebateConfig(turns=4, seed=1)
+FOUR_TURNS = DebateConfig(turns=4, seed=1, openings="sequential")
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +71,15 @@ def test_a_debate_is_the_same_as_in_sqlite(url: str, tmp_path: Path) -> None:
         there = debates.start(TOPIC, FOUR_TURNS).run()
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         here = debates.start(TOPIC, FOUR_TURNS).run()
-    assert said(there) == said(here)
+    assert message_texts(there) == message_texts(here)
 
 
 KILLED = """
 import os, signal, sys
 from moot import DebateConfig, open_debates
-from moot.nodes.driving.environment import Environment
+from moot.runtime.environment import Environment
 from tests.support.fakes import answer
-from tests.support.transcripts import said
+from tests.support.transcripts import message_texts
 
 url, last = sys.argv[1], int(sys.argv[2])
 calls = 0
@@ -109,7 +109,7 @@ def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
     whole = FakeModel()
     with open_debates(str(tmp_path / "whole.sqlite"), environment=whole.environment()) as debates:
         uninterrupted = debates.start("Should we?", DebateConfig(turns=4)).run()
-    assert said(document) == said(uninterrupted)
+    assert message_texts(document) == message_texts(uninterrupted)
     assert len(finished) >= min(last - 1, 4)  # the two calls of judging are made at the same time
     paid = Counter([*finished, *(call.digest for call in model.calls)])
     assert paid == Counter(call.digest for call in whole.calls)
@@ -118,7 +118,7 @@ def test_a_killed_debate_is_resumed_and_no_finished_call_is_repeated(
 HOLDING = """
 import sys
 from moot import open_debates
-with open_debates(sys.argv[1]) as debates, debates.records.leases.holding(debates.get("held").id):
+with open_debates(sys.argv[1]) as debates, debates.records.leases.hold(debates.get("held").id):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -149,7 +149,7 @@ def test_a_fork_samples_anew_and_leaves_its_source_alone(url: str) -> None:
         forked = fork.run()
         assert source.document() == original
         assert sum(key[1] == "turn" for key in debates.records.journal.replies(fork.id)) == 2
-    assert said(forked)[:3] == said(original)[:3]
+    assert message_texts(forked)[:3] == message_texts(original)[:3]
     assert len(forked["transcript"]) == 5
 
 
@@ -200,7 +200,7 @@ def test_a_server_that_cannot_be_reached_is_the_users_to_mend(tmp_path: Path) ->
 def test_the_servers_checkpointer_takes_its_url_from_the_environment(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from moot.state.checkpoints import make
+    from moot.storage.checkpoints import make
 
     async def name() -> str:
         async with make() as saver:
@@ -224,7 +224,7 @@ def test_identities_are_remembered_in_the_server_too(url: str) -> None:
         with open_debates(url, environment=FakeModel().environment()) as debates:
             debate = debates.start(TOPIC, config)
             debate.run()
-            found.append(debate.state().values["recollections"])
+            found.append(debate.state().values["cross_debate_memory"])
     assert found[0] == {}
     assert found[1]["ada"][0]["topic"] == TOPIC
 
@@ -239,7 +239,7 @@ class _Unplugged(FakeModel):
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        if call.speak_as:
+        if call.stream_as:
             await asyncio.to_thread(self._unplug)
         return await super().complete(call, models, config=config)
 
@@ -270,7 +270,7 @@ from tests.support.patience import until
 
 def reply(call):
     print(call.purpose, flush=True)
-    if call.speak_as:
+    if call.stream_as:
         sys.stdin.readline()
     return answer(call)
 
@@ -282,7 +282,7 @@ with open_debates(sys.argv[1], environment=FakeModel(reply).environment()) as de
 def test_who_stands_still_amid_a_write_holds_its_rows_no_longer_than_it_may(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.state.postgres.STANDSTILL", STANDSTILL.replace("10s", "200ms"))
+    monkeypatch.setattr("moot.storage.postgres.IDLE_TIMEOUT", IDLE_TIMEOUT.replace("10s", "200ms"))
     stopped = PostgresSql(url)
     for statement in ("CREATE TABLE held (n integer)", "INSERT INTO held VALUES (1)", "BEGIN"):
         stopped.execute(statement)
@@ -325,31 +325,40 @@ def test_what_is_pruned_is_missed_by_no_fork_replay_or_prompt(url: str) -> None:
     with open_debates(url, environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, FOUR_TURNS, name="d")
         debate.run()
-        before = past(debate)
+        before = past_checkpoints(debate)
         dropped, stored = prune(debate.session)
         assert 0 < dropped < stored
-        assert past(debate) == before
+        assert past_checkpoints(debate) == before
         assert shrink(debates.records.sql, pruned=True)
-        assert said(debates.replay("d").run()) == said(before["document"])
+        assert message_texts(debates.replay("d").run()) == message_texts(before["document"])
         assert len(debate.run(turns=1)["transcript"]) == 6
-        assert all(each.ok for each in look_at_database(debates))
+        assert all(each.ok for each in inspect_database(debates))
 
 
 def test_waits_turns_and_slots_of_endpoints_are_kept_alike(url: str) -> None:
-    both = [open_records(url) for _ in range(2)]
-    first, second = (each.traffic for each in both)
-    first.note_wait("here", 20.0)
+    both = [open_records(url) for _ in range(3)]
+    first, second, third = (each.rate_limiter for each in both)
+    first.record_wait("here", 20.0)
     assert 19 < second.wait_s("here") <= 20
-    for _ in range(OPEN_AFTER):
-        first.note_failure("there")
-    assert second.is_out("there")
+    for _ in range(OPEN_AFTER_FAILURES):
+        first.record_failure("there")
+    assert second.circuit_is_open("there")
     both[0].sql.execute("UPDATE moot_endpoints SET until = 1")
     assert [first.wait_s("there"), second.wait_s("there")] == [0.0, pytest.approx(5, abs=0.5)]
     rates = ModelSettings(requests_per_minute=60)
-    assert [each.turn_s("here", rates, 1) for each in (first, second, first)] == [
+    assert [each.reserve_s("here", rates, 1) for each in (first, second, first)] == [
         pytest.approx(wait, abs=0.3) for wait in (0, 0, 1)
     ]
-    assert first.slot("here", 1)
-    assert second.slot("here", 1) is None
+    second.record_wait("long", 50_000.0)
+    assert 3590 < first.wait_s("long") <= 3600
+    assert list(second.closed_endpoints(60)) == ["long"]
+    both[0].sql.execute("UPDATE moot_endpoints SET until = 4e9, tokens = 4e9 WHERE endpoint = 'long'")
+    assert not first.circuit_is_open("long")
+    assert second.closed_endpoints(60) == {}
+    first.record_wait("long", 3000.0)
+    both[0].sql.execute("UPDATE moot_endpoints SET until = 1 WHERE endpoint = 'probe long'")
+    assert [third.wait_s("long"), first.wait_s("long") > 2900] == [0.0, True]
+    assert first.acquire_slot("here", 1)
+    assert second.acquire_slot("here", 1) is None
     for each in both:
         each.close()

@@ -1,4 +1,4 @@
-"""A Postgres server that takes no more writes: a word on what to do, and the same end afterwards."""
+"""A Postgres server that refuses writes: clear advice, and the same end after recovery."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import psycopg
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.checkup import look_at_database
+from moot.cli.commands.doctor import inspect_database
 from moot.state.errors import StorageError
 from tests.support.fakes import FakeModel
 from tests.support.postgres_server import new_database, postgres_server
-from tests.support.transcripts import said
+from tests.support.transcripts import message_texts
 
 pytestmark = pytest.mark.slow
 
-CONFIG = DebateConfig(turns=2)
+CONFIG = DebateConfig(turns=2, openings="sequential")
 REFUSE = """
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$;
@@ -40,7 +40,7 @@ def test_a_server_that_takes_no_writes_says_so_and_the_debate_goes_on_after(
 ) -> None:
     url, whole, model = new_database(server), FakeModel(), FakeModel()
     with open_debates(new_database(server), environment=whole.environment()) as debates:
-        expected = said(debates.start("Which queue?", CONFIG).run())
+        expected = message_texts(debates.start("Which queue?", CONFIG).run())
     with open_debates(url, environment=model.environment()) as debates:
         debate = debates.start("Which queue?", CONFIG)
         with psycopg.connect(url, autocommit=True) as other:
@@ -48,6 +48,6 @@ def test_a_server_that_takes_no_writes_says_so_and_the_debate_goes_on_after(
             with pytest.raises(StorageError, match=says):
                 debate.run()
             other.execute("DROP FUNCTION refuse CASCADE")
-        assert said(debate.run()) == expected
-        assert all(each.ok for each in look_at_database(debates))
+        assert message_texts(debate.run()) == expected
+        assert all(each.ok for each in inspect_database(debates))
     assert len(model.calls) <= len(whole.calls) + 1

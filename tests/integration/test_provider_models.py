@@ -1,4 +1,4 @@
-"""Models of other providers, by their real LangChain packages, against servers that speak their protocols."""
+"""Models of other providers: their LangChain packages against servers with the providers' protocols."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from langchain.chat_models import base as langchain_models
 from pydantic import BaseModel, Field
 
 from moot import ConfigError, DebateConfig, open_debates
-from moot.nodes.calls import WireMessage
-from moot.nodes.models.registry import Models, make_model
-from moot.state.config.boundary import Claim
+from moot.calls.effects import WireMessage
+from moot.models.registry import Models, make_model
+from moot.state.config.boundary import Permissions
 from moot.state.config.model_settings import LANGCHAIN_PROVIDERS, OPENAI, ModelSettings
 from moot.state.entries import EntryUsage
-from moot.state.redaction import redact
-from tests.support.model_bench import CALL, FLOOR, Bench
+from moot.state.settings import redact
+from tests.support.model_bench import CALL, TURN_CALL, ModelBench
 from tests.support.openai_answers import Json
 from tests.support.openai_server import OpenAIServer
-from tests.support.provider_servers import AnthropicServer, GoogleServer, OllamaServer, ProviderServer, Turn
+from tests.support.provider_servers import (
+    AnthropicServer,
+    GoogleServer,
+    OllamaServer,
+    ProviderReply,
+    ProviderServer,
+)
 
 CLAUDE, LLAMA, GEMINI = "anthropic:claude-test", "ollama:llama3:8b", "google_genai:gemini-test"
 KINDS: dict[str, type[ProviderServer]] = {CLAUDE: AnthropicServer, LLAMA: OllamaServer, GEMINI: GoogleServer}
@@ -66,7 +72,7 @@ def words(asked: Json) -> str:
     return str(asked.get("messages") or asked["contents"])
 
 
-class ProviderBench(Bench):
+class ProviderBench(ModelBench):
     """A provider's server, and the models that reach it."""
 
     def __init__(self, server: ProviderServer, name: str, **settings: Any) -> None:
@@ -76,7 +82,7 @@ class ProviderBench(Bench):
 
 
 @each
-def test_a_call_carries_what_the_provider_takes_and_speakers_names_stand_before_their_words(
+def test_a_call_has_the_providers_parameters_and_names_before_the_texts(
     name: str,
 ) -> None:
     with KINDS[name]() as server:
@@ -98,11 +104,11 @@ def test_a_call_carries_what_the_provider_takes_and_speakers_names_stand_before_
 
 
 @each
-def test_a_speech_is_streamed_and_its_usage_counted_once(name: str) -> None:
+def test_a_message_is_streamed_and_its_usage_counted_once(name: str) -> None:
     with KINDS[name]() as server:
-        bench = ProviderBench(server, name)
-        (whole,) = bench.ask(replace(CALL, model=name))
-        reply, chunks = bench.stream(replace(FLOOR, model=name))
+        context = ProviderBench(server, name)
+        (whole,) = context.ask(replace(CALL, model=name))
+        reply, chunks = context.stream(replace(TURN_CALL, model=name))
     assert len([chunk for chunk in chunks if chunk.text]) > 5
     assert {(chunk.id, chunk.name) for chunk in chunks} == {("m000007", "ada")}
     assert "".join(chunk.text for chunk in chunks) == reply.text == whole.text
@@ -112,13 +118,15 @@ def test_a_speech_is_streamed_and_its_usage_counted_once(name: str) -> None:
 
 @each
 @pytest.mark.parametrize("refused", [0, 1, 2], ids=["its own way", "a tool", "in words"])
-def test_a_schema_goes_the_providers_own_way_else_as_a_tool_else_in_words(name: str, refused: int) -> None:
-    good = Turn(text='Well: {"reasoning": "r", "winner": "ada", "score": 7}')
-    turns = [Turn(400, "not supported")] * refused + ([good] if refused == 2 or name == LLAMA else [])
+def test_a_schema_is_sent_by_the_provider_or_as_a_tool_or_in_the_prompt(name: str, refused: int) -> None:
+    good = ProviderReply(text='Well: {"reasoning": "r", "winner": "ada", "score": 7}')
+    turns = [ProviderReply(400, "not supported")] * refused + (
+        [good] if refused == 2 or name == LLAMA else []
+    )
     with KINDS[name](turns) as server:
-        bench = ProviderBench(server, name)
-        (reply,) = bench.ask(replace(CALL, model=name, schema=Score))
-        bench.ask(replace(CALL, model=name, schema=Score))
+        context = ProviderBench(server, name)
+        (reply,) = context.ask(replace(CALL, model=name, schema=Score))
+        context.ask(replace(CALL, model=name, schema=Score))
     assert Score.model_validate(reply.data)
     assert reply.tool_calls == ()
     last = server.asked[-1]  # the method that it took is remembered
@@ -132,9 +140,13 @@ def test_a_schema_goes_the_providers_own_way_else_as_a_tool_else_in_words(name: 
 
 
 @each
-def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_error(name: str) -> None:
+def test_an_invalid_reply_is_requested_again_with_its_error(name: str) -> None:
     bad = {"reasoning": "r", "winner": "ada", "score": 70}
-    turn = Turn(tools=[("Score", bad)]) if name == CLAUDE else Turn(text=str(bad).replace("'", '"'))
+    turn = (
+        ProviderReply(tools=[("Score", bad)])
+        if name == CLAUDE
+        else ProviderReply(text=str(bad).replace("'", '"'))
+    )
     with KINDS[name]([turn]) as server:
         (reply,) = ProviderBench(server, name).ask(replace(CALL, model=name, schema=Score))
     assert reply.data is not None
@@ -142,76 +154,86 @@ def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_error(name: str
 
 
 @each
-def test_tools_are_called_and_their_results_taken_back(name: str) -> None:
+def test_tools_are_called_and_their_results_returned(name: str) -> None:
     called: WireMessage = {
         "role": "assistant",
         "content": "",
         "tool_calls": [{"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
     }
     result: WireMessage = {"role": "tool", "content": "3", "tool_call_id": "1"}
-    with KINDS[name]([Turn(tools=[("add", {"a": 1, "b": 2})])] * 2) as server:
-        bench = ProviderBench(server, name)
+    with KINDS[name]([ProviderReply(tools=[("add", {"a": 1, "b": 2})])] * 2) as server:
+        context = ProviderBench(server, name)
         call = replace(CALL, model=name, tools=(TOOL,))
-        reply, chunks = bench.stream(replace(call, speak_as=FLOOR.speak_as))
+        reply, chunks = context.stream(replace(call, stream_as=TURN_CALL.stream_as))
         assert [(tool["name"], tool["args"]) for tool in reply.tool_calls] == [("add", {"a": 1, "b": 2})]
-        (whole,) = bench.ask(call)
+        (whole,) = context.ask(call)
         assert whole.tool_calls[0]["args"] == {"a": 1, "b": 2}
-        (last,) = bench.ask(replace(call, messages=(*CALL.messages, called, result)))
+        (last,) = context.ask(replace(call, messages=(*CALL.messages, called, result)))
     assert last.text.startswith("Point ")
     assert "".join(chunk.text for chunk in chunks) == ""
 
 
 @each
-def test_a_busy_server_and_a_broken_stream_are_asked_again(name: str) -> None:
-    turns = [Turn(429, headers={"retry-after": "7"}), Turn(529), Turn(text="Trams win.", breaks=True)]
+def test_a_busy_server_and_a_broken_stream_are_retried(name: str) -> None:
+    turns = [
+        ProviderReply(429, headers={"retry-after": "7"}),
+        ProviderReply(529),
+        ProviderReply(text="Trams win.", breaks=True),
+    ]
     with KINDS[name](turns) as server:
-        bench = ProviderBench(server, name)
-        reply, chunks = bench.stream(replace(FLOOR, model=name))
+        context = ProviderBench(server, name)
+        reply, chunks = context.stream(replace(TURN_CALL, model=name))
     assert (reply.ok, reply.attempts) == (True, 4)
-    assert bench.waits[0] >= (7 if name == CLAUDE else 0)
+    assert context.waits[0] >= (7 if name == CLAUDE else 0)
     assert "".join(chunk.text for chunk in chunks) == "Trams"  # what went out is not shown twice
 
 
-def test_what_cannot_be_cured_says_what_to_do() -> None:
-    turns = [Turn(401, "invalid x-api-key"), Turn(400, "prompt is too long: 9000 tokens > 8000 maximum")]
+def test_a_permanent_failure_says_what_to_do() -> None:
+    turns = [
+        ProviderReply(401, "invalid x-api-key"),
+        ProviderReply(400, "prompt is too long: 9000 tokens > 8000 maximum"),
+    ]
     with AnthropicServer(turns) as server:
-        bench = ProviderBench(server, CLAUDE)
+        context = ProviderBench(server, CLAUDE)
         call = replace(CALL, model=CLAUDE, prompt_tokens=8000)
-        refused, long = bench.ask(call, call)
+        refused, long = context.ask(call, call)
     assert "HTTP 401: invalid x-api-key (check the key in CLAUDE_PROXY_KEY" in refused.error
     assert (refused.retryable, long.excess) == (False, 1000 + 125 + 16)
     said = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
-    with GoogleServer([Turn(400, said)]) as google:
+    with GoogleServer([ProviderReply(400, said)]) as google:
         (long,) = ProviderBench(google, GEMINI).ask(replace(call, model=GEMINI))
     assert long.excess == 1000 + 125 + 16
 
 
-def test_calls_cost_what_the_providers_list_says() -> None:
+def test_calls_cost_the_providers_list_price() -> None:
     tokens: EntryUsage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
     names = ("anthropic:claude-haiku-4-5", "openai:gpt-4o-mini", "ollama:llama3:8b")
     assert [Models().cost_usd(name, tokens) for name in names] == [1.0, 0.15, None]
 
 
-def test_thoughts_leave_the_text_and_a_cut_answer_is_given_more_room() -> None:
-    turns = [Turn(text="Trams are", stop="max_tokens"), Turn(text="Trams win.", thinking="First, trams.")]
+def test_reasoning_is_removed_and_a_truncated_reply_gets_more_tokens() -> None:
+    turns = [
+        ProviderReply(text="Trams are", stop="max_tokens"),
+        ProviderReply(text="Trams win.", thinking="First, trams."),
+    ]
     with AnthropicServer(turns) as server:
-        reply, chunks = ProviderBench(server, CLAUDE).stream(replace(FLOOR, model=CLAUDE))
+        reply, chunks = ProviderBench(server, CLAUDE).stream(replace(TURN_CALL, model=CLAUDE))
     assert [asked["max_tokens"] for asked in server.asked] == [200, 400]
     assert (reply.text, reply.reasoning) == ("Trams win.", "First, trams.")
     assert "First" not in "".join(chunk.text for chunk in chunks)
 
 
-def test_a_model_that_takes_no_temperature_is_sent_none() -> None:
+def test_a_model_without_temperature_gets_none() -> None:
     name = "anthropic:claude-opus-4-7"
     with AnthropicServer() as server:
         models = Models({name: settings_of(CLAUDE, server)})
-        bench = ProviderBench(server, CLAUDE)
-        bench.models = models
-        bench.ask(replace(CALL, model=name, temperature=0.7))
+        context = ProviderBench(server, CLAUDE)
+        context.models = models
+        context.ask(replace(CALL, model=name, temperature=0.7))
     assert "temperature" not in server.asked[0]
 
 
-def test_a_key_goes_to_its_own_endpoint_alone_and_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_sent_only_to_its_own_endpoint_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     with AnthropicServer() as server:
         ProviderBench(server, CLAUDE).ask(replace(CALL, model=CLAUDE))
         sent = str(server.headers)
@@ -222,7 +244,7 @@ def test_a_key_goes_to_its_own_endpoint_alone_and_is_shown_nowhere(monkeypatch: 
     Models().check([CLAUDE])
     assert redact("sk-ant-of-the-real-endpoint") == "***"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(ConfigError, match=r"no key for .*: set ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match=r"no API key for .*: set ANTHROPIC_API_KEY"):
         Models().check([CLAUDE])
 
 
@@ -232,6 +254,8 @@ def test_a_key_goes_to_its_own_endpoint_alone_and_is_shown_nowhere(monkeypatch: 
         (CLAUDE, "langchain_anthropic", r"pip install 'moot\[anthropic\]'"),
         (LLAMA, "langchain.chat_models", r"pip install 'moot\[ollama\]'"),
         ("groq:llama", "langchain_groq", "pip install langchain langchain-groq"),
+        ("bedrock_converse:x", "langchain_aws", r"pip install langchain langchain-aws \("),
+        ("bedrock_converse:x", "langchain.chat_models.base", r"pip install langchain \("),
     ],
 )
 def test_a_package_that_is_missing_is_named(
@@ -239,6 +263,8 @@ def test_a_package_that_is_missing_is_named(
 ) -> None:
     langchain_models._get_chat_model_creator.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
+    if module == "langchain.chat_models.base":
+        monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
     with pytest.raises(ConfigError, match=command):
         Models().check([name])
 
@@ -247,12 +273,12 @@ def test_every_provider_of_langchain_is_known() -> None:
     assert {OPENAI, "langsmith"} | LANGCHAIN_PROVIDERS == langchain_models._BUILTIN_PROVIDERS.keys()
 
 
-def test_openai_means_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_prefix_openai_uses_the_openai_client(monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        bench = Bench(server)
-        bench.models = Models()
-        known, plain = bench.ask(
+        context = ModelBench(server)
+        context.models = Models()
+        known, plain = context.ask(
             replace(CALL, model="openai:gpt-5-mini", temperature=0.7), replace(CALL, model="llama3:8b")
         )
     assert [asked["model"] for asked in server.chats] == ["gpt-5-mini", "llama3:8b"]
@@ -260,17 +286,17 @@ def test_openai_means_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (known.provider, plain.provider) == ("127.0.0.1", "127.0.0.1")
 
 
-def test_a_providers_prefix_is_the_operators_to_allow(monkeypatch: pytest.MonkeyPatch) -> None:
-    claim = Claim(DebateConfig(model=CLAUDE))
+def test_only_the_operator_may_allow_a_provider_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = Permissions(DebateConfig(model=CLAUDE))
     monkeypatch.setenv("MOOT_ALLOW_MODELS", "claude*,ollama:*")
-    with pytest.raises(ConfigError, match="model: 'anthropic:claude-test' reaches outside"):
-        claim.admit()
+    with pytest.raises(ConfigError, match="model: 'anthropic:claude-test' needs the operator's permission"):
+        claim.authorize()
     monkeypatch.setenv("MOOT_ALLOW_MODELS", "anthropic:claude*")
-    assert claim.admit().model == CLAUDE
+    assert claim.authorize().model == CLAUDE
 
 
 @each
-def test_a_council_is_held(name: str, tmp_path: Path) -> None:
+def test_a_council_runs_to_its_verdict(name: str, tmp_path: Path) -> None:
     with KINDS[name]() as server:
         models = {name: settings_of(name, server).model_dump(exclude_unset=True)}
         config = DebateConfig(protocol="council", rounds=1, model=name, models=models)

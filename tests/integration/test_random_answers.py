@@ -1,4 +1,4 @@
-"""Any instance of a schema that Moot sends is a usable answer: none is refused, and a verdict comes of it."""
+"""Random instances of all schemas that Moot sends are accepted and lead to a verdict."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from moot.graph.api import Debate, open_debates
-from moot.graph.scorecards import evaluate_subjects, subject_of_document
-from moot.nodes.judging.evaluation import Evaluator
-from moot.nodes.people.questions import questions_in
+from moot.api import Debate, open_debates
+from moot.evals.rubric_scoring import Evaluator
+from moot.evals.scorecards import evaluate_subjects, subject_of_document
+from moot.people.person_questions import questions_in
 from moot.state.config import DebateConfig
 from moot.state.errors import WaitingForPerson
 from tests.support.openai_server import OpenAIServer
@@ -27,13 +27,13 @@ CASES: dict[str, dict[str, Any]] = {
     "council": {"protocol": "council", "rounds": 2, "termination": {"type": "convergence"}},
     "council in two orders": {"protocol": "council", "rounds": 1, "judge": {"swap": True}},
     "dialogue": {"protocol": "dialogue", "dialogue": {"max_aspects": 2, "crux": {"confidence": 0.0}}},
-    "vote by judge": {"protocol": "vote", "vote": {"answers": 3, "by": "judge"}},
+    "vote by judge": {"protocol": "vote", "vote": {"answers": 3}, "decide": "judge"},
     "single": {"protocol": "single"},
     "clarified": {"protocol": "round-robin", "turns": 2, "clarifications": {"enabled": True}},
     "read by a model": {
         "protocol": "round-robin",
         "turns": 4,
-        "blackboard": {"extraction": "llm", "reflect_at": 1},
+        "blackboard": {"extraction": "llm", "reflection_threshold": 1},
     },
 }
 
@@ -79,5 +79,5 @@ def test_no_random_instance_is_refused(server: OpenAIServer, case: dict[str, Any
         ahead = [who for who, total in verdict["totals"].items() if total == best]
         told = any("lower total" in note for note in verdict["notes"])
         assert verdict["winner"] in ("tie", "synthesis", *ahead) or told or verdict["judge"] == "count"
-        assert verdict["confidence"] is None or verdict["winner"] != "tie"
+        assert verdict["winner_confidence"] is None or verdict["winner"] != "tie"
         assert bool(verdict["solution_markdown"]) <= (case["protocol"] in ("council", "vote"))

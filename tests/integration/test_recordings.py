@@ -1,15 +1,16 @@
-"""The sample debates that ship run through the real graph to a verdict, as they were recorded."""
+"""Sample debates, replayed by the real graph to their verdicts."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import wrap
 
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.models.recorded import recording_config, recordings
+from moot.claims.claim_fold import ledger_of
+from moot.models.offline import recording_config, recordings
 from moot.state.errors import ConfigError, InputError
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
@@ -23,7 +24,7 @@ def moot(tmp_path: Path) -> Moot:
 
 
 @pytest.mark.parametrize("name", recordings())
-def test_a_recording_plays_to_its_verdict(name: str, tmp_path: Path) -> None:
+def test_a_recording_is_replayed_to_its_verdict(name: str, tmp_path: Path) -> None:
     settings = recording_config(name)
     topic = settings.pop("topic")
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
@@ -39,7 +40,7 @@ def test_a_recording_plays_to_its_verdict(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["free-transport", "rate-limiter"])
-def test_the_minutes_stand_as_a_reading_by_hand_has_them(name: str, tmp_path: Path) -> None:
+def test_claims_and_statuses_match_a_reading_by_hand(name: str, tmp_path: Path) -> None:
     by_hand = json.loads(READINGS.read_text(encoding="utf-8"))[name]
     settings = recording_config(name)
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
@@ -47,7 +48,7 @@ def test_the_minutes_stand_as_a_reading_by_hand_has_them(name: str, tmp_path: Pa
         debate.run()
         ledger = ledger_of(debate.state().values)
     read = {each["text"]: each for each in by_hand}
-    noted = {key: ledger.propositions[key]["text"] for key in ledger.courses}
+    noted = {key: ledger.claims[key]["text"] for key in ledger.timelines}
     statuses = [read.get(text, {}).get("status") == ledger.status(key) for key, text in noted.items()]
     sides = [
         read.get(text, {}).get("sides", {}).get(who, "").partition(" ")[0] == event["kind"]
@@ -59,25 +60,26 @@ def test_the_minutes_stand_as_a_reading_by_hand_has_them(name: str, tmp_path: Pa
     assert sum(sides) >= 0.95 * len(sides)
 
 
-def test_what_was_not_recorded_is_refused_and_the_debate_stays(tmp_path: Path) -> None:
+def test_a_call_without_a_recorded_reply_is_refused_and_the_debate_is_unchanged(tmp_path: Path) -> None:
     settings = recording_config("monolith")
     with open_debates(str(tmp_path / "debates.sqlite")) as debates:
         debate = debates.start(settings.pop("topic"), DebateConfig(**settings))
         ended = debate.run()
-        with pytest.raises(InputError, match=r"no more turns: .* --model"):
+        with pytest.raises(InputError, match=r"no more recorded turns: .* --model"):
             debate.run(turns=1)
         assert debate.document()["verdict"] == ended["verdict"]
         assert debate.document()["transcript"] == ended["transcript"]
 
 
-def test_a_recording_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_recording_is_refused_with_the_known_names() -> None:
     with pytest.raises(ConfigError, match="choose one of free-transport, monolith, rate-limiter"):
         recording_config("tabs")
 
 
-def test_the_demo_is_labelled_is_kept_and_leaves_its_report(moot: Moot) -> None:
+def test_the_demo_is_labelled_and_stored_and_writes_its_report(moot: Moot) -> None:
     first = moot("demo", "--fast")
     assert first.code == 0, first.err
+    assert "[turn 10/10] Ben Okafor (closing)" in first.err
     assert "recorded with a capable model; facts unchecked" in first.err
     assert "Ben Okafor wins" in first.out
     assert "extend it" not in first.err  # nobody recorded more turns
@@ -92,9 +94,9 @@ def test_the_demo_is_labelled_is_kept_and_leaves_its_report(moot: Moot) -> None:
 
 def test_the_readme_shows_what_the_demo_prints(moot: Moot) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    _, _, after = readme.partition("```console\n$ moot demo --fast\n")
+    _, _, after = readme.partition("```console\n$ moot demo\n")
     shown, _, _ = after.partition("```")
-    ran = moot("demo", "--fast")
+    ran = moot("demo")
     printed, at = " ".join(f"{ran.err}\n{ran.out}".split()), 0
     for part in filter(None, (" ".join(part.split()) for part in shown.split("…"))):
         found = printed.find(part, at)
@@ -102,7 +104,73 @@ def test_the_readme_shows_what_the_demo_prints(moot: Moot) -> None:
         at = found + len(part)
 
 
-def test_a_model_takes_up_what_was_recorded(moot: Moot) -> None:
+@pytest.mark.parametrize("name", ["monolith", "rate-limiter", "free-transport"])
+def test_the_demo_fits_two_screens_and_ends_with_four_commands(name: str, moot: Moot) -> None:
+    ran = moot("demo", name)
+    assert ran.code == 0, ran.err
+    shown = [
+        line for text in (ran.err, ran.out) for each in text.splitlines() for line in wrap(each, 80) or [""]
+    ]
+    assert len(shown) <= 2 * 24 + 1
+    assert ran.out.index("Turning points:") < ran.out.index("Decision: ") < ran.out.index("First step: ")
+    report, ask, other, own = [line for line in ran.err.splitlines() if line.startswith("  ")]
+    assert f"report {name} --open" in report
+    assert f"ask {name} " in ask
+    assert "fork monolith --without m000005" in other if name == "monolith" else f"judge {name}" in other
+    assert "setup" in own
+    assert (moot.folder / f"{name}.html").exists()
+
+
+def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
+    assert moot("demo").code == 0
+    with OpenAIServer() as server:
+        at = server.base_url
+        ran = moot(
+            "fork", "monolith", "--without", "m000005", "--model", "m", "--run", "--json", OPENAI_BASE_URL=at
+        )
+        assert ran.code == 0, ran.err
+        assert "dropped the interjection m000005: A fact you did not have: hiring was frozen" in ran.err
+        assert ran.json["name"] == "monolith-fork"
+        assert "hiring was frozen" not in json.dumps(ran.json["transcript"])
+        assert "hiring was frozen" not in json.dumps(server.chats)
+        assert [each["id"] for each in ran.json["transcript"][:5]] == [f"m{n:06}" for n in range(5)]
+        early = moot(
+            "fork", "monolith", "--after", "m000003", "--model", "m", "--run", "--json", OPENAI_BASE_URL=at
+        )
+        assert "dropped the interjection m000005" in early.err
+        assert "hiring was frozen" not in json.dumps(early.json["transcript"])
+    whole = moot("fork", "monolith", "--id", "whole")
+    assert "dropped" not in whole.err
+    refused = moot("fork", "monolith", "--without", "m000003")
+    assert (refused.code, "its interjections are m000005" in refused.err) == (2, True)
+    both = moot("fork", "monolith", "--without", "m000005", "--after", "m000003")
+    assert (both.code, "remove --after" in both.err) == (2, True)
+
+
+def test_a_fork_without_one_interjection_repeats_the_others(tmp_path: Path) -> None:
+    said = [
+        {"after": 1, "text": "First fact."},
+        {"after": 2, "text": "Second fact."},
+        {"after": 3, "text": "Third."},
+    ]
+    config = DebateConfig(turns=4, judge={"enabled": False}, interjections=said)
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Why?", config)
+        debate.run()
+        first = next(
+            each["id"] for each in debate.document()["transcript"] if each["content"] == "First fact."
+        )
+        fork = debate.fork(without=first)
+        document = fork.run()
+    order = [each["content"] for each in document["transcript"] if each["kind"] in ("interjection", "speech")]
+    assert [text for text in order if text in ("First fact.", "Second fact.", "Third.")] == [
+        "Second fact.",
+        "Third.",
+    ]
+    assert (order.index("Second fact."), order.index("Third.")) == (2, 4)
+
+
+def test_a_model_continues_a_recorded_debate(moot: Moot) -> None:
     assert moot("demo", "--fast").code == 0
     with OpenAIServer() as server:
         for command in (
@@ -110,9 +178,9 @@ def test_a_model_takes_up_what_was_recorded(moot: Moot) -> None:
             ("fork", "monolith", "--after", "m000004", "--id", "other", "--model", "m", "--run"),
             ("ask", "monolith", "What does search show?", "--model", "m"),
             ("judge", "monolith", "--model", "m", "--dry-run"),
-            ("report", "other", "--brief", "--md", "-o", "-"),
+            ("report", "other", "--format", "brief", "-o", "-"),
         ):
             ran = moot(*command, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="none")
             assert ran.code == 0, (command, ran.err)
         assert {chat["model"] for chat in server.chats} == {"m"}
-    assert "facts unchecked" in ran.out  # its beginning is still the recording's
+    assert "facts not checked" in ran.out  # its beginning is still the recording's

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
+from moot.calls.effects import ModelCall, Reply
+from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
 from tests.support.fakes import NOW, FakeModel, answer
 from tests.support.moot_command import Moot
@@ -30,15 +30,15 @@ def test_a_debate_is_replayed_from_its_journal_without_a_model(tmp_path: Path) -
     assert replayed_fork["transcript"] == fork["transcript"]
 
 
-def test_a_request_that_is_not_in_the_journal_fails_and_says_so(tmp_path: Path) -> None:
+def test_a_request_that_is_not_in_the_journal_fails_with_a_message(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "m.sqlite"), environment=FakeModel(answer).environment()) as debates:
         debates.start("T", DebateConfig(turns=2), name="short").run()
         debates.records.journal.delete(debates.get("short").id)
-        with pytest.raises(ModelError, match="the journal holds no reply"):
+        with pytest.raises(ModelError, match="the journal has no reply"):
             debates.replay("short").run()
 
 
-def test_the_command_replays_too(tmp_path: Path) -> None:
+def test_the_command_replays(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
     first = moot("run", "T?", "--turns", 2, "--id", "one", "--model", "offline", "--json", "--quiet").json
     again = moot("run", "--replay", "one", "--id", "two", "--json", "--quiet").json
@@ -62,12 +62,13 @@ def test_an_extended_debate_is_replayed_with_no_key(tmp_path: Path, monkeypatch:
     assert replayed["verdict"] == original["verdict"]
 
 
-def test_a_fork_of_an_offline_debate_goes_its_own_way_and_always_the_same(tmp_path: Path) -> None:
+def test_a_fork_of_a_seeded_debate_differs_and_is_reproducible(tmp_path: Path) -> None:
     said: list[list[str]] = []
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        with open_debates(str(tmp_path / folder / "moot.sqlite")) as debates:
-            original = debates.start("Tabs or spaces?", DebateConfig(turns=4), name="original")
+        path = str(tmp_path / folder / "moot.sqlite")
+        with open_debates(path, environment=FakeModel().environment()) as debates:
+            original = debates.start("Tabs or spaces?", DebateConfig(turns=4, seed=1), name="original")
             documents = [original.run()]
             for name in ("first", "second"):
                 documents.append(original.fork(after=2, name=name).run())

@@ -1,4 +1,4 @@
-"""The report in a real browser: what it runs, asks for, logs, shows and how long it takes."""
+"""The report in a real browser: scripts, requests, console, layout and load time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from moot.graph.api import DebateConfig, open_debates
-from moot.graph.reports import render_brief_html, render_html
-from moot.nodes.models.recorded import recording_config
+from moot.api import DebateConfig, open_debates
+from moot.models.offline import recording_config
+from moot.reports import render_brief_html, render_html
 from tests.support.browser import chromium, log, width
 from tests.support.patience import until
 from tests.support.report_documents import debate, hostile
@@ -223,14 +223,16 @@ def test_everything_is_unfolded_in_print_and_folded_again_after(
     assert browser.execute_script(folded) == before
 
 
-def test_ten_turns_print_on_six_pages(browser: webdriver.Chrome, site: Site, tmp_path: Path) -> None:
+def test_ten_turns_print_on_three_pages_with_the_transcript_last(
+    browser: webdriver.Chrome, site: Site, tmp_path: Path
+) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         config = DebateConfig(**recording_config("monolith"))
         document = debates.start(None, config).run()
     opened(browser, site, document)
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
-    assert len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"]))) <= 6
-    assert "facts unchecked" in browser.page_source
+    assert len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"]))) <= 3
+    assert "facts not checked" in browser.page_source
 
 
 def test_short_debates_are_whole_without_script(browser: webdriver.Chrome, site: Site) -> None:

@@ -1,4 +1,4 @@
-"""What reports show of debates that were really held: every decision, score, claim and card."""
+"""Contents of reports: every decision, score, claim and card of the debate."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from moot.graph.api import Debates, open_debates
-from moot.graph.reports import render_html, render_markdown
-from moot.graph.reports.contents import Report
-from moot.graph.reports.markdown_quotes import plain
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.judging.rubrics import shipped_rubrics
+from moot.api import Debates, open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.judging.rubrics import shipped_rubrics
+from moot.reports import render_html, render_markdown
+from moot.reports.html import Report
+from moot.reports.markdown import plain
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
-from tests.support.personas import STATEMENTS, Personas, personas
+from tests.support.personas import STATEMENTS, ScriptedDebaters, scripted_debaters
+from tests.support.schema_answers import criteria_of
 
 TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
 DEBATE = shipped_rubrics()["debate"]
@@ -46,7 +47,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dic
             scores = [
                 {"debater": who, "criterion": each, "score": score, **given}
                 for who, score in (("Advocate", 4.5), ("Skeptic", 3.25))
-                for each in call.hints["criteria"]
+                for each in criteria_of(call)
             ]
             said = {"reasoning": "weighed", "scores": scores, "winner": winner, "confidence": 70}
             said["despite_scores"] = "" if winner == "Advocate" else "Its last point outweighed the rest."
@@ -106,29 +107,29 @@ def test_a_panel_is_those_who_decided_and_earlier_verdicts_stand_apart(debates: 
     assert len(report.panel.verdicts) == 2
     assert [one.judge for one in report.panel.earlier] == ["one", "two", "three"]
     page = render_html(debate.document())
-    assert "3 from before the debate was judged anew" in page
+    assert "3 from earlier judgings" in page
     assert "## Earlier verdicts" in render_markdown(debate.document())
 
 
 def test_a_dialogue_shows_its_claims_rooms_and_cards(tmp_path: Path) -> None:
     pair = ("Ada Quay", "Bob", STATEMENTS[0])
-    model = Personas({"respond": (pair,)}, resolved=frozenset({STATEMENTS[0]}))
-    config: DebateConfig = personas(3, dialogue={"aspects": ["freight"]})
+    model = ScriptedDebaters({"respond": (pair,)}, resolved=frozenset({STATEMENTS[0]}))
+    config: DebateConfig = scripted_debaters(3, dialogue={"aspects": ["freight"]})
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         document = debates.start(TOPIC, config).run()
     names = {debater["id"]: debater["name"] for debater in document["config"]["debaters"]}
     (card,), standing = document["blackboard"]["cards"], document["blackboard"]["standing"]
-    (claim,) = [each for each in standing["propositions"] if each["stage"] and each["id"] != "p000"]
-    assert (card["resolved"], claim["stage"], claim["card"]) == (True, "resolved", card["id"])
+    (claim,) = [each for each in standing["claims"] if each["was_disputed"] and each["id"] != "p000"]
+    assert (card["resolved"], claim["status"], claim["card"]) == (True, "settled", card["id"])
     page = render_markdown(document)
     assert f"### {plain(card['question'])}\n\nResolved, {card['type']} (" in page
     for who, side in card["sides"].items():
         assert f"- {names[who]}: **{side['answer']}**." in page
-    assert f"- **{plain(claim['text'])}** resolved; Ada Quay yes (" in page
+    assert f"- **{plain(claim['text'])}** settled: yes; Ada Quay yes (" in page
     assert f"  - New dispute: {plain(claim['text'])}" in page
 
 
 def test_what_went_wrong_is_told_with_its_place(debates: Debates) -> None:
     document = _held(debates, turns=2)
-    document["errors"] = [{"step": 3, "node": "record", "error": "read by rule: no answer"}]
-    assert "- Step 3, record: read by rule: no answer" in render_markdown(document)
+    document["errors"] = [{"step": 3, "node": "extract", "error": "read by rule: no answer"}]
+    assert "- Step 3, extract: read by rule: no answer" in render_markdown(document)

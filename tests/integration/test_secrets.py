@@ -1,25 +1,29 @@
-"""Canaries: a key and a password that are in no byte that is printed, stored or exported."""
+"""Canary secrets appear in no byte that is printed, stored or exported."""
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from moot.state.redaction import keep_secret, redact, shown_url
+from moot.state.settings import redact, redact_url, register_secret
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
 
 KEY = "sk-canary-7f3a9c21d4"
 PASSWORD = "pw-canary-55aa"  # noqa: S105  # nobody's
 
+HEADER = "hd-canary-91b2"
+OTHER = "ev-canary-8d1e"
+CANARIES = (KEY, PASSWORD, HEADER, OTHER)
+
 CONFIG = """
 model: m
 turns: 2
-models:
-  m: {{base_url: "{url}", max_attempts: 1, api_key_env: OPENAI_API_KEY}}
+debaters: [{name: Ann, tools: [calculator]}, {name: Bob}]
+judge: {enabled: true}
+models: {m: {max_attempts: 1}}
 """
 
 
@@ -29,29 +33,58 @@ def _bytes_in(folder: Path) -> bytes:
 
 @pytest.mark.parametrize("failing", [True, False])
 def test_no_byte_holds_a_secret(tmp_path: Path, failing: bool) -> None:
+    said = f"wrong key: Bearer {KEY} at http://me:{PASSWORD}@host {'x' * 270}{KEY}"
+
     def plan(asked: object, number: int) -> Act | None:
-        return Act(status=401, message=f"wrong key: Bearer {KEY} at {'x' * 270}{KEY}") if failing else None
+        return Act(status=401, message=said) if failing else None
 
     moot = Moot(tmp_path / "home")
     moot.folder.mkdir()
     config = tmp_path / "debate.yaml"
+    config.write_text(CONFIG)
     with OpenAIServer(plan) as server:
-        url = server.base_url.replace("http://", f"http://me:{PASSWORD}@")
-        config.write_text(CONFIG.format(url=url))
-        keyed = partial(moot, OPENAI_API_KEY=KEY, MOOT_DEBUG="1")
-        ran = keyed("run", "Which queue?", "-c", config, "--id", "d", "-o", "d.html", "--json")
+        keyed = partial(
+            moot,
+            OPENAI_API_KEY=KEY,
+            OPENAI_BASE_URL=server.base_url.replace("http://", f"http://me:{PASSWORD}@"),
+            OTEL_EXPORTER_OTLP_HEADERS=f"authorization={HEADER}",
+            UNRELATED_TOKEN=OTHER,
+            MOOT_DEBUG="1",
+        )
+        ran = keyed("run", "Which queue?", "-c", config, "--id", "d", "-o", "d.html", "--json", "--log-json")
         assert ran.code == (3 if failing else 0), ran.err
         assert len(server.requests) >= 1
-        results = [ran, keyed("show", "d", "--json"), keyed("export", "d", "-o", "d.json")]
+        results = [ran, keyed("show", "d", "--json"), keyed("doctor"), keyed("config", "-c", config)]
+        results += [keyed("report", "d", "-o", f"d.{form}") for form in ("json", "md", "html")]
+        results += [keyed("backup", "copy.sqlite"), keyed("fork", "d"), keyed("ask", "d", "Which queue?")]
     shown = "".join(result.out + result.err for result in results)
-    assert KEY not in shown
-    assert PASSWORD not in shown
     written = _bytes_in(moot.folder)
-    assert KEY.encode() not in written
-    for export in ("d.json", "d.html"):
-        assert PASSWORD not in (moot.folder / export).read_text()
-    exported = json.loads((moot.folder / "d.json").read_text())["config"]["models"]["m"]["base_url"]
-    assert exported.startswith("http://me:***@127.0.0.1")
+    assert b"which queue?" in written.lower()
+    for canary in CANARIES:
+        assert canary not in shown
+        assert canary.encode() not in written
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        f'{{base_url: "http://me:{PASSWORD}@127.0.0.1:9/v1"}}',
+        f'{{base_url: "http://{PASSWORD}@127.0.0.1:9/v1"}}',
+        f'{{base_url: "http://127.0.0.1:9/v1?api_key={KEY}"}}',
+        f"{{api_key_env: {KEY}}}",
+    ],
+)
+def test_a_configuration_with_a_secret_is_refused_without_showing_it(tmp_path: Path, settings: str) -> None:
+    config = tmp_path / "debate.yaml"
+    config.write_text(f"model: m\nmodels: {{m: {settings}}}\n")
+    moot = Moot(tmp_path / "home")
+    moot.folder.mkdir()
+    ran = moot("run", "Which queue?", "-c", config, MOOT_DEBUG="1")
+    assert ran.code == 2
+    assert "models.m." in ran.err
+    for canary in CANARIES:
+        assert canary not in ran.out + ran.err
+        assert canary.encode() not in _bytes_in(moot.folder)
 
 
 def test_a_database_s_password_is_in_no_message(tmp_path: Path) -> None:
@@ -74,11 +107,11 @@ def test_a_database_s_password_is_in_no_message(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_is_shown_without_what_is_secret_in_it(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert redact_url(url) == shown
 
 
 def test_what_is_too_short_to_be_a_secret_blots_out_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.state.redaction._known", set())
+    monkeypatch.setattr("moot.state.settings._secrets", set())
     for secret in ("k", "", None, "long-enough-1"):
-        keep_secret(secret)
+        register_secret(secret)
     assert redact("kick long-enough-1") == "kick ***"

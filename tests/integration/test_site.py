@@ -1,4 +1,4 @@
-"""The site of the docs: built strictly, and its tutorial does what it shows."""
+"""Checks of the docs site: it builds without warnings, and its commands print the output that it shows."""
 
 from __future__ import annotations
 
@@ -6,40 +6,49 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from langgraph_cli.config import config_to_docker, validate_config_file
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
+from typer.main import get_command
 from typer.testing import CliRunner
 
-from moot.graph.cli.group import app_of
-from moot.graph.cli.reference import pages
+from moot.cli.group import app_of, built_in_commands
+from moot.cli.reference import pages
 
 ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
+INLINE = re.compile(r"`(moot [^`]+)`")
+PLACEHOLDERS = ("…", "[", "|", "{", "NAME=")
+"""Parts of commands that stand for other text, so that the command cannot be parsed."""
 BLOCK = re.compile(r"^```console\n\$ moot (.*?)\n(.*?)^```", re.M | re.S)
 
 
-@pytest.mark.filterwarnings("ignore")  # of what builds the site
+@pytest.mark.filterwarnings("ignore")  # warnings of MkDocs and its plug-ins
 def test_the_site_builds_with_no_broken_link(tmp_path: Path) -> None:
     build(load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(tmp_path)))
     assert (tmp_path / "tutorial.html").exists()
     assert (tmp_path / "report.png").stat().st_size < 200_000
 
 
-@pytest.mark.parametrize(("page", "least"), [("tutorial", 8), ("recipes", 5)])
-def test_a_page_prints_what_it_shows(
-    page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def shown_in(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if shown_in(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_a_page_prints_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.setenv("MOOT_DB", str(tmp_path / "debates.sqlite"))
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL"):
         monkeypatch.delenv(name, raising=False)
-    blocks = BLOCK.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
-    assert len(blocks) >= least
-    for words, shown in blocks:
+    for words, shown in shown_in(page):
         name, *rest = shlex.split(words)
         ran = CliRunner().invoke(app_of(name), rest)
         assert ran.exit_code == 0, (words, ran.output, ran.exception)
@@ -48,6 +57,32 @@ def test_a_page_prints_what_it_shows(
             found = printed.find(part, at)
             assert found >= 0, f"moot {words}: not printed, or not in this order: {part!r} in {printed}"
             at = found + len(part)
+
+
+def commands_in(page: Path) -> list[str]:
+    """Return the `moot` commands in a page's shell blocks and sentences, without those with placeholders."""
+    text = page.read_text(encoding="utf-8")
+    lines = "\n".join(SHELL.findall(text)).replace("\\\n", " ").splitlines()
+    typed = [line.split("  #")[0].removeprefix(".venv/bin/").strip() for line in lines]
+    found = [line for line in typed if line.startswith("moot ")] + INLINE.findall(" ".join(text.split("\n")))
+    return [each for each in found if not any(part in each for part in PLACEHOLDERS)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
+    wrong = []
+    for words in commands_in(page):
+        name, *rest = [word for word in shlex.split(words, comments=True)[1:] if word != "&&"]
+        if " " in name or name.startswith("-"):
+            continue  # a question, or an option of `moot` itself
+        command: Any = get_command(app_of(name)) if name in built_in_commands() else None
+        while command and getattr(command, "commands", None) and rest:
+            command = command.commands.get(rest.pop(0))
+        options = {part for each in command.params for part in each.opts} if command else set()
+        used = {word.split("=")[0] for word in rest if re.match(r"-[a-zA-Z]|--[a-z]", word)}
+        if command is None or used - options - {"--help", "-h"}:
+            wrong.append(words)
+    assert not wrong
 
 
 def test_the_servers_configuration_is_one() -> None:
@@ -59,7 +94,7 @@ def test_the_servers_configuration_is_one() -> None:
     assert json.loads(told["LANGGRAPH_HTTP"]) == config["http"]
     assert json.loads(told["LANGGRAPH_CHECKPOINTER"]) == config["checkpointer"]
     (installing,) = re.findall(r"^RUN .*pip install .*mcp.*$", dockerfile, re.MULTILINE)
-    assert not re.search(r"[<>]", installing)  # which its shell would take for files
+    assert not re.search(r"[<>]", installing)  # the shell would read these as redirections
 
 
 def test_the_compose_file_of_the_docs_names_what_there_is() -> None:

@@ -1,4 +1,4 @@
-"""What is told of a run, and to whom: to LangSmith or OpenTelemetry where they are asked for, never more."""
+"""Traces of runs in LangSmith and OpenTelemetry, which are off by default."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from typing import Any
 import pytest
 from langchain_core.tracers import LangChainTracer
 from langgraph.checkpoint.memory import InMemorySaver
-from langsmith import Client
-from opentelemetry import trace
+from langsmith import Client, tracing_context
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from moot import DebateConfig, build_graph
+from moot import DebateConfig, build_graph, open_debates
+from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import NODES
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.driving.portal import call_from_sync
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
-from tests.support.fakes import FakeModel
+from tests.support.fakes import FakeModel, answer
 from tests.support.loopback import LoopbackServer
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
@@ -75,6 +77,21 @@ def _runs(bodies: list[bytes]) -> dict[str, dict[str, Any]]:
     return runs
 
 
+def test_the_start_and_the_run_of_a_debate_are_one_trace(tmp_path: Path) -> None:
+    with LangSmithStandIn() as langsmith, open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        client = Client(api_url=langsmith.base_url, api_key="ls-key", auto_batch_tracing=False)
+        with tracing_context(enabled=True, client=client):
+            debate = debates.start("Tabs or spaces?", DebateConfig(turns=2))
+            debate.run()
+    runs = _runs(langsmith.bodies).values()
+    (root,) = [run for run in runs if not run.get("parent_run_id")]
+    assert (root["name"], root["inputs"]) == ("debate", {"topic": "Tabs or spaces?"})
+    assert root["end_time"]
+    assert root["extra"]["metadata"]["thread_id"] == debate.id
+    assert {run["trace_id"] for run in runs} == {root["id"]}
+    assert {run["name"] for run in runs} >= {"open", "turn", "judge", "close"}
+
+
 def _argued(run: Any, config: DebateConfig) -> Any:
     environment = Environment()
     graph = build_graph(InMemorySaver(), environment=environment)
@@ -83,7 +100,7 @@ def _argued(run: Any, config: DebateConfig) -> Any:
     return graph.get_state(THREAD).values
 
 
-def test_langsmith_gets_each_node_once_without_states_and_calls_by_who_speaks(
+def test_langsmith_gets_each_node_once_without_states_and_calls_by_speaker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
@@ -98,7 +115,7 @@ def test_langsmith_gets_each_node_once_without_states_and_calls_by_who_speaks(
     nodes = [each for each in runs if each["name"] in NODES and each["run_type"] == "chain"]
     speeches = [each for each in runs if each["run_type"] == "llm" and " m0" in each["name"]]
     assert len(speeches) == 4
-    assert len([each for each in nodes if each["name"] == "turn"]) == 4
+    assert len([each for each in nodes if each["name"] == "turn"]) == 3  # both openings are one step
     inner = [each for each in runs if each["run_type"] == "chain" and each.get("parent_run_id")]
     assert [each["name"] for each in inner if each not in nodes] == []
     assert max(len(json.dumps([each.get("inputs"), each.get("outputs")])) for each in nodes) < 500
@@ -121,7 +138,7 @@ def _collected() -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def test_spans_tell_of_debate_steps_and_calls_but_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_describe_debate_steps_and_calls_without_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with _collected() as exporter, OpenAIServer() as models:
         monkeypatch.setenv("OPENAI_BASE_URL", models.base_url)
@@ -147,7 +164,7 @@ def test_spans_tell_of_debate_steps_and_calls_but_no_words(monkeypatch: pytest.M
     assert made["messages"][1].text[:30] not in told
 
 
-def test_a_call_that_fails_is_told_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_span_of_a_failed_call_has_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(call: ModelCall) -> Reply:
         return Reply(error=f"the provider echoed {CANARY}", status=401)
 
@@ -156,10 +173,13 @@ def test_a_call_that_fails_is_told_without_its_words(monkeypatch: pytest.MonkeyP
         graph.invoke({"topic": "T?"}, THREAD, context=DebateConfig(turns=2))
     spans = exporter.get_finished_spans()
     assert {str((span.attributes or {}).get("error.type")) for span in spans} >= {"401", "ModelError"}
+    failed = [span for span in spans if "error.type" in (span.attributes or {})]
+    assert {span.status.status_code for span in failed} == {trace.StatusCode.ERROR}
+    assert all("gen_ai.response.finish_reasons" not in (span.attributes or {}) for span in failed)
     assert CANARY not in "".join(span.to_json() for span in spans)
 
 
-def test_nothing_is_sent_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_no_traces_are_sent_by_default(tmp_path: Path) -> None:
     with LangSmithStandIn() as elsewhere:
         asked: Any = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": elsewhere.base_url,
@@ -171,3 +191,105 @@ def test_nothing_is_sent_unless_it_is_asked_for(tmp_path: Path) -> None:
         told = Moot(tmp_path)(*words, "--id", "two", MOOT_OTEL="1", **asked)
         assert told.code == 0, told.err
     assert b"invoke_workflow debate" in b"".join(elsewhere.bodies)
+
+
+def test_metrics_count_the_tokens_and_the_duration_of_calls() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics._internal, "_METER_PROVIDER", provider)
+        graph = build_graph(environment=FakeModel().environment())
+        graph.invoke({"topic": "T?"}, context=DebateConfig(turns=2, model="m"))
+    found: dict[str, list[Any]] = {}
+    data = reader.get_metrics_data()
+    assert data is not None
+    for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+        found[metric.name] = list(metric.data.data_points)
+    durations = found["gen_ai.client.operation.duration"]
+    assert {point.attributes["moot.purpose"] for point in durations} >= {"turn", "judge"}
+    tokens = found["gen_ai.client.token.usage"]
+    assert {point.attributes["gen_ai.token.type"] for point in tokens} == {"input", "output"}
+    turns = [point for point in tokens if point.attributes["moot.purpose"] == "turn"]
+    said = [point for point in turns if point.attributes["gen_ai.token.type"] == "output"]
+    assert [(point.count, point.sum) for point in said] == [(2, 40)]
+    provider.shutdown()
+
+
+def test_a_failed_tool_call_is_an_event_of_its_step() -> None:
+    def divides(call: ModelCall) -> Reply:
+        if not call.tools or call.schema or any(each["role"] == "tool" for each in call.messages):
+            return answer(call)
+        wrong = {"id": "c", "name": "calculator", "args": {"expression": "1 / 0"}}
+        return Reply(tool_calls=(wrong,), model="m")
+
+    ada: Any = {"name": "Ada", "tools": ["calculator"]}
+    config = DebateConfig.model_validate({"turns": 1, "debaters": [ada, {"name": "Bo"}]})
+    with _collected() as exporter:
+        build_graph(InMemorySaver(), environment=FakeModel(divides).environment()).invoke(
+            {"topic": "T?"}, THREAD, context=config
+        )
+    events = [event for span in exporter.get_finished_spans() for event in span.events]
+    assert [(each.name, dict(each.attributes or {})) for each in events] == [
+        ("moot.tool_error", {"gen_ai.tool.name": "calculator"})
+    ]
+
+
+def test_texts_are_captured_only_if_the_operator_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+    environment = FakeModel().environment()
+    with _collected() as exporter:
+        build_graph(environment=environment).invoke({"topic": "T?"}, context=DebateConfig(turns=1, model="m"))
+    calls = [span.attributes or {} for span in exporter.get_finished_spans() if span.name == "chat m"]
+    turn = next(each for each in calls if each["moot.purpose"] == "turn")
+    asked = json.loads(str(turn["gen_ai.input.messages"]))
+    assert asked[0]["role"] == "system"
+    assert any("T?" in part["content"] for message in asked for part in message["parts"])
+    (said,) = json.loads(str(turn["gen_ai.output.messages"]))
+    assert said["parts"][0]["content"].startswith("I say ")
+    assert said["finish_reason"] == "stop"
+
+
+def test_streamed_replies_have_the_time_to_their_first_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    reader = InMemoryMetricReader()
+    with _collected() as exporter, OpenAIServer() as models, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", models.base_url)
+        patch.setattr(metrics._internal, "_METER_PROVIDER", MeterProvider([reader]))
+        environment = Environment()
+        graph, config = build_graph(environment=environment), DebateConfig(turns=2, model="gpt-4o-mini")
+        list(graph.stream({"topic": "T?"}, context=config, stream_mode="messages"))
+        call_from_sync(environment.aclose)
+    facts = [dict(span.attributes or {}) for span in exporter.get_finished_spans()]
+    streamed = [each for each in facts if each.get("gen_ai.request.stream")]
+    assert len([each for each in streamed if each["moot.purpose"] == "turn"]) == 2
+    assert all(float(str(each["gen_ai.response.time_to_first_chunk"])) > 0 for each in streamed)
+    data = reader.get_metrics_data()
+    assert data is not None
+    told = {metric.name: metric for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+    first = told["gen_ai.client.operation.time_to_first_chunk"]
+    assert first.unit == "s"
+    points: list[Any] = list(first.data.data_points)
+    assert sum(point.count for point in points) == len(streamed)
+
+
+def test_failed_summaries_and_extractions_are_events_of_their_steps() -> None:
+    def fails(call: ModelCall) -> Reply:
+        failing = call.purpose in ("summary", "extract")
+        return Reply(error=f"no {CANARY}", status=500, model="m") if failing else answer(call)
+
+    config = DebateConfig.model_validate(
+        {
+            "turns": 12,
+            "model": "m",
+            "memory": {"summarizer": "llm", "keep_recent": 2, "summarize_every": 2},
+            "blackboard": {"extraction": "llm"},
+        }
+    )
+    with _collected() as exporter:
+        build_graph(environment=FakeModel(fails).environment()).invoke({"topic": "T?"}, context=config)
+    events = [event for span in exporter.get_finished_spans() for event in span.events]
+    nodes = {
+        str((event.attributes or {})["moot.node"]) for event in events if event.name == "moot.recovered_error"
+    }
+    assert nodes >= {"summarize", "extract"}
+    assert CANARY not in str([dict(event.attributes or {}) for event in events])

@@ -1,4 +1,4 @@
-"""Chromium, driven by tests: without it they are skipped; with `MOOT_REQUIRE_BROWSER=1` they fail instead."""
+"""Chromium for tests. Without it tests are skipped; with `MOOT_REQUIRE_BROWSER=1` they fail instead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from tests.support.patience import PATIENT_S, until
+from tests.support.patience import LONG_TIMEOUT_S, until
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 FLAGS = (
@@ -65,6 +65,18 @@ def first(browser: webdriver.Chrome, selector: str) -> WebElement:
     return browser.find_element(By.CSS_SELECTOR, selector)
 
 
-def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = PATIENT_S) -> bool:
+def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = LONG_TIMEOUT_S) -> bool:
     script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent).join(' ')"
     return until(lambda: words in browser.execute_script(script, selector), seconds)
+
+
+def button(browser: webdriver.Chrome, selector: str, text: str) -> WebElement:
+    """Return the button with this text, once it is there."""
+    found: list[WebElement] = []
+
+    def appears() -> bool:
+        found[:] = [each for each in browser.find_elements(By.CSS_SELECTOR, selector) if each.text == text]
+        return bool(found)
+
+    assert until(appears), text
+    return found[0]

@@ -1,4 +1,4 @@
-"""A model that needs no client: an environment whose calls are answered by a plain function."""
+"""An environment whose model calls are answered by a plain function."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.models.registry import Models
+from moot.calls.effects import ModelCall, Reply
+from moot.models.registry import Models
+from moot.runtime.environment import Environment
 
 NOW = "2026-01-01T00:00:00.000+00:00"
 

@@ -1,4 +1,4 @@
-"""Any JSON, and putting it anywhere into what was sound."""
+"""Arbitrary JSON values, and their insertion at any place of a valid value."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def places(value: Any, path: Place = ()) -> list[Place]:
     return [path, *(place for key, item in items for place in places(item, (*path, key)))]
 
 
-def spoilt_at(value: Any, spoilt: Iterable[tuple[Place, Any]]) -> Any:
-    """Put each value at its place and return the whole; what was there may be spoilt already."""
-    for place, new in spoilt:
+def with_value_at(value: Any, bad_value: Iterable[tuple[Place, Any]]) -> Any:
+    """Put each value at its place and return the whole; what was there may be bad_value already."""
+    for place, new in bad_value:
         target = value
         try:
             for step in place[:-1]:

@@ -1,4 +1,4 @@
-"""`langgraph dev` as a process of its own: what Studio and every SDK client talk to."""
+"""`langgraph dev` as a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live page on loopback, with models that stop in the midst of a speech until they are let on."""
+"""The live page on loopback, with models that pause in the middle of a message until a test releases them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import uvicorn
 from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
-from moot.graph.api import DebateConfig, Debates, open_debates
-from moot.graph.live.page_routes import page_app
-from moot.nodes.models.local import ScriptedModel
+from moot.api import DebateConfig, Debates, open_debates
+from moot.models.local import ScriptedModel
+from moot.web.page_routes import page_app
 
 WORDS_FIRST = 6
 """Words of a speech that come before it is held."""
 
 
-class HeldModel(ScriptedModel):
+class PausedModel(ScriptedModel):
     """A scripted model that streams a few words and then waits for `go`."""
 
     _go: threading.Event = PrivateAttr(default_factory=threading.Event)
@@ -40,14 +40,14 @@ class HeldModel(ScriptedModel):
             yield chunk
 
 
-def opened(database: Path, **models: Any) -> Debates:
+def open_page(database: Path, **models: Any) -> Debates:
     return open_debates(str(database), models=models)
 
 
 @contextmanager
-def served(database: Path, usual: DebateConfig, **models: Any) -> Iterator[str]:
+def serve_in_thread(database: Path, default_config: DebateConfig, **models: Any) -> Iterator[str]:
     """Serve the page in a thread and yield its address."""
-    app = page_app(lambda: opened(database, **models), usual)
+    app = page_app(lambda: open_page(database, **models), default_config)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -1,4 +1,4 @@
-"""What the HTTP servers of tests share: one on loopback that serves from threads of its own."""
+"""Base of the HTTP servers of tests, which serve on loopback from threads."""
 
 from __future__ import annotations
 

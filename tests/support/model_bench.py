@@ -1,4 +1,4 @@
-"""One call put to a real server on loopback, with the waits that were asked for."""
+"""One model call to a real server on loopback, with recorded waits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from moot.nodes.calls import ModelCall, Reply, SpeakAs, WireMessage
-from moot.nodes.models.complete import complete
-from moot.nodes.models.failures import Backoff
-from moot.nodes.models.registry import Models
+from moot.calls.effects import ModelCall, Reply, StreamAs, WireMessage
+from moot.models.failures import Backoff
+from moot.models.model_call import complete
+from moot.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from tests.support.openai_server import OpenAIServer
 
@@ -24,10 +24,10 @@ PROMPT: tuple[WireMessage, ...] = (
     {"role": "user", "name": "ben", "content": "They are slow."},
 )
 CALL = ModelCall("turn", "test-model", PROMPT, 200)
-FLOOR = replace(CALL, speak_as=SpeakAs("m000007", "ada"))
+TURN_CALL = replace(CALL, stream_as=StreamAs("m000007", "ada"))
 
 
-class Bench:
+class ModelBench:
     """A server, the models that reach it, and the waits that were asked for."""
 
     def __init__(self, server: OpenAIServer, **settings: Any) -> None:
@@ -36,7 +36,7 @@ class Bench:
         given = ModelSettings(base_url=server.base_url, **settings)
         self.models = Models(
             settings={name: given for name in ("test-model", "spare-model", "o3-mini")},
-            backoff=Backoff(sleep=self._sleep, dice=lambda: 1.0),
+            backoff=Backoff(sleep=self._sleep, random_value=lambda: 1.0),
         )
 
     async def _sleep(self, seconds: float) -> None:

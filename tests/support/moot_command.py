@@ -1,4 +1,4 @@
-"""Runs the real command `moot` as a process of its own, away from the user's settings and data."""
+"""Runs the real command `moot` as a process, without the user's settings and data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.patience import PATIENT_S
+from tests.support.patience import LONG_TIMEOUT_S
 from tests.support.warm_process import WarmProcess
 
 OURS = ("MOOT_", "OPENAI_")
@@ -47,6 +47,7 @@ class Moot:
             **kept,
             "HOME": str(self.folder),
             "XDG_DATA_HOME": str(self.folder / "data"),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
             "MOOT_DB": str(self.db),
             "NO_COLOR": "1",
             **variables,
@@ -54,16 +55,18 @@ class Moot:
 
     def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Result:
         """Run to the end."""
-        with self.start(*words, stdin=stdin, room=0, **variables) as process:
-            out, err = process.communicate(timeout=PATIENT_S)
+        with self.start(*words, stdin=stdin, disk_bytes=0, **variables) as process:
+            out, err = process.communicate(timeout=LONG_TIMEOUT_S)
         return Result(process.returncode, out, err)
 
-    def start(self, *words: object, stdin: bytes = b"", room: int = 0, **variables: str) -> WarmProcess:
+    def start(self, *words: object, stdin: bytes = b"", disk_bytes: int = 0, **variables: str) -> WarmProcess:
         """Start it and let it run."""
         environment = self.environment(**variables)
-        return WarmProcess(words, folder=self.folder, environment=environment, stdin=stdin, room=room)
+        return WarmProcess(
+            words, folder=self.folder, environment=environment, stdin=stdin, disk_bytes=disk_bytes
+        )
 
 
 def command(*words: object) -> list[str]:
     """Return the words of a `moot` command in this interpreter."""
-    return [sys.executable, "-c", "from moot.graph.cli import main; main()", *map(str, words)]
+    return [sys.executable, "-c", "from moot.cli import main; main()", *map(str, words)]

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import nbformat
 from nbclient import NotebookClient
 
-from tests.support.patience import PATIENT_S
+from tests.support.patience import LONG_TIMEOUT_S
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((PROJECT / "notebooks").glob("*.ipynb"))
@@ -56,7 +56,7 @@ def executed(paths: Sequence[Path], folder: Path) -> Iterator[Any]:
     env |= {"JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(folder / "ipython")}
     env["MOOT_DB"] = str(folder / NEVER)
     client = NotebookClient(
-        read(paths[0]), timeout=int(PATIENT_S), record_timing=False, coalesce_streams=True
+        read(paths[0]), timeout=int(LONG_TIMEOUT_S), record_timing=False, coalesce_streams=True
     )
     with client.setup_kernel(cwd=str(folder), env=env):
         for path in paths:

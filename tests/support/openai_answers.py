@@ -1,4 +1,4 @@
-"""What the loopback server answers: bodies and events of OpenAI's chat completions and embeddings."""
+"""Bodies and events of OpenAI's chat completions and embeddings for the loopback server."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ class Act:
     """Sent in the stream instead of its second half."""
     sent: Iterable[str] | None = None
     """Sent in the stream as they are, one event each, instead of what the protocol wants."""
+    unfinished: str = ""
+    """Beginning of an event that is sent after `sent`, without its end."""
     whole: bool = False
     """Answered whole although a stream was asked for."""
     body: str | None = None
@@ -80,7 +82,7 @@ def completion(asked: Json, act: Act) -> Json:
     return {**body, "usage": _usage(asked, act)} if act.report_usage else body
 
 
-def said(body: Json) -> str:
+def reply_text(body: Json) -> str:
     """Return what a whole chat completion says: its text, or the arguments of its tool calls."""
     message = body["choices"][0]["message"]
     calls = [json.loads(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
@@ -189,7 +191,13 @@ NAMED = {"winner": "tie", "confidence": 60}
 """What a judge of these answers: a neutral text would be the name of nobody."""
 
 
-def _filled(schema: Json) -> Any:
-    from moot.nodes.models.neutral import fill
+def asks_first(request: Json, number: int) -> Act:
+    """Ask one question, another each time, where questions to a person are wanted; else a good answer."""
+    wants = '"questions"' in json.dumps(request.get("response_format", {}))
+    return Act(text=json.dumps({"questions": [f"Which of {number + 2} years?"]})) if wants else Act()
 
-    return fill(schema, NAMED)
+
+def _filled(schema: Json) -> Any:
+    from tests.support.schema_answers import filled
+
+    return filled(schema, NAMED)

@@ -1,4 +1,4 @@
-"""The loopback server as a process of its own, so that a client has its interpreter to itself."""
+"""The loopback server as a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def serving(*options: object) -> Iterator[str]:
+def serve_openai(*options: object) -> Iterator[str]:
     """Serve with the options of `tests.support.openai_server` and yield the base URL."""
     command = [sys.executable, "-m", "tests.support.openai_server", *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:

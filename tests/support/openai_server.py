@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.loopback import LoopbackServer
-from tests.support.openai_answers import Act, Json, completion, embeddings, events, said
+from tests.support.openai_answers import Act, Json, completion, embeddings, events, reply_text
 
 __all__ = ["Act", "OpenAIServer", "Recorded"]
 
@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.endswith("/embeddings"):
             self._json(200, embeddings(asked))
         else:
-            request.said = said(completion(asked, act))
+            request.said = reply_text(completion(asked, act))
             if asked.get("stream") and not act.whole:
                 self._stream(asked, act)
             else:
@@ -217,6 +217,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._chunk(f"data: {event}\n\n")
         if act.sent is None:
             self._chunk("data: [DONE]\n\n")
+        if act.unfinished:
+            self._chunk(f"data: {act.unfinished}")
         self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, text: str) -> None:

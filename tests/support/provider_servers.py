@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
-from moot.nodes.models.neutral import fill
 from tests.support.loopback import LoopbackServer
 from tests.support.openai_answers import NAMED, Json
+from tests.support.schema_answers import filled
 
 
 @dataclass(frozen=True)
-class Turn:
+class ProviderReply:
     """What a server does with one request; the default is a good answer."""
 
     status: int = 200
@@ -44,7 +44,7 @@ class ProviderServer(LoopbackServer):
     path: ClassVar[str]
     stream_type: ClassVar[str]
 
-    def __init__(self, turns: Sequence[Turn] = ()) -> None:
+    def __init__(self, turns: Sequence[ProviderReply] = ()) -> None:
         self.turns, self.asked = list(turns), list[Json]()
         self.headers: list[dict[str, str]] = []
         http = _Http(("127.0.0.1", 0), _Handler)
@@ -55,21 +55,21 @@ class ProviderServer(LoopbackServer):
         """Return whether this is the protocol's address."""
         return path == self.path
 
-    def turn(self, asked: Json, headers: dict[str, str]) -> Turn:
+    def turn(self, asked: Json, headers: dict[str, str]) -> ProviderReply:
         """Record a request and say what is done with it."""
         with self._lock:
             self.asked.append(asked)
             self.headers.append(headers)
             number = len(self.asked) - 1
         if problem := self.problem(asked):
-            return Turn(400, problem)
-        return self.turns[number] if number < len(self.turns) else Turn()
+            return ProviderReply(400, problem)
+        return self.turns[number] if number < len(self.turns) else ProviderReply()
 
     def problem(self, asked: Json) -> str:
         """Return what the real server would refuse, `""` for nothing."""
         raise NotImplementedError
 
-    def error(self, turn: Turn) -> Json:
+    def error(self, turn: ProviderReply) -> Json:
         """Return an error's body."""
         raise NotImplementedError
 
@@ -77,16 +77,16 @@ class ProviderServer(LoopbackServer):
         """Return whether the answer is asked for in pieces."""
         raise NotImplementedError
 
-    def whole(self, asked: Json, turn: Turn) -> Json:
+    def whole(self, asked: Json, turn: ProviderReply) -> Json:
         """Return the whole answer."""
         raise NotImplementedError
 
-    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
         """Yield the answer as it is streamed."""
         raise NotImplementedError
 
 
-def said_to(asked: Json) -> str:
+def last_user_text(asked: Json) -> str:
     """Return a few words with a hash of the request."""
     messages = asked.get("messages") or asked["contents"]
     seen = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:8]
@@ -123,7 +123,7 @@ class AnthropicServer(ProviderServer):
             called = {block["id"] for block in blocks if block["type"] == "tool_use"}
         return ""
 
-    def error(self, turn: Turn) -> Json:
+    def error(self, turn: ProviderReply) -> Json:
         kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
         kind = kinds.get(turn.status, "invalid_request_error" if turn.status < 500 else "api_error")
         return {"type": "error", "error": {"type": kind, "message": turn.message}}
@@ -131,23 +131,23 @@ class AnthropicServer(ProviderServer):
     def streams(self, asked: Json, path: str) -> bool:
         return bool(asked.get("stream"))
 
-    def _blocks(self, asked: Json, turn: Turn) -> list[Json]:
+    def _blocks(self, asked: Json, turn: ProviderReply) -> list[Json]:
         blocks: list[Json] = []
         if turn.thinking:
             blocks.append({"type": "thinking", "thinking": turn.thinking, "signature": "sig"})
         calls, text, forced = list(turn.tools), turn.text, asked.get("tool_choice") or {}
         if text is None and not calls and forced.get("type") == "tool":
             schema = next(tool["input_schema"] for tool in asked["tools"] if tool["name"] == forced["name"])
-            calls = [(forced["name"], dict(fill(schema, NAMED)))]  # type: ignore[call-overload]  # an object
+            calls = [(forced["name"], filled(schema, NAMED))]
         if text is None and "format" in (asked.get("output_config") or {}):
-            text = json.dumps(fill(asked["output_config"]["format"]["schema"], NAMED))
+            text = json.dumps(filled(asked["output_config"]["format"]["schema"], NAMED))
         if text is not None or not calls:
-            blocks.append({"type": "text", "text": said_to(asked) if text is None else text})
+            blocks.append({"type": "text", "text": last_user_text(asked) if text is None else text})
         for number, (name, given) in enumerate(calls):
             blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given})
         return blocks
 
-    def _stop(self, turn: Turn, blocks: Sequence[Json]) -> str:
+    def _stop(self, turn: ProviderReply, blocks: Sequence[Json]) -> str:
         return turn.stop or ("tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn")
 
     def _usage(self, asked: Json) -> Json:
@@ -157,7 +157,7 @@ class AnthropicServer(ProviderServer):
             "cache_read_input_tokens": 100,
         }
 
-    def whole(self, asked: Json, turn: Turn) -> Json:
+    def whole(self, asked: Json, turn: ProviderReply) -> Json:
         blocks = self._blocks(asked, turn)
         return {
             "id": "msg_1",
@@ -170,11 +170,11 @@ class AnthropicServer(ProviderServer):
             "usage": self._usage(asked),
         }
 
-    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
         for event in self._events(asked, turn):
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
 
-    def _events(self, asked: Json, turn: Turn) -> Iterator[Json]:
+    def _events(self, asked: Json, turn: ProviderReply) -> Iterator[Json]:
         blocks, usage = self._blocks(asked, turn), self._usage(asked)
         begun = {**self.whole(asked, turn), "content": [], "stop_reason": None}
         yield {"type": "message_start", "message": {**begun, "usage": {**usage, "output_tokens": 1}}}
@@ -224,17 +224,17 @@ class OllamaServer(ProviderServer):
         roles = {message["role"] for message in asked["messages"]}
         return "" if roles <= {"system", "user", "assistant", "tool"} else f"unknown roles {roles}"
 
-    def error(self, turn: Turn) -> Json:
+    def error(self, turn: ProviderReply) -> Json:
         return {"error": turn.message}
 
     def streams(self, asked: Json, path: str) -> bool:
         return asked.get("stream") is not False
 
-    def whole(self, asked: Json, turn: Turn) -> Json:
+    def whole(self, asked: Json, turn: ProviderReply) -> Json:
         text = turn.text
         if text is None:
             schema = asked.get("format")
-            text = json.dumps(fill(schema, NAMED)) if isinstance(schema, dict) else said_to(asked)
+            text = json.dumps(filled(schema, NAMED)) if isinstance(schema, dict) else last_user_text(asked)
         calls = [{"function": {"name": name, "arguments": given}} for name, given in turn.tools]
         message: Json = {"role": "assistant", "content": "" if calls else text}
         return self._frame(asked, {**message, "tool_calls": calls} if calls else message) | {
@@ -245,7 +245,7 @@ class OllamaServer(ProviderServer):
             "eval_count": 9,
         }
 
-    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
         whole = self.whole(asked, turn)
         message = whole.pop("message")
         for number, word in enumerate(message["content"].split(" ")):
@@ -290,24 +290,24 @@ class GoogleServer(ProviderServer):
             called = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
         return ""
 
-    def error(self, turn: Turn) -> Json:
+    def error(self, turn: ProviderReply) -> Json:
         return {"error": {"code": turn.status, "message": turn.message, "status": "RESOURCE_EXHAUSTED"}}
 
     def streams(self, asked: Json, path: str) -> bool:
         return "stream" in path
 
-    def whole(self, asked: Json, turn: Turn) -> Json:
+    def whole(self, asked: Json, turn: ProviderReply) -> Json:
         config, calls, text = asked.get("generationConfig", {}), list(turn.tools), turn.text
         calling = asked.get("toolConfig", {}).get("functionCallingConfig", {})
         schema = config.get("responseJsonSchema") or config.get("responseSchema")
         if text is None and not calls and calling.get("mode") == "ANY":
             (offered,) = asked["tools"][0]["functionDeclarations"]
             wanted = offered.get("parametersJsonSchema") or _json_schema(offered["parameters"])
-            calls = [(offered["name"], dict(fill(wanted, NAMED)))]  # type: ignore[call-overload]  # an object
+            calls = [(offered["name"], filled(wanted, NAMED))]
         if text is None and schema:
-            text = json.dumps(fill(_json_schema(schema), NAMED))
+            text = json.dumps(filled(_json_schema(schema), NAMED))
         parts: list[Json] = [{"text": turn.thinking, "thought": True}] if turn.thinking else []
-        parts += [] if calls else [{"text": said_to(asked) if text is None else text}]
+        parts += [] if calls else [{"text": last_user_text(asked) if text is None else text}]
         parts += [{"functionCall": {"name": name, "args": given}} for name, given in calls]
         return self._frame(parts, turn.stop or "STOP") | {
             "usageMetadata": {
@@ -317,7 +317,7 @@ class GoogleServer(ProviderServer):
             }
         }
 
-    def pieces(self, asked: Json, turn: Turn) -> Iterator[str]:
+    def pieces(self, asked: Json, turn: ProviderReply) -> Iterator[str]:
         whole = self.whole(asked, turn)
         *first, last = whole["candidates"][0]["content"]["parts"]
         words = [{"text": word} for word in re.findall(r"\s*\S+", last.get("text", ""))] or [last]
@@ -362,7 +362,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {key.lower(): value for key, value in self.headers.items()}
         turn = owner.turn(asked, {**headers, ":path": self.path})
         if not owner.serves(self.path):
-            turn = Turn(404, f"no {self.path}")
+            turn = ProviderReply(404, f"no {self.path}")
         if turn.status != 200:
             self._begin(turn.status, "application/json", turn.headers)
             self._send(json.dumps(owner.error(turn)))

@@ -32,12 +32,12 @@ class RandomAnswers:
     """A plan of the loopback server: every structured call gets a random instance of the schema it sent."""
 
     def __init__(self, seed: int) -> None:
-        self.dice = Random(seed)
+        self.random_value = Random(seed)
 
     def __call__(self, asked: Json, number: int) -> Act | None:
         """Answer a structured call; any other is answered as the server does."""
         schema = schema_of(asked)
-        return None if schema is None else Act(text=json.dumps(random_instance(schema, self.dice)))
+        return None if schema is None else Act(text=json.dumps(random_instance(schema, self.random_value)))
 
 
 def random_instance(schema: Json, dice: Random, root: Json | None = None) -> Any:

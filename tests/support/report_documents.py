@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.graph.documents.making import board_document
-from moot.nodes.judging.opinion_check import failed_verdict
+from moot.documents.document import board_document
+from moot.judging.response_check import failed_verdict
+from moot.state.claim_events import CruxCard, Reflection
 from moot.state.conversation import Receipt
 from moot.state.entries import entry_id, make_entry
-from moot.state.ledger import CruxCard, Reflection
 from moot.state.verdict import Verdict
 
 Document = dict[str, Any]
@@ -18,8 +18,8 @@ DEBATERS = [
     {"id": "grace", "name": "Grace Lindqvist", "role": "Architect", "stance": "Split along team lines"},
 ]
 VERDICT: Verdict = {
+    **failed_verdict("Judge 1", ""),
     "status": "ok",
-    "error": "",
     "judge": "Judge 1",
     "model": "offline",
     "rubric": "debate",
@@ -40,10 +40,10 @@ VERDICT: Verdict = {
         "grace": {"pros": [], "cons": []},
     },
     "unmet_requirements": [{"text": "No audit trail", "major": True}],
-    "open_questions": ["Who owns the schema?"],
+    "unresolved": ["Who owns the schema?"],
     "solution_markdown": "",
     "tradeoffs": ["One release train for longer"],
-    "recommendations": ["Cut the ledger out first"],
+    "first_step": "Cut the ledger out first",
     "dropped_citations": 1,
     "dropped_scores": 0,
     "clamped_scores": 0,
@@ -54,21 +54,21 @@ VERDICT: Verdict = {
 }
 FAILED = failed_verdict("Judge 2", "no JSON, twice")
 PLACE: dict[str, Any] = {"debater": "ada", "by": "model"}
-EVENT: dict[str, Any] = {**PLACE, "note": "event", "condition": "", "ground": False, "confidence": 0.9}
+EVENT: dict[str, Any] = {**PLACE, "type": "event", "condition": "", "ground": False, "confidence": 0.9}
 MINUTES: list[Any] = [
     {
-        "note": "proposition",
+        "type": "claim",
         "id": "p001",
         "text": "A split doubles incidents.",
         "aspect": "overall",
         "seq": 1,
     },
-    {"note": "proposition", "id": "p002", "text": "The database is shared.", "aspect": "overall", "seq": 1},
+    {"type": "claim", "id": "p002", "text": "The database is shared.", "aspect": "overall", "seq": 1},
     {
         **EVENT,
         "id": "e001",
         "kind": "asserts",
-        "proposition": "p000",
+        "claim": "p000",
         "message_id": "m000001",
         "quote": "Modules first",
     },
@@ -76,7 +76,7 @@ MINUTES: list[Any] = [
         **EVENT,
         "id": "e002",
         "kind": "asserts",
-        "proposition": "p001",
+        "claim": "p001",
         "message_id": "m000001",
         "quote": "Cheaper",
     },
@@ -84,7 +84,7 @@ MINUTES: list[Any] = [
         **EVENT,
         "id": "e003",
         "kind": "denies",
-        "proposition": "p001",
+        "claim": "p001",
         "message_id": "m000002",
         "quote": "No",
         "debater": "grace",
@@ -93,7 +93,7 @@ MINUTES: list[Any] = [
         **EVENT,
         "id": "e004",
         "kind": "asserts",
-        "proposition": "p002",
+        "claim": "p002",
         "message_id": "m000001",
         "quote": "One database",
     },
@@ -101,7 +101,7 @@ MINUTES: list[Any] = [
         **EVENT,
         "id": "e005",
         "kind": "asserts",
-        "proposition": "p002",
+        "claim": "p002",
         "message_id": "m000002",
         "quote": "Shared",
         "debater": "grace",
@@ -110,7 +110,7 @@ MINUTES: list[Any] = [
         **EVENT,
         "id": "e006",
         "kind": "concedes",
-        "proposition": "",
+        "claim": "",
         "message_id": "m000003",
         "quote": "Migration was underestimated",
     },
@@ -118,30 +118,30 @@ MINUTES: list[Any] = [
         **EVENT,
         "id": "e007",
         "kind": "denies",
-        "proposition": "p000",
+        "claim": "p000",
         "message_id": "m000003",
         "quote": "Modules first, ledger now",
     },
     {
         **PLACE,
-        "note": "evidence",
+        "type": "evidence",
         "id": "x001",
         "kind": "source",
         "message_id": "m000001",
         "quote": "deploy log",
-        "proposition": "p001",
+        "claim": "p001",
     },
     {
         **PLACE,
-        "note": "challenge",
+        "type": "challenge",
         "id": "c001",
         "debater": "grace",
         "to": "ada",
         "message_id": "m000002",
         "quote": "hidden cost",
-        "proposition": "p001",
+        "claim": "p001",
     },
-    {"note": "reading", "through": 4, "by": "model", "dropped": {}},
+    {"type": "extraction_pass", "through": 4, "by": "model", "dropped": {}},
 ]
 REFLECTION: Reflection = {
     "id": "r1",
@@ -170,7 +170,7 @@ BLACKBOARD: Document = {
     **board_document(
         {
             "topic": "Should we split?",
-            "minutes": MINUTES,
+            "claim_events": MINUTES,
             "full_transcript": TRANSCRIPT,
             "crux_cards": {"k1": CARD},
             "reflections": [REFLECTION],
@@ -248,7 +248,7 @@ def _receipt(seq: int) -> Receipt:
         "phase": "speech",
         "round": (seq + 1) // 2,
         "step": seq,
-        "floor": 0,
+        "call_index": 0,
         "message_ids": [],
         "retrieved": [],
         "summary_version": 3,
@@ -256,8 +256,8 @@ def _receipt(seq: int) -> Receipt:
         "checkpoint": "",
         "budget": 8000,
         "total_tokens": 1300,
-        "sections": {"system": 600, "summary": 100, "messages": 500, "tail": 100},
-        "left_out": [{"what": entry_id(0), "why": "older than the window", "tokens": 40}],
+        "sections": {"system": 600, "summary": 100, "messages": 500, "turn_suffix": 100},
+        "omitted": [{"what": entry_id(0), "why": "older than the window", "tokens": 40}],
     }
 
 
@@ -303,12 +303,19 @@ def hostile() -> Document:
     entries.append({**entries[0], "id": name, "phase": name, "room": name, "kind": name, "targets": [name]})
     scores = {name: {name: {"score": 3, "reason": bad, "citations": [name, "m000001"]}}}
     verdict = {**VERDICT, "judge": name, "model": name, "reasoning": bad, "winner": name, "scores": scores}
-    verdict |= {"totals": {name: 3}, "open_questions": [bad], "tradeoffs": [bad], "recommendations": [bad]}
+    verdict |= {"totals": {name: 3}, "unresolved": [bad], "tradeoffs": [bad], "first_step": bad}
     stance = {"kind": name, "quote": bad, "message_id": name, "condition": bad, "history": [name, "e001"]}
-    admission = {"event": "e001", "debater": name, "proposition": name, "quote": bad, "message_id": name}
+    admission = {"event": "e001", "debater": name, "claim": name, "quote": bad, "message_id": name}
     standing = {
-        "propositions": [
-            {"id": key, "text": bad, "status": "disputed", "stage": name, "stances": {name: stance}}
+        "claims": [
+            {
+                "id": key,
+                "text": bad,
+                "status": "disputed",
+                "label": name,
+                "was_disputed": True,
+                "stances": {name: stance},
+            }
             for key in ("p000", name)
         ],
         "concessions": [admission],
@@ -318,17 +325,17 @@ def hostile() -> Document:
     kinds = ("event", "evidence", "challenge")
     minutes = [
         {
-            "note": kind,
+            "type": kind,
             "id": "e001",
             "debater": name,
             "to": name,
             "quote": bad,
             "message_id": name,
-            "proposition": name,
+            "claim": name,
         }
         for kind in kinds
     ]
-    board: Document = {"minutes": minutes, "standing": standing}
+    board: Document = {"claim_events": minutes, "standing": standing}
     board["cards"] = [{"question": bad, "sides": {name: {"answer": name, "reasoning": bad}}, "type": name}]
     return debate(
         id=name,
@@ -345,7 +352,7 @@ def hostile() -> Document:
         transcript=entries,
         summaries=[{**_summary(3), "kind": name, "owner": name, "text": bad, "method": name}],
         receipts=[
-            {**_receipt(1), "sections": {"system": 9, name: 9}, "left_out": [{"what": name, "why": bad}]}
+            {**_receipt(1), "sections": {"system": 9, name: 9}, "omitted": [{"what": name, "why": bad}]}
         ],
         verdicts=[verdict, verdict],
         verdict=verdict,

@@ -1,6 +1,6 @@
-"""Prompts as reviewable Markdown under `tests/snapshots`: a change of wording shows in the diff.
+"""Snapshots of prompts as Markdown files in `tests/snapshots`. A changed prompt shows in the diff.
 
-`MOOT_SNAPSHOTS=write pytest …` writes them anew.
+`MOOT_SNAPSHOTS=write pytest …` rewrites the files.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-WRITING = os.environ.get("MOOT_SNAPSHOTS") == "write"  # before a fixture clears the environment
+WRITING = os.environ.get("MOOT_SNAPSHOTS") == "write"  # read before a fixture clears the environment
 FOLDER = Path(__file__).parent.parent / "snapshots"
 
 
 def prompt_markdown(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Return a prompt as Markdown: a rule and a heading before each message, its words as they are."""
+    """Return a prompt as Markdown, with a rule and a heading before each message."""
     parts = []
     for message in messages:
         name = f" · {message['name']}" if message.get("name") else ""
@@ -24,12 +24,12 @@ def prompt_markdown(messages: Iterable[Mapping[str, Any]]) -> str:
 
 
 def check_snapshot(name: str, text: str) -> None:
-    """Compare a text with the snapshot of this name, or write it where that is asked for."""
+    """Compare a text with its snapshot, or write the snapshot if `MOOT_SNAPSHOTS=write`."""
     path = FOLDER / f"{name}.md"
     if WRITING:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert path.exists(), f"no snapshot {path.name}: write it with MOOT_SNAPSHOTS=write"
+    assert path.exists(), f"no snapshot {path.name}: create it with MOOT_SNAPSHOTS=write"
     assert text == path.read_text(encoding="utf-8"), (
-        f"the prompt differs from {path.name}: if that is wanted, write it anew with MOOT_SNAPSHOTS=write"
+        f"the prompt differs from {path.name}: to accept the change, set MOOT_SNAPSHOTS=write"
     )

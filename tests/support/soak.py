@@ -22,14 +22,14 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
-from tests.support.fencing import one_at_a_time, writers
-from tests.support.killing import SCENARIOS, Killing, Outcome, Scenario, failing
+from tests.support.killing import SCENARIOS, KillRunner, RuleResult, Scenario, failing
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
-from tests.support.patience import PATIENT_S
+from tests.support.patience import LONG_TIMEOUT_S
 from tests.support.postgres_server import new_database, postgres_server
-from tests.support.transcripts import said
-from tests.support.worker_fleet import Fleet, alone, enqueued, planned
+from tests.support.transcripts import message_texts
+from tests.support.worker_fleet import Fleet, enqueue_debates, plan_debate, run_alone
+from tests.support.writer_log import epochs_do_not_overlap, writers
 
 KILLS = 4
 """Of one scenario: more, and fewer scenarios would have their turn."""
@@ -43,15 +43,15 @@ class Soak:
         self.folder, self.server, self.rng = folder, server, random.Random(seed)
         self.done: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self._whole: dict[str, Outcome] = {}
+        self._whole: dict[str, RuleResult] = {}
         self._numbers = count()
 
     def killed(self, scenario: Scenario, backend: str) -> None:
         """Kill a scenario at random moments."""
-        run = Killing(self._new(), self.rng).run(scenario, self._database(backend), kills=KILLS)
+        run = KillRunner(self._new(), self.rng).run(scenario, self._database(backend), kills=KILLS)
         self.done += Counter(scenarios=1, kills=len(run.kills))
         self._hold(f"{scenario.name} on {backend}, killed", scenario, run)
-        again = run.paid_again(self._uninterrupted(scenario))
+        again = run.called_again(self._uninterrupted(scenario))
         if again:
             self.wrong.append(f"{scenario.name} on {backend}: {again} finished calls paid again")
 
@@ -59,13 +59,13 @@ class Soak:
         """Have 20 % of a scenario's calls fail."""
         faults: list[Act] = []
         plan = failing(0.2, self.rng.randrange(10**9), faults)
-        run = Killing(self._new(), self.rng, plan=plan).run(scenario, self._database(backend))
+        run = KillRunner(self._new(), self.rng, plan=plan).run(scenario, self._database(backend))
         self.done += Counter(faulty=1, faults=len(faults), exits_3=run.failed)
         self._hold(f"{scenario.name} on {backend}, with faults", scenario, run)
 
     def filled(self, scenario: Scenario, backend: str) -> None:
         """Leave a scenario's processes so little room in files that writing fails, anywhere."""
-        killing = Killing(self._new(), self.rng)
+        killing = KillRunner(self._new(), self.rng)
         run = killing.run(scenario, self._database("SQLite"), full=KILLS)
         self.done += Counter(full=run.full)
         self._hold(f"{scenario.name}, without room", scenario, run)
@@ -81,7 +81,7 @@ class Soak:
                     time.sleep(0.01)
                 first.kill()
             both = [moot.start("resume", "d", **key) for _ in range(2)]
-            codes = sorted(each.wait(PATIENT_S) for each in both)
+            codes = sorted(each.wait(LONG_TIMEOUT_S) for each in both)
         self.done += Counter(double_resumes=1)
         if codes not in ([0, 5], [0, 0]):  # the second may have come when the first was done
             self.wrong.append(f"two resumes on {backend} ended with {codes}")
@@ -90,10 +90,10 @@ class Soak:
 
     def worked(self, debates: int, seconds: float) -> None:
         """Have workers run debates, one killed every 3 s, one stopped past its lease."""
-        url, folder, each = new_database(self.server), self._new(), planned(debates)
+        url, folder, each = new_database(self.server), self._new(), plan_debate(debates)
         with OpenAIServer() as server, _pointing_at(server):
-            serially = alone(each, str(folder / "alone.sqlite"))
-        queue, until, stopped = enqueued(each, url), time.monotonic() + seconds, ""
+            serially = run_alone(each, str(folder / "alone.sqlite"))
+        queue, until, stopped = enqueue_debates(each, url), time.monotonic() + seconds, ""
         with OpenAIServer(latency=0.3) as server:
             fleet = Fleet(folder, url, server)
             for _ in range(4):
@@ -118,23 +118,23 @@ class Soak:
         self.done += Counter(workers=debates - left, epochs=sum(map(len, writers(url).values())))
         if left:
             self.wrong.append(f"{left} of {debates} debates not over after {seconds:.0f} s of workers")
-        if not one_at_a_time(url):
+        if not epochs_do_not_overlap(url):
             self.wrong.append("two writers of one debate")
         with _opened(url) as there:
             for row in there.rows():
-                if row.status == "done" and said(there.get(row.id).document()) != serially[row.name]:
+                if row.status == "done" and message_texts(there.get(row.id).document()) != serially[row.name]:
                     self.wrong.append(f"{row.name} is not what it is alone")
 
-    def _hold(self, what: str, scenario: Scenario, run: Outcome) -> None:
+    def _hold(self, what: str, scenario: Scenario, run: RuleResult) -> None:
         self.wrong += [f"{what}: {each}" for each in run.wrong]
         if not run.wrong:
             lost = run.lost(self._uninterrupted(scenario))
             self.wrong += [f"{what}: {name} is not what it is uninterrupted" for name in lost]
 
-    def _uninterrupted(self, scenario: Scenario) -> Outcome:
+    def _uninterrupted(self, scenario: Scenario) -> RuleResult:
         if scenario.name not in self._whole:
             folder = self._new()
-            made = Killing(folder, self.rng).run(scenario, str(folder / "whole.sqlite"))
+            made = KillRunner(folder, self.rng).run(scenario, str(folder / "whole.sqlite"))
             assert not made.wrong, made.wrong
             self._whole[scenario.name] = made
         return self._whole[scenario.name]

@@ -1,4 +1,4 @@
-"""What tests compare of transcripts."""
+"""Comparison of transcripts in tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def said(debate: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def message_texts(debate: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return id, speaker and words of every entry of a state or a document."""
     transcript = debate["full_transcript"] if "full_transcript" in debate else debate["transcript"]
     return [(entry["id"], entry["speaker"], entry["content"]) for entry in transcript]

@@ -23,11 +23,11 @@ from types import TracebackType
 _MODULES = [
     "langchain_openai",
     "langgraph.checkpoint.sqlite.aio",
-    "moot.graph.cli.entry",
+    "moot.cli.group",
     "moot.graph.debate",
-    "moot.graph.reports.html",
-    "moot.graph.work_queue",
-    "moot.state.postgres_saver",
+    "moot.reports.html",
+    "moot.work_queue",
+    "moot.storage.postgres_saver",
     "rich.live",
     "rich.markdown",
     "tests.support.warm_process",
@@ -38,11 +38,11 @@ _lock = threading.Lock()
 
 
 def _run(
-    words: Sequence[str], folder: str, environment: Mapping[str, str], files: Sequence[str], room: int
+    words: Sequence[str], folder: str, environment: Mapping[str, str], files: Sequence[str], disk_bytes: int
 ) -> None:
     """Run the command in a forked child, its streams in files."""
-    if room:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+    if disk_bytes:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (disk_bytes, resource.RLIM_INFINITY))
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -60,7 +60,7 @@ def _run(
         os.fdopen(os.dup(2), "w", encoding=encoding, errors="backslashreplace", buffering=1),
     )
     sys.argv = ["moot", *words]
-    from moot.graph.cli import main
+    from moot.cli import main
 
     try:
         main()
@@ -78,7 +78,7 @@ class WarmProcess:
         folder: Path,
         environment: Mapping[str, str],
         stdin: bytes = b"",
-        room: int = 0,
+        disk_bytes: int = 0,
     ) -> None:
         """Start it; where `room` is given, no file of its grows beyond so many bytes, as on a full disk."""
         self._files = Path(tempfile.mkdtemp(prefix="moot-warm-"))
@@ -92,7 +92,7 @@ class WarmProcess:
             str(folder),
             dict(environment),
             [str(path) for path in paths],
-            room,
+            disk_bytes,
         )
         with _lock:
             self._process = _context.Process(target=_run, args=arguments)

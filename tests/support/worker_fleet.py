@@ -1,4 +1,4 @@
-"""Workers on one Postgres database, each a process that can be killed or stopped, and what must hold then."""
+"""Workers on one Postgres database, each a process that can be killed or suspended."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from pathlib import Path
 from typing import Any
 
 from moot import DebateConfig, open_debates
-from moot.graph.many import PlannedDebate, begin_debate, run_many
-from moot.graph.work_queue import WorkQueue
-from tests.support.fencing import keep_log, writers
+from moot.run_many import PlannedDebate, create_planned_debate, run_many
+from moot.work_queue import WorkQueue
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer
-from tests.support.transcripts import said
+from tests.support.transcripts import message_texts
 from tests.support.warm_process import WarmProcess
+from tests.support.writer_log import keep_log, writers
 
-CONFIG = DebateConfig.model_validate({"model": "m", "turns": 3, "seed": 1, "judge": {"enabled": False}})
+CONFIG = DebateConfig.model_validate(
+    {"model": "m", "turns": 3, "openings": "sequential", "seed": 1, "judge": {"enabled": False}}
+)
 
 
-def planned(number: int) -> list[PlannedDebate]:
+def plan_debate(number: int) -> list[PlannedDebate]:
     """Return so many debates."""
     return [PlannedDebate(f"d{n}", f"Should city {n} ban cars?", CONFIG) for n in range(number)]
 
 
-def alone(debates: Sequence[PlannedDebate], db: str) -> dict[str, Any]:
+def run_alone(debates: Sequence[PlannedDebate], db: str) -> dict[str, Any]:
     """Return what debates say that are run in this process, by name."""
     with open_debates(db) as there:
         errors = [error for _, error in run_many(there, debates, 4) if error]
         assert not errors, errors
-        return {row.name: said(there.get(row.id).document()) for row in there.rows()}
+        return {row.name: message_texts(there.get(row.id).document()) for row in there.rows()}
 
 
-def enqueued(debates: Sequence[PlannedDebate], url: str) -> WorkQueue:
+def enqueue_debates(debates: Sequence[PlannedDebate], url: str) -> WorkQueue:
     """Put debates into the queue of a database that keeps a log of its writers."""
     with open_debates(url) as there:
         queue = WorkQueue(url)
-        assert queue.add([begin_debate(there, each).id for each in debates]) == len(debates)
+        assert queue.add([create_planned_debate(there, each).id for each in debates]) == len(debates)
         assert queue.add([row.id for row in there.rows()]) == 0
     keep_log(url)
     return queue

@@ -1,4 +1,4 @@
-"""Changes of what was said, from outside: amendments that name it, or refused; pins stand in every view."""
+"""Changes of a stored debate by a person: corrections, pins and refused changes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import MemorySaver
+from langgraph.types import Command
 
-from moot.graph.api import open_debates
-from moot.graph.debate import DebateGraph, build_graph
-from moot.nodes.calls import ModelCall
+from moot.api import open_debates
+from moot.calls.effects import ModelCall
+from moot.graph.debate import build_graph
+from moot.graph.runnable import DebateGraph
 from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
+from moot.state.reducers import entry_id_of
 from tests.support.fakes import FakeModel
 
 THREAD: Any = {"configurable": {"thread_id": "amended"}}
@@ -33,7 +36,7 @@ def model() -> FakeModel:
 def halted(model: FakeModel) -> DebateGraph:
     """A debate of four turns that stands after its second."""
     run = build_graph(MemorySaver(), environment=model.environment())
-    config = make_config({"turns": 4, "judge": {"enabled": False}})
+    config = make_config({"turns": 4, "openings": "sequential", "judge": {"enabled": False}})
     run.invoke({"topic": "Trams?"}, THREAD, context=config, interrupt_after=["turn"])
     run.invoke(None, THREAD, interrupt_after=["turn"])
     return run
@@ -61,32 +64,37 @@ def test_other_words_for_what_was_said_reach_the_next_prompt_as_an_amendment(
     assert (amendment["speaker"], amendment["targets"]) == ("user", ["m000001"])
     assert values["full_transcript"][1] == before
     assert all(
-        OTHER_WORDS in text_of(call) and "Amends [m000001]" in text_of(call) for call in model.calls[2:]
+        OTHER_WORDS in text_of(call) and "Amendment of [m000001]" in text_of(call) for call in model.calls[2:]
     )
     ids = [each["id"] for each in values["full_transcript"]]
     assert len(ids) == len(set(ids))
-    assert [message.id for message in values["messages"][:-1]] == ids
+    assert [entry_id_of(message) for message in values["messages"][:-1]] == ids
 
 
-@pytest.mark.parametrize("following", ["turn", "judge", "record"])
+@pytest.mark.parametrize("following", ["turn", "judge", "extract"])
 def test_an_amendment_is_in_the_very_next_prompt_whichever_node_comes_next(
     following: str, model: FakeModel
 ) -> None:
     run = build_graph(MemorySaver(), environment=model.environment())
-    run.invoke({"topic": "Trams?"}, THREAD, context=make_config({"turns": 2}), interrupt_after=["turn"])
-    run.invoke(None, THREAD, interrupt_before=[following])
+    config = make_config(
+        {"turns": 2, "openings": "sequential", "blackboard": {"extraction": "llm", "model": "m"}}
+    )
+    run.invoke({"topic": "Trams?"}, THREAD, context=config, interrupt_after=["turn"])
+    run.invoke(None, THREAD, context=config, interrupt_before=[following])
     assert run.get_state(THREAD).next == (following,)
     asked = len(model.calls)
     run.update_state(THREAD, {"messages": [AIMessage(OTHER_WORDS, id="m000001")]})
     run.update_state(THREAD, {"messages": [HumanMessage("And buses?")]})
     assert run.get_state(THREAD).next == (following,)
-    run.invoke(None, THREAD)
+    run.invoke(None, THREAD, context=config)
     values = run.get_state(THREAD).values
-    assert all(OTHER_WORDS in text_of(call) and "And buses?" in text_of(call) for call in model.calls[asked:])
-    assert len(model.calls) > asked
+    # Claims are extracted from what debaters said, not from amendments of a person.
+    calls = [call for call in model.calls[asked:] if call.purpose != "extract"]
+    assert calls
+    assert all(OTHER_WORDS in text_of(call) and "And buses?" in text_of(call) for call in calls)
     ids = [each["id"] for each in values["full_transcript"]]
     assert len(ids) == len(set(ids))
-    assert [message.id for message in values["messages"][:-1]] == ids
+    assert [entry_id_of(message) for message in values["messages"][:-1]] == ids
     assert sum(OTHER_WORDS in each["content"] for each in values["full_transcript"]) == 1
 
 
@@ -130,7 +138,7 @@ def test_a_pin_stands_in_every_view_and_its_receipt_also_once_it_has_left_the_wi
         words = document["transcript"][1]["content"]
         assert document["state"]["pinned"] == ["m000001"]
         assert all(
-            text_of(call).count("[m000001]:\n") == 1 and words in text_of(call)
+            text_of(call).count("[m000001]: <<") == 1 and words in text_of(call)
             for call in model.calls
             if call.purpose in ("turn", "judge")
         )
@@ -153,7 +161,16 @@ def test_a_pin_is_within_the_budget_of_every_protocol(protocol: str, tmp_path: P
     assert document["receipts"]
     for receipt in document["receipts"]:
         assert receipt["total_tokens"] <= receipt["budget"] <= 1200
-        assert receipt["sections"]["pinned"] > 0
-        assert [note["tokens"] > 0 for note in receipt["left_out"] if note["what"] == "pinned m000001"] == [
-            True
-        ]
+        # While the pinned message is one of the recent messages, the prompt shows it once, among them.
+        place = "pinned" if "pinned" in receipt["sections"] else "messages"
+        assert receipt["sections"][place] > 100
+        named = f"{place.removesuffix('s')} m000001"
+        assert [note["tokens"] > 0 for note in receipt["omitted"] if note["what"] == named] == [True]
+
+
+def test_messages_without_an_id_get_one_before_they_are_stored(halted: DebateGraph) -> None:
+    halted.invoke(Command(update={"messages": [("user", "And buses?")]}), THREAD)
+    window = halted.get_state(THREAD).values["messages"]
+    assert all(message.id for message in window)
+    with pytest.raises(InputError, match="turn_count"):
+        halted.invoke(Command(update={"turn_count": "many"}), THREAD)

@@ -1,4 +1,4 @@
-"""Whatever stands anywhere in a configuration, it is a configuration or refused with words."""
+"""Arbitrary values anywhere in a configuration: they are accepted or refused with a clear error."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.protocols.stand_in import forecast
+from moot.debates.dry_run import estimate
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import load_config, make_config
 from moot.state.errors import ConfigError, MootError
-from tests.support.json_values import json_values, places, spoilt_at
+from tests.support.json_values import json_values, places, with_value_at
 
 WHOLE = DebateConfig.model_validate(
     {
@@ -42,16 +42,24 @@ def refused_with_words(error: type[MootError]) -> Iterator[None]:
 
 
 @settings(max_examples=250, deadline=None)
-@given(spoilt=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=3))
+@given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=3))
 def test_whatever_stands_anywhere_a_configuration_is_one_or_refused_with_words(
-    spoilt: list[tuple[tuple[Any, ...], Any]],
+    bad_value: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
-    given_data = spoilt_at(copy.deepcopy(WHOLE), spoilt)
+    given_data = with_value_at(copy.deepcopy(WHOLE), bad_value)
     with refused_with_words(ConfigError):
         config = make_config(given_data)
         assert make_config(json.loads(json.dumps(config.to_json()))) == config
-        with refused_with_words(MootError):  # a protocol or a tokeniser that is not there
-            forecast(config)
+
+
+@settings(max_examples=25, deadline=None)
+@given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=2))
+def test_what_is_a_configuration_can_be_planned_or_is_refused_with_words(
+    bad_value: list[tuple[tuple[Any, ...], Any]],
+) -> None:
+    given_data = with_value_at(copy.deepcopy(WHOLE), bad_value)
+    with refused_with_words(MootError):  # a protocol or a tokeniser that is not there
+        estimate(make_config(given_data))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

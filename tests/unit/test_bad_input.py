@@ -1,4 +1,4 @@
-"""Bad input from Python: the errors and the words that the command line gives, and nothing written."""
+"""Bad input from Python: the same errors as on the command line, and nothing is written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.graph.cli.screen.showing import cost_text
-from moot.graph.cli.usual_config import run_config
-from moot.graph.preflight import check_config, warnings_about
-from moot.nodes.driving.environment import Environment
-from moot.state.config.boundary import Claim
+from moot.cli.run_config import run_config
+from moot.cli.screen.show_parts import cost_text
+from moot.debates.preflight import check_config, warnings_about
+from moot.runtime.environment import Environment
+from moot.state.config.boundary import Permissions
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
 from tests.support.fakes import FakeModel
@@ -61,10 +61,12 @@ def test_a_cost_limit_needs_every_price(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     data: dict[str, Any] = {"model": "dear", "judge": {"model": "judge"}, "limits": {"cost_usd": 1}}
     with pytest.raises(ConfigError, match="for 'judge'"):
-        check_config(Claim.of_operator(make_config({**data, "models": {"dear": PRICES}})), Environment())
+        check_config(
+            Permissions.of_operator(make_config({**data, "models": {"dear": PRICES}})), Environment()
+        )
     priced = {**data, "models": {"dear": PRICES, "judge": PRICES}}
     for usable in (priced, {"limits": {"cost_usd": 1}}):  # offline is free
-        check_config(Claim.of_operator(make_config(usable)), Environment())
+        check_config(Permissions.of_operator(make_config(usable)), Environment())
 
 
 def test_settings_of_a_model_that_nobody_uses_are_warned_of() -> None:
@@ -79,7 +81,7 @@ def test_settings_of_a_model_that_nobody_uses_are_warned_of() -> None:
         ({}, []),
         ({"keep_recent": 10, "summarize_every": 10}, []),
         ({"keep_recent": 10, "summarize_every": 50}, ["memory.summarize_every: 60 messages"]),
-        ({"keep_recent": 50}, ["memory.keep_recent: 50 messages of 150 words do not fit"]),
+        ({"keep_recent": 50}, ["memory.keep_recent: 50 messages of 150 words exceed the"]),
     ],
     ids=["defaults", "both fit", "every", "keep"],
 )
@@ -93,7 +95,7 @@ def test_a_window_of_more_messages_than_fit_its_tokens_is_warned_of(
 def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
     memory = {"summarizer": "llm"}
     (warning,) = warnings_about(make_config({"protocol": "dialogue", "memory": memory}))
-    assert "no view of 'dialogue' shows a summary" in warning
+    assert "no prompt of 'dialogue' shows a summary" in warning
     assert not warnings_about(make_config({"protocol": "round-robin", "memory": memory}))
 
 
@@ -101,7 +103,7 @@ def test_a_model_s_summary_that_no_view_shows_is_warned_of() -> None:
     ("models", "said"),
     [
         ({}, "cost unknown: no prices are configured"),
-        ({"dear": PRICES}, "US$ 0.5000, not counting judge: no prices are configured"),
+        ({"dear": PRICES}, "US$ 0.5000, without judge: no prices are configured"),
         ({"dear": PRICES, "judge": PRICES}, "US$ 0.5000"),
     ],
     ids=["none", "some", "all"],
@@ -128,5 +130,5 @@ def test_a_plugged_in_protocol_that_cannot_be_made_is_refused_by_name(
 ) -> None:
     points = [EntryPoint("broken", value, "moot.protocols")]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
-    with pytest.raises(ConfigError, match=f"protocol: cannot make 'broken' \\({value}\\)"):
+    with pytest.raises(ConfigError, match=f"protocol: cannot create 'broken' \\({value}\\)"):
         make_config({"protocol": "broken"})

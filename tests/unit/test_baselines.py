@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from moot.graph.api import open_debates
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.protocols.baselines.vote import final_answer
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.protocols.vote import parse_final_answer
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
@@ -45,8 +45,9 @@ def test_single_is_one_call_whose_answer_is_the_solution_and_no_verdict(tmp_path
 
 def test_equal_answers_of_a_vote_are_independent_samples_at_the_same_time(tmp_path: Path) -> None:
     document, model = run(tmp_path, protocol="vote", vote={"answers": 4})
-    assert len({call.digest for call in model.calls}) == 4
-    assert len({str(call.messages) for call in model.calls}) == 1
+    answers = [call for call in model.calls if call.purpose == "turn"]
+    assert len({call.digest for call in answers}) == 4
+    assert len({str(call.messages) for call in answers}) == 1
     assert len([e for e in document["transcript"] if e["phase"] == "answer"]) == 4
 
 
@@ -60,11 +61,56 @@ def test_most_votes_win_and_their_share_is_the_confidence(tmp_path: Path) -> Non
     assert document["solution"].endswith("Answer: Canberra")
 
 
-def test_a_vote_that_is_tied_is_a_tie_and_names_no_solution(tmp_path: Path) -> None:
-    document, _ = run(tmp_path, voting(["a", "b", "b", "a"]), protocol="vote", vote={"answers": 4})
-    assert document["verdict"]["winner"] == "tie"
-    assert document["verdict"]["outcome"]["tied"] == ["a", "b"]
-    assert document["solution"] == ""
+def test_the_judge_decides_a_vote_that_is_tied(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        ruling = {"reasoning": "b is right", "decision": "b", "winner": "synthesis", "confidence": 70}
+        return Reply(data=ruling, model="m") if call.schema else voting(["a", "b", "b", "a"])(call)
+
+    document, model = run(tmp_path, reply, protocol="vote", vote={"answers": 4})
+    verdict = document["verdict"]
+    assert [call.purpose for call in model.calls].count("judge") == 1
+    assert (verdict["judge"], verdict["decision"]) == ("judge", "b")
+    assert "The vote is a tie between “a”, “b”, with 2 of 4 each: the judge decided." in verdict["notes"]
+
+
+def test_equal_placeholders_of_the_offline_model_are_no_agreement(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        document = debates.start(TOPIC, make_config({"protocol": "vote"})).run()
+    verdict = document["verdict"]
+    assert verdict["placeholder"]
+    assert (verdict["winner"], verdict["decision"], verdict["confidence"]) == ("tie", "", None)
+    assert all(entry["placeholder"] for entry in document["transcript"] if entry["phase"] == "answer")
+
+
+def test_a_placeholder_does_not_count_beside_real_answers(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        provider = "offline" if (call.seed or 0) < 2 else ""
+        return Reply(text=f"Answer: {'x' if provider else 'y'}", model="m", provider=provider)
+
+    document, _ = run(tmp_path, reply, protocol="vote", vote={"answers": 3})
+    assert document["verdict"]["decision"] == "y"
+    assert document["verdict"]["outcome"]["tally"] == {"y": 1}
+
+
+def test_a_weighted_vote_counts_confidences_as_they_were_measured(tmp_path: Path) -> None:
+    said = ["a\nConfidence: 90", "a\nConfidence: 90", "b\nConfidence: 95"]
+    measured = {"m": [[50, 10], [90, 20], [100, 100]]}
+    settings = {"protocol": "vote", "vote": {"answers": 3}, "decide": "weighted-vote"}
+    stated, model = run(tmp_path / "stated", voting(said), **settings)
+    assert "Confidence: " in model.calls[0].messages[-1]["content"]
+    assert stated["verdict"]["outcome"]["tally"] == {"a": 1.8, "b": 0.95}
+    calibrated, _ = run(tmp_path / "calibrated", voting(said), **settings, calibration=measured)
+    assert calibrated["verdict"]["outcome"]["tally"] == {"a": 0.4, "b": 0.6}
+    assert calibrated["verdict"]["decision"] == "b"
+
+
+def test_a_vote_with_options_counts_only_the_options(tmp_path: Path) -> None:
+    said = ["merge", "**Hold**.", "hold", "wait and see", "wait and see"]
+    document, model = run(tmp_path, voting(said), protocol="vote", options=["Merge", "Hold"])
+    assert "“Merge”, “Hold”" in model.calls[0].messages[-1]["content"]
+    assert document["verdict"]["decision"] == "Hold"
+    assert document["verdict"]["options"] == ["Merge", "Hold"]
+    assert document["verdict"]["outcome"]["tally"] == {"merge": 1, "hold": 2}
 
 
 def test_a_vote_goes_on_without_an_answer_that_failed(tmp_path: Path) -> None:
@@ -74,7 +120,7 @@ def test_a_vote_goes_on_without_an_answer_that_failed(tmp_path: Path) -> None:
 
 
 def test_a_judge_may_count_instead(tmp_path: Path) -> None:
-    document, model = run(tmp_path, protocol="vote", vote={"answers": 3, "by": "judge"})
+    document, model = run(tmp_path, protocol="vote", vote={"answers": 3}, decide="judge")
     assert [call.purpose for call in model.calls].count("judge") == 1
     assert document["verdict"]["judge"] == "judge"
     # None of them heard another: nothing is asked about answers to each other, or about a debate.
@@ -93,10 +139,12 @@ def test_a_judge_may_count_instead(tmp_path: Path) -> None:
         ("no such line", "no such line"),
         ("ANSWER: Ｃａｎｂｅｒｒａ", "canberra"),
         ("> Answer:  “two   words” ", "two words"),
+        ("Answer: 4.50", "4.5"),
+        ("Answer: 100", "100"),
     ],
 )
 def test_answers_are_compared_by_what_they_say(text: str, normalised: str) -> None:
-    assert final_answer(text) == normalised
+    assert parse_final_answer(text) == normalised
 
 
 @pytest.mark.parametrize("protocol", ["single", "vote"])

@@ -1,4 +1,4 @@
-"""The benchmarks themselves, and the targets that are quick enough to hold here."""
+"""The benchmarks themselves, and those of their targets that are quick to check."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import summaries
+from benchmarks import agreement, escalate, summaries
 from benchmarks.__main__ import main
 from benchmarks.prefix import PRICE_TARGET, SHARE_TARGET, cached_shares, share_and_price
-from moot.nodes.text.tokens import counter
+from moot.text.tokens import counter
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,7 +64,7 @@ def test_a_benchmark_that_fails_does_not_stop_the_others(
 ) -> None:
     monkeypatch.setattr("benchmarks.drift.main", lambda arguments: 1 / 0)
     monkeypatch.setenv("MOOT_QMSUM", str(tmp_path))
-    main(["drift", "fidelity"])
+    main(["drift", "retrieval"])
     shown = capsys.readouterr()
     assert "ZeroDivisionError" in shown.err
     assert "no QMSum files" in shown.out
@@ -87,3 +87,27 @@ def test_the_summary_by_rule_tells_more_of_what_is_asked_than_any_trivial_one(
     assert {"longest sentences", "lead", "random", "TextRank", "LexRank"} < shares.keys()
     trivial = [share for name, share in shares.items() if not name.startswith("rule-based")]
     assert shares["rule-based"] > max(trivial)
+
+
+def test_escalate_saves_calls_where_agreement_is_informative() -> None:
+    result = escalate.measure("independent", 1_000, seed=1)
+    assert 82 <= result.agreed <= 88
+    assert result.calls_share <= escalate.CALLS_TARGET
+    assert result.lost <= escalate.LOST_TARGET
+    assert result.false_converged <= escalate.FALSE_TARGET
+    assert result.informative
+
+
+def test_escalate_falls_back_to_the_vote_where_agreement_says_nothing() -> None:
+    result = escalate.measure("copied", 1_000, seed=1)
+    assert 82 <= result.agreed <= 88
+    assert not result.informative
+    assert result.fallbacks > 800
+    assert result.lost <= escalate.LOST_TARGET
+    assert result.false_converged <= escalate.FALSE_TARGET
+
+
+def test_a_higher_agreement_intensity_ends_debates_sooner_and_more_often_in_agreement() -> None:
+    low, high = agreement.measure(0.1, 200), agreement.measure(0.9, 200)
+    assert low.agreed < 60 < 90 < high.agreed
+    assert high.turns < low.turns

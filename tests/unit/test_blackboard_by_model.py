@@ -1,4 +1,4 @@
-"""Notes, cards and reflections by a model: what it finds is checked before it counts."""
+"""Claims, crux cards and reflections from a model are checked before they are stored."""
 
 from __future__ import annotations
 
@@ -7,36 +7,39 @@ from typing import Any, cast
 
 import pytest
 
-from moot.nodes.blackboard.by_model import known_debater
-from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.blackboard.reflections import reflection_due, reflections_by_model, reflections_by_rule
-from moot.nodes.blackboard.rooms import (
+from moot.calls.effects import ModelCall, Reply, run_body_with
+from moot.claims.claim_fold import ledger_of
+from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,
     card_events,
+    is_room_over,
     make_room,
-    room_closes,
-    to_assess,
+    rooms_to_assess,
     with_entries,
 )
-from moot.nodes.blackboard.standing import stage_of
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment, NodeContext
-from moot.nodes.effects import drive_with
-from moot.nodes.memory.window import window_message
-from moot.nodes.protocols.protocol_table import protocol_named
-from moot.nodes.record import record
+from moot.claims.ledger_rendering import current_reflections, reflections_text, render_blackboard
+from moot.claims.model_extraction import match_debater
+from moot.claims.reflections import reflection_due, reflections_by_model, reflections_by_rule
+from moot.memory.cross_debate_memory import memory_items
+from moot.memory.window import window_message
+from moot.nodes.extract import due_through, extract
 from moot.nodes.reflect import reflect, reflect_due
-from moot.state.config import DebateConfig
+from moot.protocols.registry import protocol_named
+from moot.runtime.environment import Environment, NodeContext
+from moot.state.claim_events import StanceKind
+from moot.state.config import OFFLINE, DebateConfig
+from moot.state.config.memory_config import BlackboardConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
+from tests.support.ledger_state import plain_event
 
 NAMES = {"ada": "Ada", "bob": "Bob"}
 CONFIG = DebateConfig.model_validate(
     {"model": "m", "debaters": [{"name": "Ada"}, {"name": "Bob", "flip_conditions": ["a dry winter"]}]}
 )
 LISTS = (
-    "propositions",
+    "claims",
     "events",
     "challenges",
     "questions",
@@ -48,9 +51,9 @@ LISTS = (
 )
 
 
-def _event(message_id: str, kind: str, quote: str, proposition: str = "n1", **fields: Any) -> dict[str, Any]:
+def _event(message_id: str, kind: str, quote: str, claim: str = "n1", **fields: Any) -> dict[str, Any]:
     base = {"condition": "", "ground": False, "confidence": 0.9, "message_id": message_id, "quote": quote}
-    return {**base, "kind": kind, "proposition": proposition, **fields}
+    return {**base, "kind": kind, "claim": claim, **fields}
 
 
 def _minutes(**lists: Any) -> Reply:
@@ -59,7 +62,7 @@ def _minutes(**lists: Any) -> Reply:
 
 def _looks(*kinds: str) -> Reply:
     looks = [{"number": n, "reasoning": "", "kind": kind} for n, kind in enumerate(kinds, 1)]
-    return Reply(data={"looks": looks})
+    return Reply(data={"checks": looks})
 
 
 SAID = (
@@ -72,15 +75,15 @@ DISPUTE = [
     _event("m000002", "denies", "I do not think that"),
 ]
 NOTED: list[Any] = [
-    {"note": "proposition", "id": "p001", "text": "Barges are slow", "aspect": "overall", "seq": 1},
+    {"type": "claim", "id": "p001", "text": "Barges are slow", "aspect": "overall", "seq": 1},
     {**_event("m000001", "asserts", "Barges are slow", "p001"), "id": "e001", "debater": "ada"},
     {**_event("m000002", "denies", "I do not", "p001"), "id": "e002", "debater": "bob"},
 ]
-NOTED[1:] = [{**note, "note": "event", "by": "model"} for note in NOTED[1:]]
+NOTED[1:] = [{**note, "type": "event", "by": "model"} for note in NOTED[1:]]
 
 
 def test_debaters_are_known_by_id_or_name_and_nobody_else_is() -> None:
-    assert [known_debater(name, NAMES) for name in ("ada", " BOB ", "Zoe", "")] == ["ada", "bob", "", ""]
+    assert [match_debater(name, NAMES) for name in ("ada", " BOB ", "Zoe", "")] == ["ada", "bob", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -90,14 +93,16 @@ def test_debaters_are_known_by_id_or_name_and_nobody_else_is() -> None:
         ("council", "auto", False),
         ("round-robin", "auto", False),
         ("round-robin", "llm", True),
-        ("dialogue", "rule-based", False),
+        ("dialogue", "none", False),
     ],
 )
 def test_who_reads_is_configured(protocol: str, extraction: str, by_model: bool) -> None:
     config = DebateConfig.model_validate(
         {"protocol": protocol, "model": "m", "blackboard": {"extraction": extraction}}
     )
-    assert protocol_named(protocol).reads_by_model(config) is by_model
+    offline = config.model_copy(update={"model": OFFLINE})
+    assert not protocol_named(protocol).extracts_by_model(offline)
+    assert protocol_named(protocol).extracts_by_model(config) is by_model
 
 
 def _state(config: DebateConfig = CONFIG, entries: Sequence[Entry] = (), **fields: Any) -> ConversationState:
@@ -106,9 +111,9 @@ def _state(config: DebateConfig = CONFIG, entries: Sequence[Entry] = (), **field
         "config": config.to_json(),
         "full_transcript": [make_entry(0, "user", "topic", "Barges?"), *entries],
         "messages": [window_message(entry) for entry in entries],
-        "step": {"no": 1, "phase": "argument", "round": 1},
+        "step": {"number": 1, "phase": "argument", "round": 1},
         "round": 1,
-        "minutes": NOTED,
+        "claim_events": NOTED,
     }
     return cast(ConversationState, {**base, **fields})
 
@@ -125,7 +130,7 @@ def _drive(body: Any, *replies: Reply) -> tuple[dict[str, Any], list[ModelCall]]
         reply = left.pop(0) if len(left) > 1 else left[0]
         return [reply for _ in effect]
 
-    return drive_with(body, outcomes), calls
+    return run_body_with(body, outcomes), calls
 
 
 def _llm(**fields: Any) -> DebateConfig:
@@ -134,77 +139,76 @@ def _llm(**fields: Any) -> DebateConfig:
 
 
 def _read(*replies: Reply, **fields: Any) -> tuple[dict[str, Any], list[ModelCall]]:
-    state = _state(_llm(**fields), SAID, minutes=[], turn_count=6)
-    update, calls = _drive(record(state, NodeContext(Environment())), *replies)
+    state = _state(_llm(**fields), SAID, claim_events=[], turn_count=6)
+    update, calls = _drive(extract(state, NodeContext(Environment())), *replies)
     return {**state, **update}, calls
 
 
-def test_a_step_is_read_in_one_call_and_by_rule_where_that_fails() -> None:
-    said = [
-        make_entry(1, "ada", "speech", "I believe that barges should go."),
-        make_entry(2, "bob", "speech", "I am for barges."),
-    ]
-    state = _state(_llm(), said, minutes=[], turn_count=6)
-    update, calls = _drive(record(state, NodeContext(Environment())), Reply(error="down"))
+def test_where_a_reading_fails_nothing_is_noted_and_the_error_says_of_what() -> None:
+    state, calls = _read(Reply(error="down"))
     assert len(calls) == 1
-    stance = ledger_of({**state, **update}).stance("bob")
-    assert stance
-    assert (stance["quote"], stance["by"]) == ("I am for barges.", "rule")
-    assert "down" in update["errors"][0]["error"]
+    assert [note["type"] for note in state["claim_events"]] == ["extraction_pass"]
+    assert state["errors"][0]["error"] == "no claims of m000001 to m000002: down"
+    assert due_through(cast(ConversationState, state), 2) == ledger_of(state).read_through
 
 
-def test_what_would_change_a_standing_is_looked_at_again_in_one_call() -> None:
-    found = _minutes(propositions=OPENED, events=DISPUTE)
+ON_TOPIC: list[Any] = [{**event, "claim": "p000"} for event in DISPUTE]
+
+
+def test_a_position_on_the_topic_is_verified_in_one_call_and_others_are_not() -> None:
+    found = _minutes(claims=OPENED, events=[*DISPUTE, *ON_TOPIC])
     state, calls = _read(found, _looks("asserts", "denies"))
-    assert [call.schema.__name__ for call in calls if call.schema] == ["StepMinutes", "SecondLook"]
-    assert ledger_of(state).status("p001") == "disputed"
+    assert [call.schema.__name__ for call in calls if call.schema] == ["ExtractedClaims", "QuotationChecks"]
+    assert calls[1].messages[1]["content"].count("Quotation:") == 1
+    assert {ledger_of(state).status(key) for key in ("p000", "p001")} == {"disputed"}
+    assert len(_read(_minutes(claims=OPENED, events=DISPUTE))[1]) == 1
 
 
 def test_where_the_second_look_differs_nothing_is_noted() -> None:
-    found = _minutes(propositions=OPENED, events=DISPUTE)
-    state, _ = _read(found, _looks("asserts", "open"))
+    state, _ = _read(_minutes(events=ON_TOPIC), _looks("asserts", "open"))
     ledger = ledger_of(state)
-    assert ledger.status("p001") == "open"
-    assert ledger.dropped == {"second look": 1}
+    assert ledger.status("p000") == "open"
+    assert ledger.dropped == {"verification": 1}
 
 
 def test_a_second_look_that_is_not_wanted_or_fails_changes_nothing() -> None:
-    found = _minutes(propositions=OPENED, events=DISPUTE)
-    state, calls = _read(found, second_look=False)
+    found = _minutes(events=ON_TOPIC)
+    state, calls = _read(found, verify_changes=False)
     assert len(calls) == 1
-    assert ledger_of(state).status("p001") == "disputed"
-    assert ledger_of(_read(found, Reply(error="down"))[0]).status("p001") == "disputed"
+    assert ledger_of(state).status("p000") == "disputed"
+    assert ledger_of(_read(found, Reply(error="down"))[0]).status("p000") == "disputed"
 
 
 def test_an_answer_with_an_invented_or_inverted_quotation_is_caught() -> None:
     invented = [DISPUTE[0], _event("m000002", "denies", "barges are fast, Ada")]
-    state, _ = _read(_minutes(propositions=OPENED, events=invented), _looks("asserts"))
-    assert (ledger_of(state).status("p001"), dict(ledger_of(state).dropped)) == ("open", {"not said": 1})
-    inverted = [DISPUTE[0], _event("m000002", "asserts", "I do not think that")]
-    state, _ = _read(_minutes(propositions=OPENED, events=inverted), _looks("denies", "denies"))
-    assert ledger_of(state).status("p001") == "open"
+    state, _ = _read(_minutes(claims=OPENED, events=invented))
+    assert (ledger_of(state).status("p001"), dict(ledger_of(state).dropped)) == (
+        "open",
+        {"quotation not found": 1},
+    )
+    inverted = [ON_TOPIC[0], {**ON_TOPIC[1], "kind": "asserts"}]
+    state, _ = _read(_minutes(events=inverted), _looks("denies", "denies"))
+    assert ledger_of(state).status("p000") == "open"
 
 
 def test_the_configured_confidence_decides_what_is_noted() -> None:
     unsure = [DISPUTE[0], _event("m000002", "denies", "I do not think that", confidence=0.45)]
-    found = _minutes(propositions=OPENED, events=unsure)
+    found = _minutes(claims=OPENED, events=unsure)
     assert ledger_of(_read(found)[0]).status("p001") == "open"
-    assert (
-        ledger_of(_read(found, _looks("asserts", "denies"), confidence=0.4)[0]).status("p001") == "disputed"
-    )
+    assert ledger_of(_read(found, confidence=0.4)[0]).status("p001") == "disputed"
 
 
 def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_ids() -> None:
     state = _state(_llm(), [*SAID, make_entry(3, "ada", "speech", "Slow.")], turn_count=6)
-    read_to: Any = {"note": "reading", "through": 2, "by": "model", "dropped": {}}
-    state["minutes"] = [*NOTED, read_to]
-    _, calls = _drive(record(state, NodeContext(Environment())), _minutes())
+    read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
+    state["claim_events"] = [*NOTED, read_to]
+    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
     schema = str(calls[0].schema.model_json_schema()) if calls[0].schema else ""
     assert "'m000003'" in schema
     assert "'m000001'" not in schema
     assert "'p001'" in schema
     shown = calls[0].messages[0]["content"]
-    assert "- p001: Barges are slow | ada asserts (e001, m000001); bob denies (e002, m000002)" in shown
+    assert "- p001: Barges are slow | ada asserts (e001); bob denies (e002)" in shown
 
 
 @pytest.mark.parametrize(
@@ -212,21 +216,22 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
     [
         ("round-robin", {"turn_count": 2}, "llm", False),
         ("round-robin", {"turn_count": 6}, "llm", True),
-        ("round-robin", {"turn_count": 2}, "rule-based", False),
-        ("round-robin", {"turn_count": 6}, "rule-based", True),
-        ("dialogue", {"turn_count": 2}, "auto", True),
-        ("council", {"step": {"no": 1, "phase": "propose", "round": 1}}, "llm", False),
-        ("council", {"step": {"no": 1, "phase": "refine", "round": 1}}, "llm", True),
-        ("council", {"step": {"no": 1, "phase": "refine", "round": 1}}, "auto", False),
+        ("round-robin", {"turn_count": 6}, "auto", False),
+        ("dialogue", {"turn_count": 2}, "none", False),
+        ("dialogue", {"step": {"number": 1, "phase": "opening", "round": 1}}, "auto", True),
+        ("dialogue", {"step": {"number": 3, "phase": "respond", "round": 2}}, "auto", False),
+        ("council", {"step": {"number": 1, "phase": "propose", "round": 1}}, "llm", False),
+        ("council", {"step": {"number": 1, "phase": "refine", "round": 1}}, "llm", True),
+        ("council", {"step": {"number": 1, "phase": "refine", "round": 1}}, "auto", False),
     ],
 )
 def test_minutes_are_taken_where_somebody_reads_them(
     protocol: str, fields: dict[str, Any], extraction: str, reads: bool
 ) -> None:
     config = _llm(extraction=extraction).model_copy(update={"protocol": protocol, "turns": 6})
-    state = _state(config, SAID, minutes=[], **fields)
-    update, _ = _drive(record(state, NodeContext(Environment())), _minutes())
-    assert ("minutes" in update) is reads
+    state = _state(config, SAID, claim_events=[], **fields)
+    update, _ = _drive(extract(state, NodeContext(Environment())), _minutes())
+    assert ("claim_events" in update) is reads
 
 
 # Crux cards
@@ -283,40 +288,48 @@ def test_a_card_becomes_what_each_now_holds_in_its_own_words_from_the_room() -> 
     foreign = {**SIDE, "debater": "Bob", "now": "denies", "message_id": "m000003"}
     state = _state(entries=entries)
     notes = card_events(state, CONFIG, room, {"sides": [SIDE, bob, foreign]})
-    assert [note["kind"] for note in notes if note["note"] == "event"] == ["asserts", "concedes"]
-    assert ledger_of({**state, "minutes": [*NOTED, *notes]}).status("p001") == "settled"
+    assert [note["kind"] for note in notes if note["type"] == "event"] == ["asserts", "concedes"]
+    assert ledger_of({**state, "claim_events": [*NOTED, *notes]}).status("p001") == "settled"
 
 
-def test_by_rule_a_point_granted_beside_the_claim_resolves_no_room() -> None:
-    room, entries = _room(last="I accept that the crews were well paid, but I have not moved at all.")
-    assert not card_by_rule(_state(entries=entries), CONFIG, room)["resolved"]
+def test_a_card_keeps_the_condition_of_a_no() -> None:
+    room, entries = _room(last="No, unless barges are slow.")
+    bob = {**SIDE, "debater": "Bob", "now": "denies", "condition": "unless barges are slow"}
+    bob |= {"message_id": "m000004", "quote": "No, unless barges are slow"}
+    notes = card_events(_state(entries=entries), CONFIG, room, {"sides": [bob]})
+    (note,) = [note for note in notes if note["type"] == "event"]
+    assert (note["kind"], note["leans"], note["condition"]) == ("conditional", "no", "unless barges are slow")
 
 
-def test_by_rule_a_concession_in_the_last_words_resolves_a_room() -> None:
+@pytest.mark.parametrize(("kind", "resolved"), [("concedes", True), ("denies", False)])
+def test_a_card_without_a_model_is_what_the_ledger_says(kind: StanceKind, resolved: bool) -> None:
     room, entries = _room()
-    card = card_by_rule(_state(entries=entries), CONFIG, room)
-    assert {who: side["answer"] for who, side in card["sides"].items()} == {"ada": "yes", "bob": "nuanced"}
+    notes = [*NOTED, plain_event(4, "bob", kind, quote="barges are slow")]
+    card = card_by_rule(_state(entries=entries, claim_events=notes), CONFIG, room)
+    answers = {"ada": "yes", "bob": "nuanced" if resolved else "no"}
+    assert {who: side["answer"] for who, side in card["sides"].items()} == answers
+    assert card["sides"]["bob"]["reasoning"] == "barges are slow"
     assert card["sides"]["bob"]["falsifier"] == "a dry winter"
-    assert card["resolved"]
-    assert stage_of(ledger_of(_state()), "p001", [card]) == "resolved"
+    assert card["resolved"] is resolved
 
 
 def test_a_room_closes_at_its_cap_and_not_before() -> None:
     open_card = _card()
     room, entries = _room()
-    assert not room_closes(_state(entries=entries), room, open_card)
-    assert room_closes(_state(entries=entries), _room(cycle=2)[0], open_card)
-    assert stage_of(ledger_of(_state()), "p001", [open_card], over=True) == "abandoned"
+    assert not is_room_over(_state(entries=entries), room, open_card)
+    assert is_room_over(_state(entries=entries), _room(cycle=2)[0], open_card)
+    assert ledger_of(_state()).claim_status("p001", over=True).status == "unresolved"
 
 
 def test_a_room_is_looked_at_once_a_cycle() -> None:
     room, entries = _room()
-    state = _state(entries=entries, crux_rooms={"room-01": room})
-    assert [each["id"] for each in to_assess(state)] == ["room-01"]
+    conceded = plain_event(4, "bob", "concedes", quote="barges are slow")
+    state = _state(entries=entries, crux_rooms={"room-01": room}, claim_events=[*NOTED, conceded])
+    assert [each["id"] for each in rooms_to_assess(state)] == ["room-01"]
     update, _ = _drive(reflect(state, NodeContext(Environment())), Reply())
     seen = update["crux_rooms"]["room-01"]
-    assert (seen["assessed"], seen["closed"]) == (1, True)
-    assert not to_assess(_state(crux_rooms=update["crux_rooms"]))
+    assert (seen["assessed"], seen["closed"]) == (2, True)
+    assert not rooms_to_assess(_state(crux_rooms=update["crux_rooms"]))
 
 
 # Reflections
@@ -329,14 +342,14 @@ def _happened(disagreements: int, concessions: int, shifts: int) -> list[Any]:
     def add(key: str, who: str, kind: str) -> None:
         number = len(notes)
         event = _event("m000001", kind, "No.", key)
-        notes.append({**event, "note": "event", "id": f"e{number:03d}", "debater": who, "by": "model"})
+        notes.append({**event, "type": "event", "id": f"e{number:03d}", "debater": who, "by": "model"})
 
     for number in range(disagreements + concessions + shifts):
         key = f"p{number:03d}" if number else "p000"
         if number:
             notes.append(
                 {
-                    "note": "proposition",
+                    "type": "claim",
                     "id": key,
                     "text": f"Statement {number}",
                     "aspect": "overall",
@@ -358,15 +371,17 @@ def _happened(disagreements: int, concessions: int, shifts: int) -> list[Any]:
 def test_a_reflection_is_due_when_the_weighted_events_pass_the_threshold(
     disagreements: int, concessions: int, shifts: int, due: bool
 ) -> None:
-    assert reflection_due(_state(minutes=_happened(disagreements, concessions, shifts))) is due
+    assert reflection_due(_state(claim_events=_happened(disagreements, concessions, shifts))) is due
 
 
 def test_a_reflection_sets_the_counts_back_and_cites_only_what_was_said() -> None:
-    state = _state(entries=[make_entry(1, "ada", "speech", "No.")], minutes=_happened(6, 0, 0))
+    state = _state(entries=[make_entry(1, "ada", "speech", "No.")], claim_events=_happened(6, 0, 0))
     assert reflect_due(state)
     update, calls = _drive(reflect(state, NodeContext(Environment())), Reply())
     assert calls == []
-    assert not reflection_due(cast(Any, {**state, "minutes": [*state["minutes"], *update["minutes"]]}))
+    assert not reflection_due(
+        cast(Any, {**state, "claim_events": [*state["claim_events"], *update["claim_events"]]})
+    )
     (reflection,) = update["reflections"]
     assert (reflection["kind"], reflection["about"]) == ("escalation", ["ada", "bob"])
     assert reflection["message_ids"] == ["m000001"]
@@ -387,5 +402,28 @@ def test_a_model_s_reflection_loses_people_and_messages_that_do_not_exist() -> N
 
 
 def test_reflections_by_rule_are_the_same_for_the_same_state() -> None:
-    state = _state(minutes=_happened(0, 0, 4))
+    state = _state(claim_events=_happened(0, 0, 4))
     assert reflections_by_rule(state, CONFIG) == reflections_by_rule(state, CONFIG)
+
+
+def test_a_later_reflection_drops_the_earlier_ones_that_the_model_calls_contradicted() -> None:
+    def insight(number: int, content: str) -> Any:
+        fields = {"kind": "pattern", "about": ["ada"], "message_ids": ["m000001"], "round": 1}
+        return {"id": f"r{number:04d}", "content": content, "importance": 5, **fields}
+
+    earlier = [insight(1, "Nobody has mentioned money."), insight(2, "Ada repeats herself.")]
+    said = [make_entry(1, "ada", "speech", "It costs five million.")]
+    config = CONFIG.model_copy(update={"blackboard": BlackboardConfig(extraction="llm")})
+    state = _state(entries=said, claim_events=_happened(6, 0, 0), reflections=earlier)
+    state["config"] = config.to_json()
+    found = {"reasoning": "r", "reflections": [], "contradicted": ["r0001", "r0099"]}
+    update, calls = _drive(reflect(state, NodeContext(Environment())), Reply(data=found))
+    system = calls[0].messages[0]["content"]
+    assert "- r0001: Nobody has mentioned money." in system
+    assert update["claim_events"] == [{"type": "reflection_pass", "dropped": ["r0001"]}]
+    later: Any = {**state, "claim_events": [*state["claim_events"], *update["claim_events"]]}
+    assert [each["id"] for each in current_reflections(later)] == ["r0002"]
+    assert reflections_text(later) == "- Ada repeats herself. (noted in round 1)"
+    assert "money" not in render_blackboard(later, "", max_tokens=500, count=len, names=config.names())
+    items = memory_items(ledger_of(later), {}, earlier, config.names(), len)
+    assert [item.id for item in items] == ["r0002"]

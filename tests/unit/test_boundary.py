@@ -1,4 +1,4 @@
-"""The border: what a configuration from elsewhere may say, field by field, and what only the operator."""
+"""Untrusted configurations: the fields that a request may set, and those that only the operator may set."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
+from moot.configuration.configure import authorize, requested_config
 from moot.graph.debate import graph
-from moot.nodes.memory.indexes import embeddings_of
-from moot.state.config.boundary import Claim, ForeignConfig, Reach, reaches, requested_config
+from moot.protocols.registry import PROTOCOLS
+from moot.retrieval.indexes import embeddings_of
+from moot.state.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
 from moot.state.config.config_files import make_config
 from moot.state.config.section import protocol_sections
 from tests.support.openai_server import OpenAIServer
@@ -36,29 +38,41 @@ OUTSIDE: dict[str, Any] = {
     "blackboard.model": MODEL,
     "moderator.model": MODEL,
     "context": "/etc/hostname",
+    "models.*.command": ["touch", "here"],
     "models.*.base_url": "http://169.254.169.254/",
     "models.*.api_key_env": "AWS_SECRET_ACCESS_KEY",
     "models.*.requests_per_minute": 0.01,
     "models.*.tokens_per_minute": 1,
     "models.*.concurrency": 1,
+    "models.*.max_wait_s": 60,
+    "models.*.input_usd_per_million": 0,
+    "models.*.cached_usd_per_million": 0,
+    "models.*.output_usd_per_million": 0,
+    "mcp_servers.*.command": ["touch", "here"],
+    "mcp_servers.*.env": ["AWS_SECRET_ACCESS_KEY"],
+    "mcp_servers.*.url": "http://169.254.169.254/",
+    "mcp_servers.*.api_key_env": "AWS_SECRET_ACCESS_KEY",
 }
-"""Every field that reaches outside, with a value that does."""
+"""Every field that names a capability, with a value that does."""
 _DATA = """
-limits.refusals limits.retry_for models.*.total_timeout_s memory.preserve_errors
-topic protocol turns rounds temperature seed language order agreement_intensity
-debaters.*.personality debaters.*.stakes debaters.*.epistemology debaters.*.time_horizon
-debaters.*.flip_conditions debaters.*.evidence_policy debaters.*.voice debaters.*.anchors.*.name
-debaters.*.anchors.*.text debaters.*.id debaters.*.name debaters.*.role debaters.*.stance
+limits.refusals limits.retry_for models.*.total_timeout_s
+topic protocol turns rounds temperature seed language order agreement_intensity options
+openings stop decide calibration revisit
+debaters.*.flip_conditions debaters.*.reference_documents.*.name
+debaters.*.reference_documents.*.text debaters.*.id debaters.*.name debaters.*.role debaters.*.stance
 debaters.*.persona debaters.*.identity debaters.*.temperature debaters.*.system_prompt
 debaters.*.summary_prompt debaters.*.clarification_prompt debaters.*.perspective.enabled
 debaters.*.perspective.threshold_chars debaters.*.perspective.threshold_tokens
 debaters.*.perspective.max_chars debaters.*.perspective.max_tokens debaters.*.perspective.method
 debaters.*.perspective.mode debaters.*.perspective.prompt debaters.*.tool_call_limit
 blackboard.extraction blackboard.temperature blackboard.reply blackboard.confidence
-blackboard.second_look blackboard.reflect_at memory.budget.total memory.budget.system
-memory.budget.summary memory.budget.messages memory.budget.reply memory.budget.tail
+blackboard.verify_changes blackboard.reflection_threshold memory.budget.total memory.budget.system
+memory.budget.summary memory.budget.messages memory.budget.reply memory.budget.phases
+memory.budget.turn_suffix
 memory.keep_recent memory.summarize_every memory.summarizer memory.summary_temperature
-memory.summary_prompt memory.mode memory.layout memory.rivals memory.perspectives.enabled
+judge.summary.enabled judge.summary.threshold_chars judge.summary.threshold_tokens judge.summary.max_chars
+judge.summary.max_tokens judge.summary.method judge.summary.mode judge.summary.prompt
+memory.summary_prompt memory.mode memory.perspectives.enabled
 memory.perspectives.threshold_chars memory.perspectives.threshold_tokens
 memory.perspectives.max_chars memory.perspectives.max_tokens memory.perspectives.method
 memory.perspectives.mode memory.perspectives.prompt memory.retrieval.enabled memory.retrieval.top_k
@@ -67,10 +81,11 @@ judge.instruction judge.blind judge.swap judge.panel.*.id judge.panel.*.rubric
 judge.panel.*.temperature judge.rule judge.reply clarifications.enabled
 clarifications.max_per_debater clarifications.rounds interjections.*.after interjections.*.text
 interjections.*.speaker limits.total_tokens limits.cost_usd limits.wall_clock_s limits.concurrency
-models.*.context_size models.*.encoding models.*.input_usd_per_million
-models.*.cached_usd_per_million models.*.output_usd_per_million models.*.temperature models.*.seed
+models.*.context_size models.*.encoding models.*.temperature models.*.seed
 models.*.structured_output models.*.merge_roles models.*.system_role models.*.stream
 models.*.reasoning_tokens models.*.max_tokens_field models.*.timeout_s models.*.max_attempts
+mcp_servers.*.timeout_s mcp_servers.*.tools.*.name mcp_servers.*.tools.*.description
+mcp_servers.*.tools.*.parameters
 """
 DATA = set(_DATA.split())
 """Every other field: data, that anybody may say."""
@@ -99,6 +114,9 @@ def nested(place: str, value: object) -> dict[str, Any]:
     section, _, rest = place.partition(".*.")
     if section == "models":
         return {"models": {"m": {rest: value}}}
+    if section == "mcp_servers":
+        reached = {"url": "http://here/"} if rest in ("url", "api_key_env") else {"command": ["touch"]}
+        return {"mcp_servers": {"docs": {**reached, rest: value}}}
     if section == "judge.panel":
         return {"judge": {"panel": [{"id": "one", rest: value}]}}
     if section == "debaters":
@@ -111,7 +129,7 @@ def nested(place: str, value: object) -> dict[str, Any]:
 
 def refused(config: DebateConfig) -> bool:
     try:
-        Claim(config).admit()
+        authorize(config).authorize()
     except ConfigError:
         return True
     return False
@@ -125,7 +143,9 @@ def nobody_allowed_anything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_field_of_the_configuration_is_on_one_side_of_the_border() -> None:
     protocols = {
-        f"{key}.{name}" for key, section in protocol_sections().items() for name in fields_of(section)
+        f"{key}.{name}"
+        for key, section in protocol_sections(PROTOCOLS).items()
+        for name in fields_of(section)
     }
     named = {place for place in protocols if place.rpartition(".")[2] == "model"}
     fields = {place for place in fields_of(DebateConfig)} | named
@@ -138,12 +158,14 @@ def test_every_field_of_the_configuration_is_on_one_side_of_the_border() -> None
 @pytest.mark.parametrize("place", OUTSIDE)
 def test_what_reaches_outside_is_refused_and_named(place: str) -> None:
     config = make_config(nested(place, OUTSIDE[place]))
-    with pytest.raises(ConfigError, match=r"reaches outside.*MOOT_CONFIG") as error:
-        Claim(config).admit()
-    assert place.split(".")[0] in str(error.value).split(" reaches")[0]
-    assert Claim.of_operator(config).admit() is config
+    with pytest.raises(ConfigError, match=r"needs the operator's permission.*MOOT_CONFIG") as error:
+        Permissions(config).authorize()
+    assert place.split(".")[0] in str(error.value).split(" needs the operator")[0]
+    assert Permissions.of_operator(config).authorize() is config
     said = {"topic": "T?", "settings": nested(place, OUTSIDE[place])}
-    with pytest.raises(ConfigError, match="reaches outside"):  # also where the context is the operator's
+    with pytest.raises(
+        ConfigError, match="needs the operator's permission"
+    ):  # also where the context is the operator's
         graph.invoke(said, context=DebateConfig(turns=1))
 
 
@@ -178,7 +200,7 @@ BUDGETS = st.fixed_dictionaries(
 def test_data_is_admitted_whatever_it_says_until_one_field_reaches_outside(
     said: dict[str, Any], place: str
 ) -> None:
-    assert not reaches(make_config(said))
+    assert not capabilities_of(make_config(said))
     assert not refused(make_config(said))
     assert refused(make_config({**said, "protocol": "round-robin", **nested(place, OUTSIDE[place])}))
 
@@ -228,7 +250,7 @@ def test_a_folder_is_followed_through_its_links_to_the_root(
 
 
 def test_a_request_is_described_as_a_configuration_and_says_only_data(tmp_path: Path) -> None:
-    schema = TypeAdapter(ForeignConfig).json_schema()
+    schema = TypeAdapter(UntrustedConfig).json_schema()
     assert set(schema["properties"]) == set(DebateConfig.model_fields)
     graph = build_graph()
     request: Any = {"turns": 1, "memory": {"retrieval": {"embeddings": "antigravity:fly"}}}
@@ -274,17 +296,17 @@ def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(
             lambda: imported.judge(dry_run=True),
             lambda: debates.replay("foreign"),
         ):
-            with pytest.raises(ConfigError, match="reaches outside"):
+            with pytest.raises(ConfigError, match="needs the operator's permission"):
                 use()
         assert "antigravity" not in sys.modules
         imported.allow(make_config(said))
-        assert reaches(make_config(said)).keys() <= debates.records.grants.of(imported.id)
+        assert capabilities_of(make_config(said)).keys() <= debates.records.grants.of(imported.id)
 
 
 def test_what_an_operator_configured_is_granted_to_that_debate_and_its_forks_alone(tmp_path: Path) -> None:
     (tmp_path / "facts.md").write_text("Trams are quiet.")
     config = DebateConfig(turns=2, context=str(tmp_path / "facts.md"))
-    granted = {Reach("context", config.context or "")}
+    granted = {Capability("context", config.context or "")}
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         own, other = debates.start("T?", config), debates.start("T?")
         own.run()
@@ -297,13 +319,13 @@ def test_what_an_operator_configured_is_granted_to_that_debate_and_its_forks_alo
 
 def test_embeddings_are_imported_for_an_admitted_claim_alone() -> None:
     config = make_config({"memory": {"retrieval": {"embeddings": "antigravity:fly"}}})
-    with pytest.raises(ConfigError, match="reaches outside"):
-        embeddings_of(Claim(config))
+    with pytest.raises(ConfigError, match="needs the operator's permission"):
+        embeddings_of(Permissions(config))
     assert "antigravity" not in sys.modules
 
 
 def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_of_the_operators() -> None:
-    usual = make_config(
+    default_config = make_config(
         {
             "limits": {"cost_usd": 0.5, "wall_clock_s": 60},
             "memory": {"budget": {"total": 4000}},
@@ -318,11 +340,11 @@ def test_what_a_client_says_is_laid_over_section_by_section_and_passes_no_limit_
         "temperature": 0,
         "seed": None,
     }
-    made = requested_config(usual, said, {"limits": {"wall_clock_s": 5}})
+    made = requested_config(default_config, said, {"limits": {"wall_clock_s": 5}})
     assert (made.limits.cost_usd, made.limits.wall_clock_s, made.limits.total_tokens) == (0.5, 5, 900)
     assert (made.memory.budget.total, made.memory.keep_recent, made.temperature) == (4000, 9, 0)
-    assert made.models["house"] == usual.models["house"]
-    assert made.names() == usual.names()
+    assert made.models["house"] == default_config.models["house"]
+    assert made.names() == default_config.names()
     assert make_config({"limits": {"cost_usd": 3}}) == requested_config(
         make_config({}), {"limits": {"cost_usd": 3}}
     )

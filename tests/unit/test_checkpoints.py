@@ -13,9 +13,9 @@ from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from moot.graph.debate import build_graph
-from moot.state.checkpoints import CompressingSerializer, MootSqliteSaver, make, open_saver
 from moot.state.config import DebateConfig
 from moot.state.errors import InputError
+from moot.storage.checkpoints import CompressingSerializer, MootSqliteSaver, make, open_saver
 from tests.support.fakes import FakeModel
 
 json_values = st.recursive(

@@ -1,4 +1,4 @@
-"""Questions before the first round: who asks what, how answers are matched, what is recorded."""
+"""Clarification questions before the first round: asking, matching of replies, and entries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.clarify import NO_ANSWER, Asked
-from moot.nodes.people.questions import PersonQuestion, answers_any, left_after, match_answers
+from moot.nodes.clarify import NO_ANSWER, ClarifyingQuestions
+from moot.people.person_questions import PersonQuestion, match_replies, matches_any, remaining_replies
 from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
@@ -24,7 +24,7 @@ BY_SPEAKER = {
 
 
 def _asking(call: ModelCall) -> Reply:
-    if not (call.schema and issubclass(call.schema, Asked)):
+    if not (call.schema and issubclass(call.schema, ClarifyingQuestions)):
         return answer(call)
     earlier = any("[m0" in message["content"] for message in call.messages[1:-1])
     return Reply(data={"questions": [] if earlier else BY_SPEAKER[call.hints["speaker"]]})
@@ -48,7 +48,7 @@ def _asked(out: Any) -> list[Any]:
     return [each.value for each in out.get("__interrupt__", ())]
 
 
-def test_debaters_ask_at_once_within_their_number_and_nobody_asks_the_same_twice() -> None:
+def test_debaters_ask_concurrently_within_the_limit_and_without_duplicates() -> None:
     model = FakeModel(_asking)
     (payload,) = _asked(_graph(model).invoke({"topic": "T?"}, THREAD, context=_config()))
     assert (payload["kind"], payload["round"]) == ("clarifications", 1)
@@ -61,7 +61,7 @@ def test_debaters_ask_at_once_within_their_number_and_nobody_asks_the_same_twice
     assert "Ask like Bo." not in model.calls[0].messages[-1]["content"]
 
 
-def test_answers_become_entries_beside_their_questions_and_everybody_is_shown_them() -> None:
+def test_replies_become_entries_after_their_questions_and_appear_in_every_prompt() -> None:
     model = FakeModel(_asking)
     graph = _graph(model)
     graph.invoke({"topic": "T?"}, THREAD, context=_config())
@@ -79,7 +79,7 @@ def test_answers_become_entries_beside_their_questions_and_everybody_is_shown_th
     assert [call.purpose for call in model.calls].count("clarify") == 2, "asked again after the answer"
 
 
-def test_a_second_round_knows_the_answers_and_ends_when_nobody_asks() -> None:
+def test_a_second_round_sees_the_replies_and_ends_without_questions() -> None:
     model = FakeModel(_asking)
     graph = _graph(model)
     (payload,) = _asked(graph.invoke({"topic": "T?"}, THREAD, context=_config(rounds=3)))
@@ -94,7 +94,11 @@ def test_a_second_round_knows_the_answers_and_ends_when_nobody_asks() -> None:
 
 def test_a_debater_whose_questions_fail_asks_nothing_and_the_failure_is_recorded() -> None:
     def failing(call: ModelCall) -> Reply:
-        return Reply(error="down") if call.schema and issubclass(call.schema, Asked) else answer(call)
+        return (
+            Reply(error="down")
+            if call.schema and issubclass(call.schema, ClarifyingQuestions)
+            else answer(call)
+        )
 
     graph = _graph(FakeModel(failing))
     out = graph.invoke({"topic": "T?"}, THREAD, context=_config())
@@ -104,7 +108,7 @@ def test_a_debater_whose_questions_fail_asks_nothing_and_the_failure_is_recorded
     assert state["turn_count"] == 2
 
 
-def test_without_the_setting_nobody_asks() -> None:
+def test_without_the_setting_there_are_no_questions() -> None:
     model = FakeModel(_asking)
     _graph(model).invoke({"topic": "T?"}, THREAD, context=DebateConfig(turns=1))
     assert all(call.purpose != "clarify" for call in model.calls)
@@ -135,28 +139,30 @@ QUESTIONS = [_question("ada.2", "When?"), _question("ada.3", "Where?"), _questio
         ({}, ["", "", ""]),
     ],
 )
-def test_answers_are_matched_in_whatever_shape_they_come(given: Any, expected: list[str]) -> None:
-    assert list(match_answers(QUESTIONS, given).values()) == expected
+def test_replies_of_any_shape_are_matched(given: Any, expected: list[str]) -> None:
+    assert list(match_replies(QUESTIONS, given).values()) == expected
 
 
-def test_prepared_answers_are_used_up_and_known_to_be_of_no_use() -> None:
+def test_unused_prepared_replies_are_reported() -> None:
     prepared = {"ada": "now", "bo": ["me", "you"], "carl.1": "x"}
-    assert answers_any(QUESTIONS, prepared)
-    assert left_after(QUESTIONS, prepared) == {"bo": ["me", "you"], "carl.1": "x"}
-    assert not answers_any([_question("dan.1")], prepared)
-    assert not answers_any([_question("bo.3")], prepared)
+    assert matches_any(QUESTIONS, prepared)
+    assert remaining_replies(QUESTIONS, prepared) == {"bo": ["me", "you"], "carl.1": "x"}
+    assert not matches_any([_question("dan.1")], prepared)
+    assert not matches_any([_question("bo.3")], prepared)
 
 
-def test_what_debaters_are_asked_for_questions_with_is_as_reviewed() -> None:
+def test_the_prompt_for_questions_equals_its_snapshot() -> None:
     model = FakeModel(_asking)
     _graph(model).invoke({"topic": "T?"}, THREAD, context=_config())
     check_snapshot("clarify", prompt_markdown(model.calls[0].messages))
 
 
-def test_a_shipped_role_asks_about_what_it_minds() -> None:
+def test_a_built_in_role_asks_about_its_own_concerns() -> None:
     model = FakeModel(
         lambda call: (
-            Reply(data={"questions": []}) if call.schema and issubclass(call.schema, Asked) else answer(call)
+            Reply(data={"questions": []})
+            if call.schema and issubclass(call.schema, ClarifyingQuestions)
+            else answer(call)
         )
     )
     config = DebateConfig.model_validate(

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from moot.graph.api import DebateConfig, open_debates
-from moot.graph.cli.group import app_of
-from moot.graph.cli.screen.output import wrap_for_terminal
-from moot.nodes.models.recorded import recording_config
+from moot.api import DebateConfig, open_debates
+from moot.calls.event_loop import sleep_until_stop, stop
+from moot.cli.commands.show import age
+from moot.cli.group import app_of
+from moot.cli.screen.output import wrap_for_terminal
+from moot.models.offline import recording_config
 from moot.state.errors import DebateExists, DebateNotFound, InputError
-from moot.state.event_loop import rest, stop
 
 SPEECHES = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"
@@ -29,7 +33,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> str:
     with open_debates(path) as debates:
         debates.start(None, DebateConfig(**recording_config("monolith")), name="monolith").run()
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
-        debates.start("Ships?", short, name="cup-ada-vs-ben-1-0123456789").run()
+        debates.start("Ships?", short, name="eval-cup-0123456789").run()
         debates.start("Trams?", short, name="trams")
     return path
 
@@ -41,14 +45,15 @@ def moot(name: str, *words: str, stdin: str = "") -> Any:
     return done
 
 
-def test_the_list_has_winner_and_model_and_folds_the_matches_of_tournaments(db: str) -> None:
+def test_the_list_has_decision_and_model_and_folds_the_debates_of_evaluations(db: str) -> None:
     said = moot("list", "--db", db)
     line = next(line for line in said.stdout.splitlines() if line.startswith("monolith"))
-    assert "Ben Okafor" in line
-    assert "recorded:monolith"[:12] in line
-    assert "-vs-" not in said.stdout
-    assert "folded: 1 match of tournaments" in said.stderr
-    assert "-vs-" in moot("list", "--matches", "--db", db).stdout
+    assert "Do not split" in line
+    assert "Should we split" in line
+    assert " 80 " in line
+    assert "eval-cup" not in said.stdout
+    assert "not shown: 1 debate of evaluations" in said.stderr
+    assert "eval-cup" in moot("list", "--evaluations", "--db", db).stdout
     rows = json.loads(moot("list", "--status", "done", "--limit", "9", "--json", "--db", db).stdout)
     assert {row["status"] for row in rows} == {"done"}
     assert [
@@ -56,12 +61,49 @@ def test_the_list_has_winner_and_model_and_folds_the_matches_of_tournaments(db: 
     ] == ["monolith"]
 
 
+def test_the_list_keeps_the_results_of_a_database_without_questions(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    with open_debates(str(path)) as debates:
+        debates.start(None, DebateConfig(**recording_config("monolith")), name="monolith").run()
+    with closing(sqlite3.connect(path)) as old, old:
+        for column in ("question", "confidence"):
+            old.execute(f"ALTER TABLE moot_results DROP COLUMN {column}")
+        old.execute("PRAGMA user_version = 2")
+    (row,) = json.loads(moot("list", "--json", "--db", str(path)).stdout)
+    assert row["decision"].startswith("Do not split")
+    assert (row["question"], row["confidence"]) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("2026-01-01T11:59:30+00:00", "30 s"),
+        ("2026-01-01T09:00:00+00:00", "3 h"),
+        ("2025-12-20T12:00:00+00:00", "12 d"),
+    ],
+    ids=str,
+)
+def test_the_age_is_given_in_its_largest_unit(at: str, shown: str) -> None:
+    assert age(at, datetime(2026, 1, 1, 12, tzinfo=UTC)) == shown
+
+
+def test_the_blackboard_is_shown_as_text(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        debates.start(None, DebateConfig(**recording_config("free-transport")), name="free").run()
+    said = " ".join(moot("show", "free", "--blackboard", "--db", path).stdout.split())
+    assert "- p000 (" in said
+    assert "Viktor Brandt: no: “" in said
+    assert "Crux cards - " in said
+    assert "claim_events" not in said
+
+
 def test_a_search_goes_through_all_debates(db: str) -> None:
     said = moot("search", "freeze", "rotation", "--db", db)
     assert "monolith · m0000" in said.stdout
     found = json.loads(moot("search", "hiring", "--json", "--limit", "1", "--db", db).stdout)
     assert "hiring" in found[0]["text"]
-    assert "nobody said that" in moot("search", "no such words", "--db", db).stderr
+    assert "no message contains these words" in moot("search", "no such words", "--db", db).stderr
 
 
 def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_path: Path) -> None:
@@ -71,7 +113,7 @@ def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_pat
     moot("rename", "one", "first", "--db", path)
     with open_debates(path) as debates:
         assert debates.get("first").id == debates.get("one").id == ids["one"]
-    with pytest.raises(DebateExists, match="is, or was, called 'one'"):
+    with pytest.raises(DebateExists, match="has or had the name 'one'"):
         moot("rename", "two", "one", "--db", path)
     with pytest.raises(DebateNotFound):
         moot("delete", "first", "four", "--yes", "--db", path)
@@ -81,7 +123,7 @@ def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_pat
 
 
 def test_a_name_that_is_nearly_a_debaters_is_asked_about(db: str) -> None:
-    with pytest.raises(InputError, match="is 'Ben Okafor' meant"):
+    with pytest.raises(InputError, match="Did you mean 'Ben Okafor'"):
         moot("say", "monolith", "Wait.", "--as", "Ben Okafr", "--db", db)
     moot("say", "trams", "Wait.", "--as", "Zoe", "--db", db)
 
@@ -96,7 +138,7 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
     with open_debates(path) as debates:
         assert len(debates.get("t").config().debaters) == argue
     assert ("--moderator NAME" in said.stderr) is not bool(words)
-    with pytest.raises(InputError, match="nobody speaks by that name; there are Ann, Bob, Phil"):
+    with pytest.raises(InputError, match=r"no such speaker\. The speakers are Ann, Bob, Phil"):
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
 
 
@@ -123,11 +165,13 @@ def test_no_word_breaks_on_a_narrow_terminal_and_a_command_stays_a_line(
         "this.",
         command,
     ]
-    monkeypatch.setattr("moot.graph.cli.commands.listing.columns", lambda: 40)
-    assert "done · Ben Okafor · recorded:monolith" in moot("list", "--db", db).stdout
+    monkeypatch.setattr("moot.cli.commands.show.columns", lambda: 40)
+    listed = " ".join(moot("list", "--db", db).stdout.split())
+    assert "done · confidence 80" in listed
+    assert "· recorded:monolith" in listed
 
 
 def test_a_wait_ends_once_a_person_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stop, "times", 1)
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(rest(60))
+        asyncio.run(sleep_until_stop(60))

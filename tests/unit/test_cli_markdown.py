@@ -1,4 +1,4 @@
-"""Words on a terminal: Markdown is laid out, no word is broken, and a pipe gets them as they stand."""
+"""Markdown on a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from moot import DebateConfig
-from moot.graph.cli.commands import plan
-from moot.graph.cli.screen import verdict_screen
-from moot.graph.cli.screen.output import MarkdownText, wrap_for_terminal
-from moot.graph.cli.screen.verdict_screen import verdict_parts
-from moot.nodes.protocols.stand_in import forecast
+from moot.cli.commands import run
+from moot.cli.screen import show_parts
+from moot.cli.screen.output import MarkdownText, wrap_for_terminal
+from moot.cli.screen.show_parts import verdict_parts
+from moot.debates.dry_run import estimate
 from tests.support.report_documents import VERDICT
 
 TEXT = """## The decision
@@ -88,14 +88,14 @@ def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.Monkey
         "lengths": {},
         "criteria": [],
     }
-    monkeypatch.setattr(verdict_screen, "columns", lambda: columns)
-    monkeypatch.setattr(plan, "columns", lambda: columns)
+    monkeypatch.setattr(show_parts, "columns", lambda: columns)
+    monkeypatch.setattr(run, "columns", lambda: columns)
     config = {"protocol": "round-robin", "debaters": debaters}
-    planned = forecast(DebateConfig(protocol="council"))
+    planned = estimate(DebateConfig(protocol="council"))
     assert planned
     for parts, wanted in (
         (verdict_parts({"verdict": verdict, "config": config}), [*names, "responsiveness and rebuttal"]),
-        (plan.plan_parts(planned, 5.0, ["m"]), ["critique", "propose", "judge"]),
+        (run.plan_parts(planned, 5.0, ["m"]), ["critique", "propose", "judge"]),
     ):
         console = Console(file=io.StringIO(), width=columns, color_system=None)
         console.print(*parts)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from moot.graph.cli.group import app_of
-from moot.graph.cli.screen.output import complain
-from moot.graph.operator_config import with_files
+from moot.cli.group import app_of
+from moot.cli.screen.output import print_error
+from moot.configuration.configure import with_files
 from moot.state.errors import ConfigError
 
 
@@ -18,19 +18,20 @@ def _invoke(words: list[str]) -> Any:
 def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
     done = _invoke(["Design a cache", "--protocol", "council", "--latency", "0.2"])
     assert done.exit_code == 0
-    assert "calls           38" in done.stdout
-    assert "11 calls in a row at concurrency 8: 2.2 s at 0.2 s a call" in done.stdout
+    assert "calls           14–40, about 27" in done.stdout
+    assert "9 calls in a row at concurrency 8: 1.8 s at 0.2 s a call (at most 13: 2.6 s)" in done.stdout
 
 
 def test_the_plan_says_how_many_calls_the_debate_itself_may_add(tmp_path: Path) -> None:
     done = _invoke(["Ships?", "--protocol", "dialogue"])
-    assert "(at least 13, at most 25)" in done.stdout
+    assert "calls           13–25, about 19" in done.stdout
     asked = CliRunner().invoke(
         app_of("plan"), ["Ships?", "--protocol", "dialogue", "--latency", "1", "--json"]
     )
     planned = json.loads(asked.stdout)
     assert (planned["calls_at_least"], planned["calls_at_most"]) == (13, 25)
-    assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] == planned["seconds"]
+    assert planned["calls"] == 19
+    assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] > planned["seconds"]
     file = tmp_path / "debate.yaml"
     file.write_text("topic: Ships?\nprotocol: dialogue\nmodel: some-model\n")
     read = CliRunner().invoke(app_of("plan"), ["--config", str(file), "--latency", "1", "--json"])
@@ -43,12 +44,23 @@ def test_the_plan_as_json_is_the_forecast_of_the_configuration_file(tmp_path: Pa
     file.write_text("protocol: vote\nvote: {answers: 9}\nlimits: {concurrency: 3}\n")
     done = _invoke(["--config", str(file), "--json"])
     planned = json.loads(done.stdout)
-    assert (planned["calls"], planned["critical_path_calls"], planned["seconds"]) == (9, 3, 15.0)
+    assert (planned["calls"], planned["critical_path_calls"], planned["seconds"]) == (10, 4, 20.0)
+    assert planned["calls_at_least"] == 9, "the judge is called only for a tie"
 
 
 def test_a_plan_of_what_cannot_run_is_refused() -> None:
     done = _invoke(["--protocol", "council", "-d", "Ann"])
     assert isinstance(done.exception, ConfigError)
+
+
+def test_a_persona_and_its_texts_are_read_from_files(tmp_path: Path) -> None:
+    (tmp_path / "ann.md").write_text("She counts.", encoding="utf-8")
+    given = [
+        {"name": "Ann", "persona": "@ann.md"},
+        {"name": "Bo", "persona": {"Temper": "@ann.md", "Voice": "dry"}},
+    ]
+    read = with_files({"debaters": given}, tmp_path)["debaters"]
+    assert [each["persona"] for each in read] == ["She counts.", {"Temper": "She counts.", "Voice": "dry"}]
 
 
 def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
@@ -57,7 +69,7 @@ def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
     (tmp_path / "mine.md").write_text("Mind the doors.")
     given = {"name": "Ann", "system_prompt": "@mine.md", "summary_prompt": "@gone.md"}
     memory = {"perspectives": {"prompt": "@lost.md"}}
-    data = with_files({"debaters": [given], "memory": memory}, tmp_path, complain)
+    data = with_files({"debaters": [given], "memory": memory}, tmp_path, print_error)
     assert data["debaters"] == [{"name": "Ann", "system_prompt": "Mind the doors."}]
     assert data["memory"] == {"perspectives": {}}
     said = capsys.readouterr().err

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from moot.graph.cli.options import Delivery
-from moot.graph.cli.running import make_progress
-from moot.graph.cli.screen import live
-from moot.graph.cli.screen.answerer import question_lines
-from moot.graph.cli.screen.progress_lines import Goal, RunTally, event_line, header_lines
-from moot.graph.cli.screen.terminal_text import entry_words
-from moot.graph.cli.screen.verdict_screen import verdict_parts
-from moot.nodes.text.plain import all_done, amount
+from moot.cli.options import Delivery
+from moot.cli.running import make_progress
+from moot.cli.screen import live
+from moot.cli.screen.live import Goal, RunTally, event_line, header_lines, question_lines
+from moot.cli.screen.output import entry_label
+from moot.cli.screen.show_parts import verdict_parts
 from moot.state.config import DebateConfig, DebaterConfig, LimitsConfig
 from moot.state.entries import make_entry
+from moot.text.plain_text import all_done_reason, count_noun
 
 NAMES = {"ada": "Ada"}
 QUESTIONS = [
@@ -87,7 +86,7 @@ def test_an_utterance_is_one_safe_line() -> None:
 )
 def test_an_entry_says_what_it_is_whom_it_answers_and_where(fields: dict[str, Any], words: str) -> None:
     entry = make_entry(4, "bo", content="Words.", **fields)
-    assert entry_words(entry, NAMES) == words
+    assert entry_label(entry, NAMES) == words
     assert event_line({"event": "entry", "entry": entry}, NAMES, RunTally()).endswith(f"bo ({words}): Words.")
 
 
@@ -108,13 +107,13 @@ def test_the_header_says_which_model_runs_and_how_to_use_a_real_one() -> None:
     said = "\n".join(header_lines("Why?", DebateConfig()))
     assert "offline model (built in; no network)" in said
     assert "--model" in said
-    assert "OPENAI_API_KEY" in said
+    assert "moot setup" in said
     assert "offline" not in "\n".join(header_lines("Why?", DebateConfig(model="gpt-4o")))
 
 
 def test_a_key_without_a_model_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert header_lines("Why?", DebateConfig())[-1] == "Your key is set; name a model with --model."
+    assert header_lines("Why?", DebateConfig())[-1] == "OPENAI_API_KEY is set: choose a model with --model."
 
 
 @pytest.mark.parametrize(
@@ -209,11 +208,13 @@ def test_events_are_json_lines_where_a_program_reads_the_log(capsys: pytest.Capt
 
 
 def test_numbers_and_their_nouns_agree() -> None:
-    assert [amount(n, word) for n, word in ((1, "round"), (2, "entry"), (1200, "match"), (0, "call"))] == [
+    assert [
+        count_noun(n, word) for n, word in ((1, "round"), (2, "entry"), (1200, "match"), (0, "call"))
+    ] == [
         "1 round",
         "2 entries",
         "1,200 matches",
         "0 calls",
     ]
-    assert all_done(1, "round", "done") == "the one round is done"
-    assert all_done(3, "round", "done") == "all 3 rounds are done"
+    assert all_done_reason(1, "round", "done") == "the one round is done"
+    assert all_done_reason(3, "round", "done") == "all 3 rounds are done"

@@ -6,17 +6,19 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from moot.graph.cli.config_template import template
-from moot.graph.cli.group import load_command
-from moot.graph.cli.named_files import read_documents, read_topic
-from moot.graph.cli.options import protocols_like
-from moot.graph.cli.usual_config import parse_debaters, run_config
-from moot.graph.json_schemas import config_schema
-from moot.graph.operator_config import file_data
-from moot.nodes.people.questions import PersonQuestion, unused_answers
-from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.cli.commands.config import template
+from moot.cli.group import load_command
+from moot.cli.inputs import read_topic
+from moot.cli.options import protocols_like
+from moot.cli.run_config import parse_debaters, run_config
+from moot.configuration.configure import file_data
+from moot.graph.json_schemas import config_schema, field_docs
+from moot.importing.read_context import read_documents
+from moot.people.person_questions import PersonQuestion, unused_replies
+from moot.protocols.registry import PROTOCOLS
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config, with_settings
+from moot.state.config.memory_config import Budget
 from moot.state.errors import ConfigError, InputError
 
 
@@ -111,7 +113,7 @@ def test_the_template_survives_another_protocol(protocol: str) -> None:
 def test_the_template_names_every_setting_with_its_meaning() -> None:
     for name in DebateConfig.model_fields:
         assert f"\n{name}:" in template() or f"\n# {name}:" in template()
-    assert "# Whole prompt, tokens." in template()
+    assert f"# {field_docs(Budget)['total']}"[:40] in template()
 
 
 def test_the_schema_accepts_the_template_and_refuses_unknown_keys() -> None:
@@ -146,4 +148,25 @@ def test_help_names_the_protocols_and_a_shell_completes_them() -> None:
 )
 def test_prepared_answers_that_nobody_asked_for_are_named(given: object, unused: list[str]) -> None:
     asked = [PersonQuestion(id=f"ada.{n}", debater="ada", name="Ada", question=f"What {n}?") for n in (1, 2)]
-    assert unused_answers(asked, given) == unused
+    assert unused_replies(asked, given) == unused
+
+
+def test_a_single_debater_does_not_reply_to_itself() -> None:
+    alone = {"debaters": parse_debaters(["Ada"])}
+    with pytest.raises(InputError, match="add another --debater"):
+        run_config(None, alone)
+    assert len(run_config(None, {**alone, "protocol": "single"}).debaters) == 1
+    assert len(run_config(None, {"debaters": parse_debaters(["Ada", "Ben"])}).debaters) == 2
+
+
+def test_the_untouched_template_leaves_the_model_to_the_environment_and_gives_no_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("MOOT_MODEL", "of-environment")
+    file = tmp_path / "moot.yaml"
+    file.write_text(template())
+    plain = run_config(None, {}, topic="Trams?")
+    without_file = capsys.readouterr().err
+    assert run_config(file, {}, topic="Trams?").model == plain.model == "of-environment"
+    assert capsys.readouterr().err == without_file == ""

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from moot.graph.api import Debate
-from moot.graph.cli.options import Delivery
-from moot.graph.cli.running import run_to_end, terminated_like_interrupted
-from moot.state.catalogue import DebateRow
+from moot.api import Debate
+from moot.calls.event_loop import stop
+from moot.cli.options import Delivery
+from moot.cli.running import handle_sigterm_as_interrupt, run_to_end
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
-from moot.state.event_loop import stop
+from moot.storage.catalogue import DebateRow
 
 ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
 
@@ -109,9 +109,9 @@ def test_an_interruption_waits_for_calls_that_are_paid_alone(
     grace: bool, times: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        with pytest.raises(KeyboardInterrupt), terminated_like_interrupted(grace=grace):
+        with pytest.raises(KeyboardInterrupt), handle_sigterm_as_interrupt(grace=grace):
             signal.raise_signal(signal.SIGINT)
         assert stop.times == times
     finally:
         stop.times = 0
-    assert ("may come in" in capfd.readouterr().err) is grace
+    assert ("to finish" in capfd.readouterr().err) is grace

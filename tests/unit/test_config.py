@@ -4,12 +4,16 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.graph.importing import slugs
+from moot.graph.debate import build_graph
+from moot.importing import slugs
 from moot.state.config import DebateConfig, differing_keys, slug
 from moot.state.config.config_files import load_config, make_config
 from moot.state.config.memory_config import Budget
@@ -21,7 +25,7 @@ from moot.state.errors import ConfigError
     [
         pytest.param({"debaters": []}, "0 debaters", id="no debaters"),
         pytest.param({"debaters": [{"name": "A"}, {"name": "a"}]}, "duplicate debater ids ['a']", id="twice"),
-        pytest.param({"debaters": [{"name": "司"}]}, "give an id", id="no letters for a slug"),
+        pytest.param({"debaters": [{"name": "司"}]}, "set `id`", id="no letters for a slug"),
         pytest.param({"debaters": [{"name": "Judge"}]}, "'judge' is reserved", id="reserved id"),
         pytest.param({"debaters": [{"id": "A b", "name": "x"}]}, "not a slug", id="bad slug"),
         pytest.param({"turns": -1}, "turns", id="negative turns"),
@@ -43,8 +47,14 @@ from moot.state.errors import ConfigError
             id="context too small",
         ),
         pytest.param({"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "duplicate judge ids", id="panel ids"),
-        pytest.param({"order": ["advocate", "eve"]}, "differs in ['eve', 'skeptic']", id="order of others"),
-        pytest.param({"order": ["a"], "protocol": "council"}, "not council: leave it out", id="order unused"),
+        pytest.param(
+            {"order": ["advocate", "eve"]}, "missing or unknown: ['eve', 'skeptic']", id="order of others"
+        ),
+        pytest.param({"options": ["merge"]}, "'merge' is the only option", id="one option"),
+        pytest.param({"options": ["a", " A"]}, "duplicate options ['a']", id="an option twice"),
+        pytest.param({"options": ["a", " "]}, "an option has 1 to", id="an empty option"),
+        pytest.param({"options": ["a", "Undecided"]}, "'undecided' is always possible", id="undecided"),
+        pytest.param({"order": ["a"], "protocol": "council"}, "not council: remove", id="order unused"),
     ],
 )
 def test_bad_configurations_say_what_is_wrong(data: dict[str, Any], said: str) -> None:
@@ -57,6 +67,14 @@ def test_everything_has_a_default() -> None:
     assert [debater.id for debater in config.debaters] == ["advocate", "skeptic"]
     assert config.total_turns() == 6
     assert config.model == "offline"
+
+
+def test_options_are_stored_in_the_state_of_a_new_debate() -> None:
+    options = ("merge", "hold")
+    graph = build_graph(InMemorySaver())
+    run: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
+    graph.invoke({"topic": "Merge?"}, run, context=DebateConfig(options=options, turns=1))
+    assert graph.get_state(run).values["options"] == list(options)
 
 
 def test_rounds_count_a_turn_for_every_debater() -> None:
@@ -116,7 +134,7 @@ def test_differing_keys_are_named_as_the_user_writes_them() -> None:
 def test_sections_that_are_not_named_share_the_total(total: int) -> None:
     budget = Budget(total=total)
     assert budget.system + budget.summary + budget.messages <= total
-    assert budget.tail <= total // 2
+    assert budget.turn_suffix <= total // 2
 
 
 @given(st.text(max_size=60))

@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -5,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from moot.graph.api import open_debates
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.schemas import read_answer
-from moot.nodes.protocols.council.convergence import Convergence
-from moot.nodes.roles.role import SECTIONS, role_of, shipped_roles
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.models.structured_output import parse_reply
+from moot.prompts.templates import SECTIONS, role_of, shipped_roles
+from moot.protocols.council.council import Convergence
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, ModelError
@@ -80,8 +81,8 @@ def test_a_proposal_sees_no_critique_of_others_and_a_critique_sees_its_target_al
         if call.purpose != "turn" or phase_of(call) != "critique":
             continue
         shown = [e for key, e in said.items() if f"[{key}]:" in text_of(call)]
-        assert call.speak_as is not None
-        critic = call.speak_as.speaker
+        assert call.stream_as is not None
+        critic = call.stream_as.speaker
         strange = [
             e for e in shown if e["kind"] == "critique" and critic not in (*e["targets"], e["speaker"])
         ]
@@ -93,11 +94,25 @@ def test_a_proposal_sees_no_critique_of_others_and_a_critique_sees_its_target_al
 def test_a_refinement_sees_its_own_proposal_and_every_critique_of_it_in_full(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     for call in [call for call in model.calls if phase_of(call) == "refine" and call.hints["round"] == 2]:
-        assert call.speak_as is not None
-        own = call.speak_as.speaker
+        assert call.stream_as is not None
+        own = call.stream_as.speaker
         received = [e for e in document["transcript"] if e["kind"] == "critique" and own in e["targets"]]
         assert len(received) == 4
         assert all(entry["content"] in text_of(call) for entry in received)
+
+
+def test_every_criticism_has_a_label_that_no_other_round_has(tmp_path: Path) -> None:
+    _, model = run(tmp_path, council())
+    labels: dict[int, list[str]] = {}
+    for call in model.calls:
+        if phase_of(call) == "refine" and call.hints["speaker"] == "Architect":
+            labels[call.hints["round"]] = re.findall(r"# Criticism (\w+) of your proposal", text_of(call))
+            assert f"{labels[call.hints['round']][0]}.3 is point 3" in text_of(call)
+        if phase_of(call) == "critique" and call.hints["round"] == 2:
+            (label,) = re.findall(r"# Your criticism (\w+) of the earlier proposal", text_of(call))
+            assert f"answers it under the label {label}." in text_of(call)
+            assert label in ("1A", "1B")
+    assert labels == {1: ["1A", "1B"], 2: ["2A", "2B"]}
 
 
 def test_from_the_second_round_the_last_refinement_is_the_proposal(tmp_path: Path) -> None:
@@ -118,8 +133,8 @@ def test_roles_replace_their_system_prompt_by_the_configured_one(tmp_path: Path)
         {"name": "Bo", "role": "KISS"},
     ]
     _, model = run(tmp_path, council(debaters=debaters))
-    ann = next(text_of(c) for c in model.calls if c.speak_as and c.speak_as.speaker == "ann")
-    bo = next(text_of(c) for c in model.calls if c.speak_as and c.speak_as.speaker == "bo")
+    ann = next(text_of(c) for c in model.calls if c.stream_as and c.stream_as.speaker == "ann")
+    bo = next(text_of(c) for c in model.calls if c.stream_as and c.stream_as.speaker == "bo")
     assert "door locks" in ann
     assert shipped_roles()["security"].says("system") not in ann
     assert shipped_roles()["simplicity"].says("system") in bo
@@ -135,11 +150,11 @@ def test_every_shipped_role_has_every_section() -> None:
     [
         ("KISS", "simplicity"),
         ("Data modelling", "data-modeling"),
-        ("lawyer", "generalist"),
-        ("", "generalist"),
+        ("lawyer", "member"),
+        ("", "member"),
     ],
 )
-def test_a_role_is_found_by_its_name_and_others_get_the_generalists_prompts(named: str, role: str) -> None:
+def test_a_role_is_found_by_its_name_and_others_get_prompts_for_any_role(named: str, role: str) -> None:
     assert role_of(DebaterConfig(id="x", name="X", role=named)).name == role
 
 
@@ -167,7 +182,7 @@ def test_a_council_that_cannot_work_is_refused_before_any_call(
 
 def test_a_missing_critique_is_recorded_shown_and_got_over(tmp_path: Path) -> None:
     def where(call: ModelCall) -> bool:
-        critic = call.speak_as.speaker if call.speak_as else ""
+        critic = call.stream_as.speaker if call.stream_as else ""
         return (
             phase_of(call) == "critique" and critic == "testing" and "Architect" in str(call.hints["targets"])
         )
@@ -178,7 +193,9 @@ def test_a_missing_critique_is_recorded_shown_and_got_over(tmp_path: Path) -> No
     assert notice["speaker"] == "moot"
     assert [e["seq"] for e in document["transcript"]] == list(range(len(document["transcript"])))
     refining = next(
-        c for c in model.calls if phase_of(c) == "refine" and c.speak_as and c.speak_as.speaker == "architect"
+        c
+        for c in model.calls
+        if phase_of(c) == "refine" and c.stream_as and c.stream_as.speaker == "architect"
     )
     assert notice["content"] in text_of(refining)
     assert document["status"] == "done"
@@ -194,7 +211,7 @@ def test_a_failed_refinement_leaves_the_last_proposal_standing_and_says_so(tmp_p
         e for e in document["transcript"] if e["kind"] == "proposal" and e["speaker"] == "testing"
     )
     (notice,) = [e for e in document["transcript"] if e["kind"] == "notice"]
-    assert f"its last one, [{proposal['id']}], stands" in notice["content"]
+    assert f"Its last one, [{proposal['id']}], stays valid." in notice["content"]
     of_testing = [
         c
         for c in model.calls
@@ -256,7 +273,7 @@ def test_an_agreement_that_is_no_share_ends_nothing_and_is_recorded(said: float,
 
 def test_a_judge_that_thinks_in_percent_is_asked_again() -> None:
     said = '{"reasoning": "r", "in_dispute": [], "agreement": 85}'
-    assert "less than or equal to 1" in read_answer(Convergence, said).error
+    assert "less than or equal to 1" in parse_reply(Convergence, said).error
 
 
 def test_the_judge_is_asked_once_for_a_solution_and_told_which_proposals_are_not_final(
@@ -270,7 +287,7 @@ def test_the_judge_is_asked_once_for_a_solution_and_told_which_proposals_are_not
         e for e in document["transcript"] if e["kind"] in ("proposal", "refinement") and e["round"] == 1
     ]
     assert earlier
-    assert all(f"[{e['id']}]:\n(proposal of round 1, replaced since)\n" in text_of(judging) for e in earlier)
+    assert all(f"[{e['id']}]: (proposal of round 1, replaced since) <<" in text_of(judging) for e in earlier)
     assert text_of(judging).count("replaced since)") == len(earlier)
     assert text_of(judging).count("(final proposal)") == len(final)
     assert "solution_markdown" in text_of(judging)
@@ -290,9 +307,9 @@ def test_a_person_who_speaks_up_after_the_end_gets_one_more_round(tmp_path: Path
 def test_the_prompts_of_a_council_are_as_reviewed(phase: str, tmp_path: Path) -> None:
     _, model = run(tmp_path, council())
     calls = {
-        call.speak_as.entry_id: call
+        call.stream_as.entry_id: call
         for call in model.calls
-        if call.speak_as and call.speak_as.speaker == "testing" and phase_of(call) == phase
+        if call.stream_as and call.stream_as.speaker == "testing" and phase_of(call) == phase
     }
     check_snapshot(f"council-{phase}", prompt_markdown(calls[max(calls)].messages))
 

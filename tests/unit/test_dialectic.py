@@ -1,4 +1,4 @@
-"""dialectic's configuration: every field honoured or named in a warning."""
+"""Configuration files of dialectic: every field is honoured or named in a warning."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.screen.output import complain
-from moot.graph.cli.usual_config import run_config
-from moot.graph.importing.dialectic import Converted, from_dialectic, is_dialectic
-from moot.graph.operator_config import file_data
-from moot.nodes.memory.perspective import perspective_settings
-from moot.nodes.protocols.council.convergence import TerminationConfig
-from moot.nodes.roles.role import shipped_role
+from moot.cli.run_config import run_config
+from moot.cli.screen.output import print_error
+from moot.configuration.configure import file_data
+from moot.configuration.dialectic import Converted, from_dialectic, is_dialectic
+from moot.memory.perspectives import perspective_settings
+from moot.prompts.templates import shipped_role
+from moot.protocols.council.council import TerminationConfig
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
@@ -68,7 +68,7 @@ def test_agents_become_the_debaters_of_a_council() -> None:
     ]
     assert config.judge.model == "anthropic/claude-sonnet-4.5"
     assert config.judge.temperature == 0.3
-    assert config.judge.seats()[0].id == "judge-main"
+    assert config.judge.judges()[0].id == "judge-main"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_prompts_are_read_from_beside_the_file(tmp_path: Path, capsys: pytest.Ca
     data = {"agents": [agent, KISS], "judge": {**JUDGE, "systemPromptPath": "j.md"}, "debate": DEBATE}
     file = tmp_path / "debate-config.json"
     file.write_text(json.dumps(data))
-    config = make_config(file_data(file, complain))
+    config = make_config(file_data(file, print_error))
     assert config.debaters[0].system_prompt == "You draw boxes."
     assert config.debaters[0].summary_prompt == "Keep the boxes."
     assert config.debaters[0].clarification_prompt == ""
@@ -216,3 +216,49 @@ def test_flags_are_laid_over_it(tmp_path: Path) -> None:
     agents = [{**each, "model": "offline", "provider": "openai"} for each in (AGENT, KISS)]
     file.write_text(json.dumps({"agents": agents, "debate": DEBATE}))
     assert run_config(file, {"rounds": 1}).rounds == 1
+
+
+def test_the_judges_own_prompts_and_the_semantic_method_are_converted_or_named(tmp_path: Path) -> None:
+    (tmp_path / "judge.md").write_text("Prefer what is cheap to undo.", encoding="utf-8")
+    judge = {
+        **JUDGE,
+        "promptPath": "judge.md",
+        "summaryPromptPath": "s.md",
+        "summarization": {"threshold": 700, "maxLength": 300, "method": "length-based"},
+    }
+    debate = {**DEBATE, "summarization": {"enabled": True, "method": "semantic"}}
+    converted = _converted(tmp_path, judge=judge, debate=debate)
+    config = make_config(converted.data)
+    assert config.judge.instruction == "Prefer what is cheap to undo."
+    assert config.memory.perspectives.method == "hierarchical"
+    summary = config.judge.summary
+    assert summary is not None
+    own = (summary.threshold_chars, summary.max_chars, summary.method, summary.prompt)
+    assert own == (700, 300, "llm", "@s.md")
+    named = " ".join(converted.warnings)
+    assert "debate.summarization.method 'semantic':" in named
+    assert "judge.s" not in named
+
+
+def test_errors_name_the_keys_of_the_users_file(tmp_path: Path) -> None:
+    agents = [{**AGENT, "enabled": False}, {**KISS, "toolCallLimit": 0, "summarization": {"maxLength": -1}}]
+    debate = {
+        "rounds": 0,
+        "clarificationsMaxPerAgent": -1,
+        "summarization": {"threshold": -5},
+        "terminationCondition": {"type": "convergence", "threshold": -1},
+    }
+    file = tmp_path / "debate-config.json"
+    file.write_text(json.dumps({"agents": agents, "judge": {"temperature": 7}, "debate": debate}))
+    with pytest.raises(ConfigError) as refused:
+        run_config(file, {})
+    named = {line.partition(": ")[0] for line in str(refused.value).splitlines()}
+    assert named == {
+        "agents.1.toolCallLimit",
+        "agents.1.summarization.maxLength",
+        "judge.temperature",
+        "debate.rounds",
+        "debate.clarificationsMaxPerAgent",
+        "debate.summarization.threshold",
+        "debate.terminationCondition.threshold",
+    }

@@ -1,4 +1,4 @@
-"""The docs name every variable of the environment that Moot reads."""
+"""Check that the docs name every environment variable that Moot reads."""
 
 from __future__ import annotations
 

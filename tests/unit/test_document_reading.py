@@ -1,4 +1,4 @@
-"""Documents from outside: whole ones, strange ones as far as they go, broken ones refused by their key."""
+"""Reading of documents: complete, unusual and broken ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from moot.graph.documents import DebateDocument, as_far_as_it_goes, whole_document
-from moot.graph.documents.reading import fill_in
-from moot.nodes.judging.opinion_check import failed_verdict
+from moot.documents import DebateDocument, load_leniently, whole_document
+from moot.documents.read_document import fill_in
+from moot.judging.response_check import failed_verdict
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
-from tests.support.json_values import json_values, places, spoilt_at
+from tests.support.json_values import json_values, places, with_value_at
 from tests.support.report_documents import debate
 
 
@@ -30,17 +30,17 @@ DOCUMENT = TypeAdapter(DebateDocument)
 
 
 @settings(max_examples=80, deadline=None)
-@given(spoilt=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4))
+@given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=4))
 def test_whatever_stands_anywhere_the_rest_is_read_and_what_is_read_is_a_document(
-    spoilt: list[tuple[tuple[Any, ...], Any]],
+    bad_value: list[tuple[tuple[Any, ...], Any]],
 ) -> None:
-    document = spoilt_at(whole(), spoilt)
+    document = with_value_at(whole(), bad_value)
     given_before = copy.deepcopy(document)
-    read = as_far_as_it_goes(DebateDocument, document)
+    read = load_leniently(DebateDocument, document)
     DOCUMENT.validate_python(read)
-    assert as_far_as_it_goes(DebateDocument, read) == read
+    assert load_leniently(DebateDocument, read) == read
     assert repr(document) == repr(given_before)
-    touched = {place[0] for place, _ in spoilt}
+    touched = {place[0] for place, _ in bad_value}
     assert {key: read.get(key) for key in document if key not in touched} == {
         key: value for key, value in whole().items() if key not in touched
     }
@@ -48,19 +48,19 @@ def test_whatever_stands_anywhere_the_rest_is_read_and_what_is_read_is_a_documen
 
 @given(value=json_values)
 def test_what_is_no_document_at_all_is_read_as_an_empty_one(value: Any) -> None:
-    assert as_far_as_it_goes(DebateDocument, value)["transcript"] == []
+    assert load_leniently(DebateDocument, value)["transcript"] == []
 
 
 def test_a_whole_document_is_read_as_it_is_unknown_keys_too() -> None:
     document = whole(mood="calm")
     document["transcript"][0]["mood"] = "calm"
     assert whole_document(document) == document
-    assert as_far_as_it_goes(DebateDocument, document) == document
+    assert load_leniently(DebateDocument, document) == document
 
 
 def test_an_item_of_another_type_is_left_out_of_its_list() -> None:
     entries = whole()["transcript"]
-    read = as_far_as_it_goes(DebateDocument, whole(transcript=[entries[0], "words", entries[1], None]))
+    read = load_leniently(DebateDocument, whole(transcript=[entries[0], "words", entries[1], None]))
     assert [entry["seq"] for entry in read["transcript"]] == [0, 1]
 
 
@@ -80,10 +80,19 @@ def test_what_later_versions_record_of_a_verdict_is_empty_in_an_older_one() -> N
         ({"verdicts": ["ada"]}, r"verdicts\.0"),
         ({"topic": 4}, r"topic: Input should be a valid string"),
         ({"usage": {"calls": 1}}, r"usage\.prompt_tokens: Field required"),
-        ({"schema_version": SCHEMA_VERSION + 1}, "newer"),
+        ({"schema_version": SCHEMA_VERSION + 1}, "a newer version .*update Moot"),
+        ({"schema_version": SCHEMA_VERSION - 1}, "another version .*start the debate again"),
         ({"state": {"round": "two"}}, r"state\.round"),
     ],
-    ids=["a total in words", "a verdict in words", "no topic", "half a usage", "a newer version", "a state"],
+    ids=[
+        "a total in words",
+        "a verdict in words",
+        "no topic",
+        "half a usage",
+        "a newer version",
+        "an older version",
+        "a state",
+    ],
 )
 def test_what_is_wrong_is_named_by_its_key(keys: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):

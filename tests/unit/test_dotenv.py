@@ -20,7 +20,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _file(folder: Path, text: str) -> Path:
     (folder / ".env").write_text(text, encoding="utf-8")
-    return folder
+    return folder / ".env"
 
 
 def test_it_says_what_the_environment_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +42,7 @@ def test_a_key_of_the_environment_goes_to_no_address_of_a_file(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
     said = settings.read_dotenv(_file(tmp_path, "OPENAI_BASE_URL=https://elsewhere.example/v1\n"))
     assert settings.variable("OPENAI_BASE_URL") is None
-    assert "OPENAI_BASE_URL of .env is not used" in said
+    assert "OPENAI_BASE_URL in .env is ignored" in said
 
 
 def test_a_key_of_a_file_goes_to_no_address_of_the_environment(
@@ -52,7 +52,7 @@ def test_a_key_of_a_file_goes_to_no_address_of_the_environment(
     said = settings.read_dotenv(_file(tmp_path, "OPENAI_API_KEY=sk-of-the-file\nMISTRAL_API_KEY=m\n"))
     assert settings.api_key("OPENAI_API_KEY") is None
     assert settings.api_key("MISTRAL_API_KEY") == "m"
-    assert "OPENAI_API_KEY of .env is not used" in said
+    assert "OPENAI_API_KEY in .env is ignored" in said
 
 
 def test_imports_and_other_programs_are_no_matter_of_it_and_nothing_is_expanded(tmp_path: Path) -> None:
@@ -66,4 +66,4 @@ def test_imports_and_other_programs_are_no_matter_of_it_and_nothing_is_expanded(
 def test_one_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="cannot read"):
-        settings.read_dotenv(tmp_path)
+        settings.read_dotenv(tmp_path / ".env")

@@ -1,4 +1,4 @@
-"""A debate wherever a runnable runs, within other graphs, and what it tells and takes as messages."""
+"""Debates as nodes and tools of other graphs, with messages as input and output."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import pytest
+from langchain.agents.middleware.human_in_the_loop import HITLRequest, HITLResponse
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from moot import DebateConfig, InputError, build_graph
-from moot.nodes.people.questions import answer_problem, match_answers, question_payload
+from moot.people.person_questions import match_replies, question_payload, reply_error
+from moot.prompts.fences import fenced
+from moot.state.config.debate_config import fence_for
+from moot.state.reducers import entry_id_of
 from tests.support.fakes import FakeModel
 
 LONG = DebateConfig(turns=12)
@@ -107,7 +112,7 @@ def test_in_a_conversation_what_a_person_said_last_is_argued() -> None:
         del model.calls[:]
         chat.invoke({"messages": [HumanMessage(topic)]}, THREAD)
         turns = [call for call in model.calls if call.purpose == "turn"]
-        assert {call.messages[1]["content"] for call in turns} == {f"# Topic\n{topic}"}
+        assert {call.messages[1]["content"] for call in turns} == {fenced(topic, fence_for(topic), "# Topic")}
 
 
 def test_what_a_parent_says_is_told_apart_in_the_transcript() -> None:
@@ -138,7 +143,7 @@ def test_a_new_topic_on_a_thread_is_refused_and_nothing_changes() -> None:
     run = graph(MemorySaver())
     run.invoke(ASKED, THREAD, context=DebateConfig(turns=1))
     before = run.get_state(THREAD)
-    with pytest.raises(InputError, match="this thread's debate is about 'Trams\\?'"):
+    with pytest.raises(InputError, match="this thread already has a debate about 'Trams\\?'"):
         run.invoke({"topic": "Something else?"}, THREAD)
     assert run.get_state(THREAD).config == before.config
     assert run.invoke({"topic": " Trams? "}, THREAD)["topic"].strip() == "Trams?"
@@ -159,7 +164,7 @@ def test_a_chat_message_is_the_answer_that_a_debate_waits_for() -> None:
     entries = run.get_state(THREAD).values["full_transcript"]
     assert [(e["speaker"], e["kind"], e["content"]) for e in entries[2:]] == [("bo", "speech", "I say no.")]
     assert len(model.calls) == calls
-    assert [m.id for m in out["messages"]][:3] == ["m000000", "m000001", "m000002"]
+    assert [entry_id_of(m) for m in out["messages"]][:3] == ["m000000", "m000001", "m000002"]
 
 
 def test_an_empty_chat_message_is_asked_again_and_what_can_be_sent_is_told_as_langgraph_tells_it() -> None:
@@ -192,11 +197,32 @@ QUESTIONS: Any = [{"id": "ada.1", "debater": "ada", "name": "Ada", "question": "
         [{"type": "response", "args": "now"}],
         [{"type": "edit", "args": {"action": "turn", "args": {"ada.1": "now"}}}],
         {"decisions": [{"type": "respond", "message": "now"}]},
+        {"decisions": [{"type": "edit", "edited_action": {"name": "turn", "args": {"ada.1": "now"}}}]},
     ],
 )
 def test_answers_are_understood_in_the_shapes_of_chats_and_inboxes(given: Any) -> None:
-    assert answer_problem(QUESTIONS, given) == ""
-    assert match_answers(QUESTIONS, given) == {"ada.1": "now"}
+    assert reply_error(QUESTIONS, given) == ""
+    assert match_replies(QUESTIONS, given) == {"ada.1": "now"}
+
+
+def test_decisions_of_langchains_middleware_answer_one_question_each() -> None:
+    asked: Any = [*QUESTIONS, {"id": "bo.1", "debater": "bo", "name": "Bo", "question": "Where?"}]
+    payload = question_payload("clarifications", 1, asked)
+    assert [each["args"] for each in payload["action_requests"]] == [{"ada.1": ""}, {"bo.1": ""}]
+    assert payload["action_requests"][1]["description"] == "**Bo**: Where?"
+    (review,) = payload["review_configs"]
+    assert review == {"action_name": "clarifications", "allowed_decisions": ["respond", "edit"]}
+    request = {key: payload[key] for key in HITLRequest.__annotations__}
+    TypeAdapter(HITLRequest).validate_python(request, strict=True)
+    edited = {"type": "edit", "edited_action": {"name": "clarifications", "args": {"bo.1": "here"}}}
+    for first in (
+        {"type": "respond", "message": "now"},
+        {"type": "edit", "edited_action": {"name": "clarifications", "args": {"ada.1": "now"}}},
+    ):
+        given = {"decisions": [first, edited]}
+        TypeAdapter(HITLResponse).validate_python(given, strict=True)
+        assert reply_error(asked, given) == ""
+        assert match_replies(asked, given) == {"ada.1": "now", "bo.1": "here"}
 
 
 def test_an_inbox_can_show_what_is_asked() -> None:

@@ -1,4 +1,4 @@
-"""What is true of each kind of entry, and above all what a turn is: everybody counts the same."""
+"""Properties of each kind of entry, such as which kinds count as turns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.lifecycle import imported_row
+from moot.documents.document import DebateDocument, make_document
 from moot.graph.debate import build_graph
-from moot.graph.documents.document import DebateDocument
-from moot.graph.documents.making import make_document
-from moot.graph.importing.adopting import document_values
-from moot.graph.lifetime import imported_row
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.protocols.protocol_table import PROTOCOLS
-from moot.state.catalogue import DebateRow
+from moot.importing.transcript import document_values
+from moot.protocols.registry import PROTOCOLS
+from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
-from moot.state.entries import KINDS, Entry, EntryKind, gifts_in, kind_of, make_entry, turns_taken
+from moot.state.entries import (
+    ENTRY_KINDS,
+    Entry,
+    EntryKind,
+    make_entry,
+    traits_of,
+    turns_taken,
+    user_provided_in,
+)
+from moot.storage.catalogue import DebateRow
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "6a5d1f0e-3a9e-4a57-9f2b-0c1d2e3f4a5b"}}
@@ -44,11 +51,11 @@ def _document(config: DebateConfig, entries: list[Entry]) -> DebateDocument:
 
 
 def test_every_kind_of_entry_has_a_row() -> None:
-    assert KINDS.keys() == set(get_args(EntryKind))
+    assert ENTRY_KINDS.keys() == set(get_args(EntryKind))
 
 
 def test_a_kind_that_a_protocol_brings_of_its_own_is_a_speech() -> None:
-    assert kind_of({"kind": "duel"}) is KINDS["speech"]
+    assert traits_of({"kind": "duel"}) is ENTRY_KINDS["speech"]
 
 
 spoken = st.tuples(st.sampled_from(get_args(EntryKind)), st.sampled_from(SPEAKERS), st.sampled_from(SPEAKERS))
@@ -74,7 +81,7 @@ def test_export_and_import_change_no_count_of_turns(
         values = document_values(document, Environment())
         row = imported_row(values, None, "", document)
         assert (values["turn_count"], row.turns) == (wanted, wanted)
-        assert values["gifts"] == gifts_in(values["full_transcript"])
+        assert values["user_provided"] == user_provided_in(values["full_transcript"])
         document = make_document(row, values)
 
 
@@ -89,8 +96,9 @@ def _run(config: DebateConfig, reply: Callable[[ModelCall], Reply]) -> dict[str,
 def test_a_run_counts_the_turns_that_its_transcript_shows(protocol: str) -> None:
     values = _run(_config(protocol), answer)
     turns = turns_taken(values["full_transcript"], _config(protocol).names())
-    assert values["turn_count"] == turns == len(values["receipts"]) > 0
-    assert values["gifts"] == gifts_in(values["full_transcript"])
+    assert values["turn_count"] == turns == len(values["receipts"])
+    assert (turns > 0) is (protocol != "pairwise"), "a judge compares given answers"
+    assert values["user_provided"] == user_provided_in(values["full_transcript"])
 
 
 @pytest.mark.parametrize("protocol", ["council", "dialogue", "vote"])

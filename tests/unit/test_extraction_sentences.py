@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.text.plain import clip, excerpt, inert, plain_line
-from moot.nodes.text.sentences import split_sentences
+from moot.text.plain_text import clip, excerpt, plain_line, sanitize_line
+from moot.text.terms import split_sentences
 
 
 def texts(text: str) -> list[str]:
@@ -86,7 +86,7 @@ def test_clipped_text_is_never_longer_than_asked(text: str, limit: int) -> None:
 
 @given(st.text(st.characters() | st.sampled_from("\n\r\u2028\u2029#>-*|=~` \u202e")))
 def test_inert_text_is_one_line_and_cannot_open_markup(text: str) -> None:
-    line = inert(text)
+    line = sanitize_line(text)
     assert line == "" or len(line.splitlines()) == 1
     assert not any(unicodedata.category(char) == "Cc" for char in line)
     assert line[:1] not in {"#", ">", "|", "=", "~", "`"}
@@ -107,4 +107,4 @@ def test_inert_text_is_one_line_and_cannot_open_markup(text: str) -> None:
     ],
 )
 def test_marks_that_would_forge_structure_are_taken_off(text: str, expected: str) -> None:
-    assert inert(text) == expected
+    assert sanitize_line(text) == expected

@@ -1,8 +1,9 @@
-"""Tool results as evidence: what a call was about, whether it failed, and what bears on the debate."""
+"""Extraction from tool results: subject, failure and relevant figures."""
 
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,14 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import MemorySaver
 
+from moot import open_debates
 from moot.graph.debate import build_graph
-from moot.nodes.memory.summarizers.points import MAX_POINT
-from moot.nodes.memory.summarizers.points_layout import render
-from moot.nodes.memory.summarizers.rule_based import fold
-from moot.nodes.reading.tool_results import passages, use_of
-from moot.nodes.text.terms import terms
-from moot.nodes.text.tokens import counter
+from moot.memory.summarizers.rule_based import MAX_POINT, fold, render
+from moot.memory.tool_results import make_tool_use, passages, shows_evidence
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
+from moot.text.terms import terms
+from moot.text.tokens import counter
 from tests.support.fakes import FakeModel
 
 SAMPLES = json.loads((Path(__file__).parents[1] / "fixtures" / "tool-results.json").read_text("utf-8"))
@@ -31,16 +31,45 @@ DEBATED = dict.fromkeys(terms("Night trams cost millions; riders of the tram in 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["of"])
 def test_a_result_is_read_by_its_call_and_its_tools_own_protocol(sample: dict[str, Any]) -> None:
     known = None if sample["status"] is None else sample["status"] == "error"
-    use = use_of(sample["name"], sample["arguments"], sample["result"], failed=known)
+    use = make_tool_use(sample["name"], sample["arguments"], sample["result"], failed=known)
     assert (use["about"], use["failed"]) == (sample["about"], sample["failed"])
     said = "\n".join(passages(use, sample["result"], DEBATED))
     assert [part for part in sample["holds"] if part not in said] == []
     assert said.startswith(f"{sample['name']} {sample['about']}".strip())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It rose by 12.5 % last year.",
+        "下降了百分之三十。",
+        "It costs $3.2 million a year.",
+        "In ١٩٩٩ it ended.",
+        "See https://example.org/a?b=1 for more.",
+        "Smith et al. (2019) found it.",
+        "This was shown (Jones, 2020) before.",
+        "He wrote “we shall never give up on this”.",
+        "他说「我们绝不放弃」。",
+    ],
+)
+def test_a_passage_shows_evidence_by_its_form(text: str) -> None:
+    assert shows_evidence(text)
+
+
+def test_a_lone_digit_is_no_evidence() -> None:
+    assert not shows_evidence("There are 2 sides to it.")
+
+
+@pytest.mark.parametrize("piece", ["a", "1,", "a-", "你好。", "(", "http://", "Abc. "])
+def test_a_long_passage_is_searched_in_linear_time(piece: str) -> None:
+    began = time.process_time()
+    shows_evidence(piece * (200_000 // len(piece)))
+    assert time.process_time() - began < 5
+
+
 def test_of_a_long_table_the_rows_that_bear_on_the_debate_are_told_with_their_columns() -> None:
     table = "city,riders\n" + "".join(f"Town {n},{n}\n" for n in range(500)) + "Tallinn,1200000\n"
-    use = use_of("read_file", {"path": "riders.csv"}, table)
+    use = make_tool_use("read_file", {"path": "riders.csv"}, table)
     found = passages(use, table, DEBATED)
     assert "read_file riders.csv: city: Tallinn, riders: 1200000" in found
     assert len(found) <= 12
@@ -83,7 +112,75 @@ def test_a_parents_tool_messages_are_read_by_the_calls_before_them() -> None:
 
 @given(st.text(), st.sampled_from(["path", "command", "query", "other"]))
 def test_any_result_is_read(content: str, key: str) -> None:
-    use = use_of("t", {key: content}, content)
+    use = make_tool_use("t", {key: content}, content)
     found = passages(use, content, DEBATED)
     assert 0 < len(found) <= 12
     assert all(len(line.splitlines()) == 1 for line in found)
+
+
+FAILED_RUN = "Error: Module not found\nexit code: 1"
+
+
+@pytest.mark.parametrize(
+    ("entry", "use"),
+    [
+        ({"speaker": "tools", "content": f"bash: {FAILED_RUN}"}, ("bash", "", True)),
+        ({"speaker": "pytest", "content": FAILED_RUN}, ("pytest", "", True)),
+        ({"speaker": "pytest", "content": "No module", "status": "error"}, ("pytest", "", True)),
+        (
+            {
+                "speaker": "tools",
+                "content": FAILED_RUN,
+                "tool": {"name": "cat", "about": "a.log", "failed": False},
+            },
+            ("cat", "a.log", False),
+        ),
+    ],
+    ids=["by its name", "by its speaker", "by its status", "by its record"],
+)
+def test_a_tool_result_of_a_transcript_to_continue_keeps_its_status(
+    entry: dict[str, Any], use: tuple[str, str, bool]
+) -> None:
+    call = {"id": "c1", "speaker": "ada", "kind": "tool_call", "content": "bash pytest"}
+    result = {**entry, "kind": "tool_result", "targets": ["c1"]}
+    said = {"speaker": "ada", "content": "The tests fail."}
+    graph: Any = build_graph(MemorySaver(), environment=FakeModel().environment())
+    config = DebateConfig.model_validate({"turns": 2, "judge": {"enabled": False}})
+    thread: Any = {"configurable": {"thread_id": "4ab8a1a6-9f3c-4c55-8a6e-0c4a8cf5c0aa"}}
+    graph.invoke({"topic": "Ship it?", "full_transcript": [call, result, said]}, thread, context=config)
+    asked, answered = graph.get_state(thread).values["full_transcript"][1:3]
+    assert tuple(answered["tool"].values()) == use
+    assert answered["targets"] == [asked["id"]]
+
+
+def test_tool_results_of_an_imported_openai_chat_keep_their_status(tmp_path: Path) -> None:
+    function = {"name": "bash", "arguments": json.dumps({"command": "npm test"})}
+    chat = [
+        {"role": "system", "content": "Rules."},
+        {"role": "user", "content": "Is it ready?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_9", "type": "function", "function": function}],
+        },
+        {"role": "tool", "tool_call_id": "call_9", "content": FAILED_RUN},
+        {"role": "tool", "tool_call_id": "call_0", "name": "lint", "content": "fine", "status": "error"},
+        {"role": "assistant", "content": "No: the tests fail."},
+    ]
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        entries = debates.import_transcript(json.dumps(chat), topic="Is it ready?").document()["transcript"]
+    kinds = [(entry["speaker"], entry["kind"]) for entry in entries[2:]]
+    called, failed, linted, _ = entries[2:]
+    assert kinds[:3] == [("assistant", "tool_call"), ("tools", "tool_result"), ("tools", "tool_result")]
+    assert failed["tool"] == {"name": "bash", "about": "npm test", "failed": True}
+    assert failed["targets"] == [called["id"]]
+    assert linted["tool"] == {"name": "lint", "about": "", "failed": True}
+    assert FAILED_RUN in failed["content"]
+
+
+def test_the_first_passage_of_a_long_file_names_its_lines_imports_and_exports() -> None:
+    code = "import os\nfrom a.b import c\nimport x from './m';\nexport const lim = 3;\n" + "y = 2\n" * 40
+    use = make_tool_use("read_file", {"path": "a.ts"}, code)
+    assert passages(use, code, {})[0] == "read_file a.ts: 44 lines; imports os, a.b, ./m; exports lim"
+    listing = "\n".join(f"src/mod{n}.py" for n in range(30))
+    assert passages(make_tool_use("find", {}, listing), listing, {})[0] == "find: 30 files"

@@ -1,4 +1,4 @@
-"""What a failed run of a node used is counted once, and why it failed is told."""
+"""Failed runs of a node: their usage is counted once, and their errors are reported."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.api import Debate
-from moot.nodes.calls import ModelCall, Reply
+from moot.api import Debate
+from moot.calls.effects import ModelCall, Reply
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, answer
 
@@ -47,7 +47,7 @@ def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def test_what_failed_runs_used_is_counted_once_and_the_reason_is_told(tmp_path: Path) -> None:
-    moody, config = Moody(), DebateConfig(turns=3, seed=1)
+    moody, config = Moody(), DebateConfig(turns=3, seed=1, openings="sequential")
     with _debate(tmp_path / "a", moody, config) as debate:
         untroubled = _usage(debate.run())
     with _debate(tmp_path / "b", moody, config) as debate:
@@ -71,7 +71,9 @@ def test_what_failed_runs_used_is_counted_once_and_the_reason_is_told(tmp_path: 
 def test_a_debate_that_only_fails_ends_at_its_limit_instead_of_paying_for_ever(tmp_path: Path) -> None:
     moody = Moody()
     moody.failing = True
-    with _debate(tmp_path, moody, DebateConfig(turns=3, seed=1, limits={"total_tokens": 4000})) as debate:
+    with _debate(
+        tmp_path, moody, DebateConfig(turns=3, seed=1, openings="sequential", limits={"total_tokens": 4000})
+    ) as debate:
         for _ in range(3):
             _fail(debate)
         document = debate.run()
@@ -82,7 +84,7 @@ def test_a_debate_that_only_fails_ends_at_its_limit_instead_of_paying_for_ever(t
 
 def test_a_fork_keeps_the_reason_and_counts_it_no_second_time(tmp_path: Path) -> None:
     moody = Moody()
-    with _debate(tmp_path, moody, DebateConfig(turns=3, seed=1)) as debate:
+    with _debate(tmp_path, moody, DebateConfig(turns=3, seed=1, openings="sequential")) as debate:
         moody.failing = True
         _fail(debate)
         moody.failing = False

@@ -1,4 +1,4 @@
-"""Settings that would change nothing are refused or warned of, before anything is paid."""
+"""Settings without effect are refused or warned of before any call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.named_files import read_words
-from moot.graph.cli.screen.answerer import check_answers
-from moot.graph.cli.usual_config import warn_of_idle
-from moot.nodes.people.questions import PersonQuestion
+from moot.cli.inputs import read_words
+from moot.cli.run_config import warn_of_ignored_length
+from moot.cli.screen.live import check_answers
+from moot.people.person_questions import PersonQuestion
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError
@@ -21,9 +21,9 @@ ASKED: PersonQuestion = {"id": "bo.2", "debater": "bo", "name": "Bo", "question"
 @pytest.mark.parametrize(
     ("protocol", "flags", "warning"),
     [
-        ("council", {"turns": 3}, "turns does not bound protocol 'council': use --rounds"),
+        ("council", {"turns": 3}, "--turns has no effect on protocol 'council': use --rounds"),
         ("dialogue", {"turns": 3}, "use dialogue.aspects or dialogue.max_aspects or dialogue.minirounds"),
-        ("dialogue", {"rounds": 3}, "rounds does not bound protocol 'dialogue'"),
+        ("dialogue", {"rounds": 3}, "--rounds has no effect on protocol 'dialogue'"),
         ("vote", {"turns": 3}, "use vote.answers"),
         ("single", {"turns": 3}, "its length is fixed"),
     ],
@@ -32,7 +32,7 @@ ASKED: PersonQuestion = {"id": "bo.2", "debater": "bo", "name": "Bo", "question"
 def test_a_length_that_bounds_nothing_is_warned_of(
     protocol: str, flags: dict[str, Any], warning: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    warn_of_idle(flags, DebateConfig(protocol=protocol))
+    warn_of_ignored_length(flags, DebateConfig(protocol=protocol))
     assert warning in capsys.readouterr().err
 
 
@@ -50,7 +50,7 @@ def test_a_length_that_bounds_nothing_is_warned_of(
 def test_a_length_that_counts_is_not(
     protocol: str, flags: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    warn_of_idle(flags, DebateConfig(protocol=protocol))
+    warn_of_ignored_length(flags, DebateConfig(protocol=protocol))
     assert capsys.readouterr().err == ""
 
 

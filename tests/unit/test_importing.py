@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.graph.importing import FORMATS, ImportedTranscript, parse_transcript
+from moot.importing import FORMATS, ImportedTranscript, parse_transcript
 from moot.state.errors import InputError
 from tests.support.report_documents import debate
 
 
 def said(transcript: ImportedTranscript) -> list[tuple[str, str]]:
     names = {speaker.id: speaker.name for speaker in transcript.speakers}
-    return [(names[utterance.speaker], utterance.content) for utterance in transcript.utterances]
+    return [(names[utterance.speaker], utterance.content) for utterance in transcript.messages]
 
 
 BOTH = [("Ann", "Hello: there"), ("Bob", "Well, no")]
@@ -88,7 +88,7 @@ def test_every_format_tells_who_said_what(text: str, filename: str) -> None:
 )
 def test_times_are_kept_as_they_were_given(text: str) -> None:
     read = parse_transcript(text)
-    assert [utterance.at for utterance in read.utterances] == ["01:20", ":57"]
+    assert [utterance.at for utterance in read.messages] == ["01:20", ":57"]
 
 
 def test_quoted_texts_may_span_lines_and_hold_quotes() -> None:
@@ -148,7 +148,7 @@ def test_columns_without_a_header_are_told_by_what_they_hold(
 ) -> None:
     read = parse_transcript(text, format="csv")
     names = {speaker.id: speaker.name for speaker in read.speakers}
-    assert [(names[one.speaker], one.content, one.at) for one in read.utterances] == expected
+    assert [(names[one.speaker], one.content, one.at) for one in read.messages] == expected
 
 
 def test_numbers_are_said_as_they_are_written_and_null_is_nothing() -> None:
@@ -187,10 +187,12 @@ def test_dialectics_debates_are_read_with_problem_and_solution() -> None:
     value = {
         "problem": "Scale it",
         "rounds": [{"contributions": contributions}],
-        "finalSolution": {"description": "Q"},
+        "finalSolution": {"description": "Q", "tradeoffs": ["Messages may come twice."]},
     }
     read = parse_transcript(json.dumps(value))
-    assert (read.topic, read.solution) == ("Scale it", "Q")
+    assert (read.topic, read.solution) == ("Scale it", "Q\n\n## Trade-offs\n\n- Messages may come twice.")
+    kept = [(each.kind, each.round, each.target) for each in read.messages]
+    assert kept == [("proposal", 1, ""), ("critique", 1, "architect")]
     assert said(read) == [("architect", "Use queues."), ("kiss", "Why?")]
 
 
@@ -199,7 +201,7 @@ def test_a_moot_document_comes_back_whole() -> None:
     read = parse_transcript(json.dumps(document))
     assert read.document == document
     assert [speaker.name for speaker in read.speakers] == ["Ada Okafor", "Grace Lindqvist"]
-    assert len(read.utterances) == 4
+    assert len(read.messages) == 4
     assert read.topic == "Should we split?"
 
 
@@ -295,25 +297,30 @@ def test_headings_in_a_fence_and_below_the_speakers_level_belong_to_the_speech()
         ('{"speaker": "Ann", "text": "x"}\n{oops}\n', {}, "line 2", "correct it"),
         ('{"speaker": "Ann", "text": "x"}\n\n{"text": "x"}\n', {}, "line 3", "add `speaker`"),
         ('[{"speaker": "Ann"}]', {}, "entry 1", "add `content`"),
-        ('[{"speaker": "A", "text": 5}, {"speaker": "A", "text": true}]', {}, "entry 2", "true is no text"),
-        ('[{"speaker": "A", "text": {"words": 5}}]', {}, "entry 1", "is no text; put quotes"),
+        (
+            '[{"speaker": "A", "text": 5}, {"speaker": "A", "text": true}]',
+            {},
+            "entry 2",
+            "true is not a text",
+        ),
+        ('[{"speaker": "A", "text": {"words": 5}}]', {}, "entry 1", "is not a text; put quotes"),
         ("[1]", {}, "entry 1", "speaker and content"),
         ('{"a": 1}', {}, "line 1", "utterances"),
         (
             '{"a": [{"who": "A", "text": "x"}], "b": {"c": [{"who": "B", "text": "y"}]}}',
             {},
             "(a, b.c)",
-            "name",
+            "use one of the keys",
         ),
-        ("3", {"format": "json"}, "line 1", "list of utterances"),
-        ("[" * 100_000, {}, "line 1", "cannot be read"),
-        ('speaker,text\nAnn,x\nBob,"open\n', {}, "line 3", "doubled"),
+        ("3", {"format": "json"}, "line 1", "list of messages"),
+        ("[" * 100_000, {}, "line 1", "invalid JSON"),
+        ('speaker,text\nAnn,x\nBob,"open\n', {}, "line 3", "double the quotes"),
         ("speaker,minute,text\nAnn,1:00,x\nBob,1:01\n", {}, "line 3", "2 columns instead of 3"),
-        ("speaker,text\n ,x\n", {}, "line 2", "fill column 1 in"),
+        ("speaker,text\n ,x\n", {}, "line 2", "fill in column 1"),
         ("Ann,1,x\nBen,2\n", {"format": "csv"}, "line 2", "other lines have 3"),
         ("alone\nalone\n", {"format": "csv"}, "line 1", "speaker,minute,text"),
-        (",\n,\n", {"format": "csv"}, "line 1", "nobody"),
-        ("[]", {}, "line 1", "nobody"),
+        (",\n,\n", {"format": "csv"}, "line 1", "no messages"),
+        ("[]", {}, "line 1", "no messages"),
     ],
 )
 def test_an_error_says_where_and_what_to_do(
@@ -336,9 +343,7 @@ def test_whatever_the_text_it_is_read_or_refused_with_words(
 ) -> None:
     with suppress(InputError):
         read = parse_transcript(text, format=format, filename=filename)
-        assert {utterance.speaker for utterance in read.utterances} == {
-            speaker.id for speaker in read.speakers
-        }
+        assert {utterance.speaker for utterance in read.messages} == {speaker.id for speaker in read.speakers}
 
 
 words = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=30).filter(
@@ -367,7 +372,7 @@ DEBATES = Path(__file__).parents[3] / "shared" / "data" / "debates"
 def test_televised_debates_are_read_whole(part: str, count: int, speakers: int) -> None:
     path = next(DEBATES.glob(f"*{part}*.csv"))
     read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
-    assert (len(read.utterances), len(read.speakers)) == (count, speakers)
+    assert (len(read.messages), len(read.speakers)) == (count, speakers)
 
 
 MEETINGS = DEBATES.parent / "qmsum-val"
@@ -380,3 +385,16 @@ def test_meetings_are_read_as_they_are() -> None:
     read = parse_transcript(path.read_text(encoding="utf-8"), filename=path.name)
     spoken = [(turn["speaker"], turn["content"].strip()) for turn in turns if turn["content"].strip()]
     assert said(read) == spoken
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 900 + '"x"' + "]" * 900, '{"text":' * 900 + '"x"' + "}" * 900], ids=["lists", "objects"]
+)
+def test_content_that_is_nested_too_deeply_is_refused(content: str) -> None:
+    with suppress(InputError):
+        parse_transcript(f'[{{"speaker": "A", "content": {content}}}]')
+
+
+def test_a_lone_surrogate_in_a_name_or_a_message_is_replaced() -> None:
+    read = parse_transcript('[{"speaker": "A\\ud800nn", "content": "x\\udfff"}]')
+    assert [(one.speaker, one.content) for one in read.messages] == [("a-nn", "x?")]

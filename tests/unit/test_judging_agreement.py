@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.judging.agreement import (
+from moot.judging.orders import (
     Level,
     cohen_kappa,
     flip_rate,
@@ -103,12 +103,12 @@ def test_cohens_kappa_is_that_of_the_confusion_matrix(pairs: list[tuple[int | No
         assert kappa is None
         return
     shares = matrix / matrix.sum()
-    by_chance = float(shares.sum(axis=1) @ shares.sum(axis=0))
-    if isclose(by_chance, 1):
+    random_order = float(shares.sum(axis=1) @ shares.sum(axis=0))
+    if isclose(random_order, 1):
         assert kappa is None
     else:
         assert kappa is not None
-        assert isclose(kappa, (np.trace(shares) - by_chance) / (1 - by_chance), abs_tol=1e-9)
+        assert isclose(kappa, (np.trace(shares) - random_order) / (1 - random_order), abs_tol=1e-9)
 
 
 def test_cohens_kappa_of_a_textbook_table() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.judging.decision import RULES, Ballot, borda_points, decide
+from moot.judging.panel import RULES, Ballot, borda_points, decide
 from moot.state.config import JudgeConfig
 from moot.state.errors import ConfigError, JudgeFailed
 from moot.state.verdict import Rule

@@ -7,18 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from moot.nodes.calls import Reply
-from moot.nodes.judging.agreement import flip_rate
-from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
-from moot.nodes.judging.opinions import (
+from moot.calls.effects import Reply
+from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,
     DebaterCase,
-    SolutionOpinion,
     UnmetRequirement,
+    response_type,
 )
-from moot.nodes.judging.orders import flip_rates, presentation_orders, reconcile
-from moot.nodes.judging.rubrics import Criterion, Rubric
+from moot.judging.orders import flip_rate, flip_rates, presentation_orders, reconcile
+from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.rubrics import Criterion, Rubric
 from moot.state.verdict import Rate, Verdict
 
 RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
@@ -38,7 +37,7 @@ def verdict(
     confidence: float = 60,
     major: bool = False,
 ) -> Verdict:
-    said = SolutionOpinion(
+    said = response_type("design")(
         reasoning=f"For {winner}.",
         scores=[
             CriterionScore(debater="ada", criterion="merit", score=merit, citations=["m000001", "m000404"])
@@ -46,10 +45,10 @@ def verdict(
         winner=winner,
         confidence=confidence,
         unmet_requirements=[UnmetRequirement(text="speed", major=major)],
-        open_questions=["Why?"],
+        unresolved=["Why?"],
     )
     reply = Reply(usage={"prompt_tokens": 100, "cost_usd": 0.5})
-    return OpinionCheck(RUBRIC, order, {"m000001"}, judge).opinion_verdict(said, reply)
+    return ResponseCheck(RUBRIC, order, {"m000001"}, judge).response_verdict(said, reply)
 
 
 def judge_all(choose: Callable[[list[str]], str], debates: int = 40, judge: str = "j1") -> list[Verdict]:
@@ -94,7 +93,7 @@ def test_agreeing_orders_keep_the_winner_and_average_the_rest() -> None:
         "winners": ["ada", "ada"],
         "flipped": False,
     }
-    assert (united["dropped_citations"], united["open_questions"]) == (2, ["Why?"])
+    assert (united["dropped_citations"], united["unresolved"]) == (2, ["Why?"])
     assert united["usage"] == {"prompt_tokens": 200, "cost_usd": 1.0}
 
 
@@ -109,6 +108,40 @@ def test_a_flip_is_a_tie_that_shows_both_reasonings() -> None:
 def test_a_tie_against_a_winner_is_a_flip_too() -> None:
     united = reconcile(verdict(["ada", "bo"], "tie"), verdict(["bo", "ada"], "bo"))
     assert (united["winner"], united["flip"]["flipped"]) == ("tie", True)
+
+
+def scored(order: list[str], winner: str, ada: float, bo: float, **fields: str) -> Verdict:
+    scores = [
+        CriterionScore(debater=who, criterion="merit", score=score)
+        for who, score in (("ada", ada), ("bo", bo))
+    ]
+    said = response_type("contest")(reasoning="So.", scores=scores, winner=winner, confidence=75, **fields)
+    return ResponseCheck(RUBRIC, order, names={"ada": "Ada", "bo": "Bo"}).response_verdict(said, Reply())
+
+
+@pytest.mark.parametrize("other", ["synthesis", "tie"])
+def test_who_leads_in_both_orders_wins_although_one_order_names_nobody(other: str) -> None:
+    orders = scored(["ada", "bo"], "ada", 8, 5), scored(["bo", "ada"], other, 7, 6)
+    united = reconcile(*orders, names={"ada": "Ada", "bo": "Bo"})
+    assert (united["winner"], united["flip"]["flipped"]) == ("ada", True)
+    assert united["totals"] == {"ada": 75, "bo": 55}
+    (note,) = united["notes"]
+    assert "Ada in the order Ada, Bo;" in note
+    assert note.endswith("in the order Bo, Ada. Ada has the highest total in both orders.")
+
+
+def test_a_flip_is_a_tie_where_the_lead_changes_or_an_order_names_somebody_else() -> None:
+    changed = reconcile(scored(["ada", "bo"], "ada", 8, 5), scored(["bo", "ada"], "synthesis", 5, 8))
+    explained = scored(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
+    assert changed["winner"] == "tie"
+    assert reconcile(scored(["ada", "bo"], "ada", 8, 5), explained)["winner"] == "tie"
+
+
+def test_a_note_with_the_figures_of_one_order_says_which_order() -> None:
+    explained = scored(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
+    united = reconcile(scored(["ada", "bo"], "bo", 5, 8), explained, names={"ada": "Ada", "bo": "Bo"})
+    (note,) = united["notes"]
+    assert note.startswith("In the order Bo, Ada: The judge named Bo in spite of a lower total (Ada has 70.0")
 
 
 def test_a_major_requirement_unmet_in_one_order_caps_the_confidence_of_both() -> None:
@@ -172,9 +205,9 @@ def test_reasons_of_both_orders_stand_in_turn_and_once() -> None:
     def passed(order: list[str], *reasons: tuple[str, str]) -> Verdict:
         pros = [CitedReason(text=text, citations=[key]) for text, key in reasons]
         case = DebaterCase(debater="ada", pros=pros, cons=pros[:1])
-        said = SolutionOpinion(reasoning="So.", cases=[case], winner="ada", confidence=60)
-        check = OpinionCheck(RUBRIC, order, {"m000001", "m000002", "m000003"}, "j1")
-        return check.opinion_verdict(said, Reply())
+        said = response_type("design")(reasoning="So.", cases=[case], winner="ada", confidence=60)
+        check = ResponseCheck(RUBRIC, order, {"m000001", "m000002", "m000003"}, "j1")
+        return check.response_verdict(said, Reply())
 
     first = passed(["ada", "bo"], ("The sum is payable.", "m000001"), ("Roads need less repair.", "m000002"))
     second = passed(["bo", "ada"], ("Trams are quiet.", "m000003"), ("The sum is payable!", "m000003"))
@@ -186,4 +219,12 @@ def test_reasons_of_both_orders_stand_in_turn_and_once() -> None:
     ]
     assert case["pros"][0]["citations"] == ["m000001", "m000003"]
     assert [each["text"] for each in case["cons"]] == ["The sum is payable.", "Trams are quiet."]
-    assert "cases" not in reconcile(failed_verdict("j1", "down"), failed_verdict("j1", "down"))
+    assert reconcile(failed_verdict("j1", "down"), failed_verdict("j1", "down"))["cases"] == {}
+
+
+def test_the_option_is_taken_from_the_order_that_was_asked_for_a_decision() -> None:
+    first, second = verdict(DEBATERS, "ada"), verdict(DEBATERS[::-1], "ada")
+    first |= {"options": ["merge", "hold"], "decision": "merge", "confidence": 80.0}
+    both = reconcile(first, second)
+    assert (both["decision"], both["confidence"]) == ("merge", 80.0)
+    assert not any("different options" in note for note in both["notes"])

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.calls import Reply
-from moot.nodes.judging import rubrics
-from moot.nodes.judging.decision import ballots_of
-from moot.nodes.judging.opinion_check import OpinionCheck, failed_verdict
-from moot.nodes.judging.opinions import (
+from moot.calls.effects import Reply
+from moot.judging import rubrics
+from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,
     DebaterCase,
-    JudgeOpinion,
-    SolutionOpinion,
+    JudgeResponse,
     UnmetRequirement,
     reasons_each,
+    response_type,
 )
-from moot.nodes.judging.rubrics import (
+from moot.judging.panel import ballots_of
+from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.rubrics import (
     Criterion,
     Rubric,
     load_rubric,
@@ -31,7 +31,7 @@ from moot.nodes.judging.rubrics import (
     rubric_for,
     shipped_rubrics,
 )
-from moot.nodes.models.schemas import read_answer
+from moot.models.structured_output import parse_reply
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from moot.state.verdict import Verdict
@@ -43,6 +43,7 @@ RUBRIC = Rubric(
         Criterion(id="clarity", name="Clarity", scale_min=0, scale_max=4),
     ),
 )
+RESPONSE = response_type("design")
 KNOWN = {"m000001", "m000002"}
 NAMES = {"ada": "Ada", "bo": "Bo Ray"}
 
@@ -51,21 +52,19 @@ def score(debater: str, criterion: str, value: float, *citations: str) -> Criter
     return CriterionScore(debater=debater, criterion=criterion, score=value, citations=list(citations))
 
 
-def opinion(
+def response(
     winner: str = "ada", *scores: CriterionScore, confidence: float = 80, **more: Any
-) -> SolutionOpinion:
-    return SolutionOpinion(
-        reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more
-    )
+) -> JudgeResponse:
+    return RESPONSE(reasoning="Because.", winner=winner, scores=list(scores), confidence=confidence, **more)
 
 
-def check(said: JudgeOpinion) -> Verdict:
-    check = OpinionCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4}, NAMES)
-    return check.opinion_verdict(said, Reply(model="m"))
+def check(said: JudgeResponse) -> Verdict:
+    check = ResponseCheck(RUBRIC, ["ada", "bo"], KNOWN, "j1", {"ada": 9, "bo": 4}, NAMES)
+    return check.response_verdict(said, Reply(model="m"))
 
 
 def test_a_sound_opinion_becomes_a_verdict() -> None:
-    said = opinion(
+    said = response(
         "ada", score("ada", "evidence", 10, "m000001"), score("ada", "clarity", 2), score("bo", "evidence", 1)
     )
     verdict = check(said)
@@ -77,13 +76,13 @@ def test_a_sound_opinion_becomes_a_verdict() -> None:
 
 
 def test_citations_of_messages_that_do_not_exist_are_dropped_and_counted() -> None:
-    verdict = check(opinion("ada", score("ada", "evidence", 5, "[m000002]", "m000002", "m999999", "none")))
+    verdict = check(response("ada", score("ada", "evidence", 5, "[m000002]", "m000002", "m999999", "none")))
     assert verdict["scores"]["ada"]["evidence"]["citations"] == ["m000002"]
     assert verdict["dropped_citations"] == 2
 
 
 def test_scores_are_clamped_to_their_scale() -> None:
-    verdict = check(opinion("ada", score("ada", "evidence", 99), score("ada", "clarity", -3)))
+    verdict = check(response("ada", score("ada", "evidence", 99), score("ada", "clarity", -3)))
     assert [one["score"] for one in verdict["scores"]["ada"].values()] == [10, 0]
     assert verdict["clamped_scores"] == 2
 
@@ -99,29 +98,29 @@ def test_scores_are_clamped_to_their_scale() -> None:
     ids=["unknown debater", "unknown criterion", "no number", "given twice"],
 )
 def test_a_score_that_cannot_stand_is_dropped_and_counted(bad: CriterionScore) -> None:
-    verdict = check(opinion("bo", score("bo", "evidence", 5), bad))
+    verdict = check(response("bo", score("bo", "evidence", 5), bad))
     assert verdict["dropped_scores"] == 1
     assert verdict["totals"].keys() == {"bo"}
 
 
 def test_criteria_and_debaters_may_be_written_otherwise() -> None:
-    assert check(opinion(" Ada ", score("ADA", "Evidence", 5)))["scores"]["ada"].keys() == {"evidence"}
+    assert check(response(" Ada ", score("ADA", "Evidence", 5)))["scores"]["ada"].keys() == {"evidence"}
 
 
 @pytest.mark.parametrize(("said", "recorded"), [("Tie", "tie"), ("SYNTHESIS", "synthesis"), ("cy", "tie")])
 def test_the_winner_is_one_who_took_part_or_a_tie_or_a_synthesis(said: str, recorded: str) -> None:
-    assert check(opinion(said, score("ada", "evidence", 5)))["winner"] == recorded
+    assert check(response(said, score("ada", "evidence", 5)))["winner"] == recorded
 
 
 def test_an_unknown_winner_is_noted() -> None:
-    assert "'cy'" in check(opinion("cy", score("ada", "evidence", 5)))["notes"][0]
+    assert "'cy'" in check(response("cy", score("ada", "evidence", 5)))["notes"][0]
 
 
 LOWER = (score("ada", "evidence", 9), score("bo", "evidence", 2))
 
 
 def test_a_winner_with_the_lower_total_is_explained_by_name() -> None:
-    verdict = check(opinion("bo", *LOWER, despite_scores="Its one point decides."))
+    verdict = check(response("bo", *LOWER, despite_scores="Its one point decides."))
     assert verdict["winner"] == "bo"
     note = (
         "The judge named Bo Ray in spite of a lower total (Ada has 88.9 of 100, Bo Ray 11.1): Its one point"
@@ -130,19 +129,19 @@ def test_a_winner_with_the_lower_total_is_explained_by_name() -> None:
 
 
 def test_a_winner_with_the_lower_total_that_nobody_explains_is_a_tie_without_confidence() -> None:
-    verdict = check(opinion("bo", *LOWER))
+    verdict = check(response("bo", *LOWER))
     assert (verdict["winner"], verdict["confidence"], verdict["flip"]["winners"]) == ("tie", None, ["tie"])
     assert "Bo Ray and does not say why" in verdict["notes"][0]
 
 
 def test_a_cap_says_which_requirement_is_unmet() -> None:
-    said = opinion(unmet_requirements=[UnmetRequirement(text="offline use", major=True)])
+    said = response(unmet_requirements=[UnmetRequirement(text="offline use", major=True)])
     assert check(said)["notes"] == ["Confidence capped at 40: a major requirement is unmet: offline use"]
 
 
 def test_where_no_solution_was_asked_for_nothing_caps_the_confidence() -> None:
     unmet = [UnmetRequirement(text="offline use", major=True)]
-    said = JudgeOpinion(reasoning="So.", winner="ada", confidence=80, unmet_requirements=unmet)
+    said = response_type("contest")(reasoning="So.", winner="ada", confidence=80, unmet_requirements=unmet)
     verdict = check(said)
     assert (verdict["confidence"], verdict["notes"]) == (80, [])
     assert verdict["unmet_requirements"] == [{"text": "offline use", "major": True}]
@@ -162,20 +161,20 @@ def test_where_no_solution_was_asked_for_nothing_caps_the_confidence() -> None:
 def test_confidence_is_bounded_and_capped_by_unmet_majors(
     stated: float, major: bool, recorded: float
 ) -> None:
-    said = opinion(confidence=stated, unmet_requirements=[UnmetRequirement(text="offline use", major=major)])
+    said = response(confidence=stated, unmet_requirements=[UnmetRequirement(text="offline use", major=major)])
     assert check(said)["confidence"] == recorded
 
 
 def test_an_opinion_without_winner_and_scores_is_a_failed_verdict() -> None:
-    verdict = check(opinion("whoever", score("cy", "evidence", 9), solution_markdown="Do it."))
+    verdict = check(response("whoever", score("cy", "evidence", 9), solution_markdown="Do it."))
     assert (verdict["status"], verdict["winner"], verdict["solution_markdown"]) == ("failed", "", "")
     assert "'whoever'" in verdict["error"]
 
 
 def test_text_of_a_verdict_carries_no_nul_or_surrogate() -> None:
-    said = opinion(solution_markdown="a\x00b\ud800", open_questions=["\x00why?"]).model_dump()
-    verdict = check(SolutionOpinion.model_validate(read_answer(SolutionOpinion, "", said).data))
-    assert (verdict["solution_markdown"], verdict["open_questions"]) == ("ab?", ["why?"])
+    said = response(solution_markdown="a\x00b\ud800", unresolved=["\x00why?"]).model_dump()
+    verdict = check(RESPONSE.model_validate(parse_reply(RESPONSE, "", said).data))
+    assert (verdict["solution_markdown"], verdict["unresolved"]) == ("ab?", ["why?"])
 
 
 @settings(deadline=None)
@@ -198,7 +197,7 @@ def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
     winner: str, scores: list[CriterionScore], confidence: float, major: bool
 ) -> None:
     unmet = [UnmetRequirement(text="x", major=major)]
-    verdict = check(opinion(winner, *scores, confidence=confidence, unmet_requirements=unmet))
+    verdict = check(response(winner, *scores, confidence=confidence, unmet_requirements=unmet))
     assert json.loads(json.dumps(verdict, allow_nan=False)) == verdict
     assert verdict["winner"] in ("ada", "bo", "tie", "synthesis", "")
     assert (verdict["winner"] == "") == (verdict["status"] == "failed")
@@ -212,12 +211,12 @@ def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
 
 
 def test_what_a_judge_may_say_puts_the_reasoning_first() -> None:
-    assert next(iter(JudgeOpinion.model_json_schema()["properties"])) == "reasoning"
+    assert next(iter(RESPONSE.model_json_schema()["properties"])) == "reasoning"
     assert list(CriterionScore.model_fields)[-1] == "score"
 
 
 def test_ballots_are_cast_by_verdicts_that_did_not_fail() -> None:
-    verdict = check(opinion("bo", *LOWER, despite_scores="So."))
+    verdict = check(response("bo", *LOWER, despite_scores="So."))
     assert ballots_of([verdict, failed_verdict("j2", "timeout")]) == [
         {"judge": "j1", "winner": "bo", "scores": verdict["totals"], "approved": ["ada", "bo"]}
     ]
@@ -253,12 +252,13 @@ def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
     monkeypatch.setattr(rubrics, "SHIPPED", tmp_path)
     config = make_config({"debaters": [{"name": "Ada"}, {"name": "Bo"}], "judge": {"rubric": "charm"}})
     assert list(shipped_rubrics()) == ["charm"]
-    assert [one.id for one in rubric_for(config.judge.seats()[0], config).criteria] == ["wit"]
+    assert [one.id for one in rubric_for(config.judge.judges()[0], config).criteria] == ["wit"]
 
 
 def test_every_shipped_rubric_bears_the_name_of_its_file() -> None:
     assert {name: rubric.name for name, rubric in shipped_rubrics().items()} == {
         "debate": "debate",
+        "decision": "decision",
         "design": "design",
         "answers": "answers",
     }
@@ -297,7 +297,7 @@ def test_a_file_that_cannot_be_parsed_is_named(tmp_path: Path, name: str, text: 
 
 
 def test_an_unknown_rubric_lists_the_shipped_ones() -> None:
-    with pytest.raises(ConfigError, match="'nosuch' is neither 'answers', 'debate', 'design'"):
+    with pytest.raises(ConfigError, match="'nosuch' is neither 'answers', 'debate', 'decision', 'design'"):
         load_rubric(Path("nosuch"))
 
 
@@ -308,7 +308,7 @@ def test_reasons_for_and_against_are_checked_like_scores() -> None:
         cons=[CitedReason(text="  ")],
     )
     stranger = DebaterCase(debater="cy", pros=[CitedReason(text="Not of this debate.")])
-    verdict = check(opinion("ada", score("ada", "evidence", 5), cases=[ada, stranger]))
+    verdict = check(response("ada", score("ada", "evidence", 5), cases=[ada, stranger]))
     assert list(verdict["cases"]) == ["ada"]
     assert [each["text"] for each in verdict["cases"]["ada"]["pros"]] == [f"Reason {n}." for n in range(3)]
     assert verdict["cases"]["ada"]["pros"][0]["citations"] == ["m000001"]

@@ -1,4 +1,4 @@
-"""One run at a time writes a debate, however the others came to think that they do."""
+"""Leases: only one run at a time writes a debate."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.state.checkpoints import open_saver
 from moot.state.errors import DebateBusy
-from moot.state.journal import JournalKey
-from moot.state.leases import LEASE_S
-from moot.state.processes import ProcessIdentity, this_process
-from moot.state.records import Records, open_records
+from moot.storage.checkpoints import open_saver
+from moot.storage.journal import JournalKey
+from moot.storage.leases import LEASE_S, ProcessIdentity, this_process
+from moot.storage.records import Records, open_records
 from tests.support.fakes import FakeModel
 
 KEY = JournalKey("d1", 3, "turn", 0, 1, "digest")
@@ -45,20 +44,23 @@ def _expire(records: Records) -> None:
 
 
 def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
-    first = records.leases.take("d1")
-    stale = records.under(first)
+    first = records.leases.acquire("d1")
+    stale = records.fenced_by(first)
     stale.journal.put(KEY, "c1", {"text": "paid"})
     _expire(records)
     stale.journal.put(KEY, "c2", {"text": "paid late, while nobody else has it"})
-    second = records.leases.take("d1")
+    second = records.leases.acquire("d1")
     assert (first.epoch, second.epoch) == (1, 2)
     with pytest.raises(DebateBusy, match=f"'d1' was taken over by process {os.getpid()} while this run"):
         stale.journal.put(KEY, "c3", {"text": "too late"})
     with pytest.raises(DebateBusy):
         stale.catalogue.update("d1", status="paused")
-    records.leases.give_back(first)  # which is not its to give
+    records.leases.release(first)  # which is not its to give
     assert records.leases.is_held("d1")
-    assert records.sql.execute("SELECT anchor FROM moot_journal ORDER BY anchor") == [("c1",), ("c2",)]
+    assert records.sql.execute("SELECT base_checkpoint FROM moot_journal ORDER BY base_checkpoint") == [
+        ("c1",),
+        ("c2",),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,15 +76,15 @@ def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
 def test_a_dead_holder_of_this_machine_is_known_at_once(
     records: Records, holder: ProcessIdentity, refused: bool
 ) -> None:
-    records.leases.take("d1")
+    records.leases.acquire("d1")
     _is_held_by(records, holder)
     assert records.leases.is_held("d1") == refused
     if refused:
         with pytest.raises(DebateBusy, match=f"in use by {holder.name}"):
-            records.leases.take("d1")
+            records.leases.acquire("d1")
         _expire(records)
         assert not records.leases.is_held("d1")
-    assert records.leases.take("d1").epoch == 2
+    assert records.leases.acquire("d1").epoch == 2
 
 
 def test_a_process_that_ended_and_was_not_waited_for_is_dead() -> None:
@@ -99,27 +101,27 @@ def test_asking_who_holds_a_debate_takes_nothing(records: Records, tmp_path: Pat
     before = records.sql.execute("SELECT * FROM moot_leases")
     assert not records.leases.is_held("d1")
     assert records.sql.execute("SELECT * FROM moot_leases") == before
-    lease = records.leases.take("d1")
+    lease = records.leases.acquire("d1")
     row = records.sql.execute("SELECT * FROM moot_leases")
     others = open_records(str(tmp_path / "m.sqlite"))
     assert others.leases.is_held("d1")
     others.close()
     assert records.sql.execute("SELECT * FROM moot_leases") == row
-    records.leases.give_back(lease)
+    records.leases.release(lease)
     assert not records.leases.is_held("d1")
 
 
 def test_a_lease_is_renewed_while_its_run_lives_and_not_after(
     records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.state.leases.RENEW_S", 0.01)
-    lease: Any = records.leases.take("d1")
+    monkeypatch.setattr("moot.storage.leases.RENEW_S", 0.01)
+    lease: Any = records.leases.acquire("d1")
     _expire(records)
     while not records.leases.is_held("d1"):
         pass
     del lease  # a run that nobody ended, nor can
     _expire(records)
-    assert records.leases.take("d1").epoch == 2
+    assert records.leases.acquire("d1").epoch == 2
 
 
 def test_a_hold_is_entered_again_by_who_has_it_and_by_nobody_else(tmp_path: Path) -> None:
@@ -131,7 +133,7 @@ def test_a_hold_is_entered_again_by_who_has_it_and_by_nobody_else(tmp_path: Path
             with pytest.raises(DebateBusy):
                 debate.run()
             with pytest.raises(DebateBusy):
-                debate.session.update({"heard": 0})
+                debate.session.update({"last_inbox_number": 0})
             assert debate.is_running()
         assert debate.run()["status"] == "done"
 
@@ -150,7 +152,7 @@ def test_a_graph_run_holds_its_debate_between_nodes_and_writes_nothing_once_repl
                 with pytest.raises(DebateBusy):
                     await graph.ainvoke(None, thread, context=config)
                 with pytest.raises(DebateBusy):
-                    await graph.aupdate_state(thread, {"heard": 1})
+                    await graph.aupdate_state(thread, {"last_inbox_number": 1})
                 _expire(records)
                 assert (await graph.ainvoke(None, thread, context=config))["status"] == "done"
                 ended, rows = await graph.aget_state(thread), records.sql.execute("SELECT * FROM checkpoints")

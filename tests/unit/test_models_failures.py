@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.models.failures import Backoff, Failure, failure_of, retry_after
-from moot.nodes.models.offers import advice
+from moot.models.endpoints import advice
+from moot.models.failures import Backoff, Failure, failure_of, retry_after
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
 
@@ -53,7 +53,7 @@ def test_a_used_up_quota_is_not_retried() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_other_failures_are_sorted(error: Exception, retryable: bool, words: str) -> None:
+def test_other_failures_are_classified(error: Exception, retryable: bool, words: str) -> None:
     failure = failure_of(error, timeout_s=9)
     assert failure.retryable is retryable
     assert words in failure.text
@@ -79,21 +79,21 @@ def test_a_long_message_is_shortened_to_a_line() -> None:
         ({}, None),
     ],
 )
-def test_the_asked_wait_is_read(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_requested_wait_is_read(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, NOW) == seconds
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_waits_grow_within_bounds(failures: int, dice: float) -> None:
-    backoff = Backoff(dice=lambda: dice)
+    backoff = Backoff(random_value=lambda: dice)
     wait = backoff.wait_s(failures)
-    assert 0.25 <= wait <= backoff.longest_s
+    assert 0.25 <= wait <= backoff.max_wait_s
     assert wait <= backoff.wait_s(failures + 1)
 
 
 @given(st.floats(0, 300), st.floats(0, 1))
-def test_an_asked_wait_is_never_cut_short(asked: float, dice: float) -> None:
-    assert asked <= Backoff(dice=lambda: dice).wait_s(1, asked) <= asked + 0.5
+def test_a_requested_wait_is_never_shortened(asked: float, dice: float) -> None:
+    assert asked <= Backoff(random_value=lambda: dice).wait_s(1, asked) <= asked + 0.5
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_an_asked_wait_is_never_cut_short(asked: float, dice: float) -> None:
         (404, {}, ("model's name", "moot resume ID --model NAME", "OPENAI_BASE_URL")),
     ],
 )
-def test_a_failure_that_no_waiting_cures_comes_with_what_to_do(
+def test_a_permanent_failure_comes_with_advice(
     status: int, settings: dict[str, str], named: tuple[str, ...]
 ) -> None:
     said = advice(Failure("no", status=status), ModelSettings(**settings), "http://there", "m")

@@ -1,25 +1,30 @@
-"""LangChain models that a program brings, by the names that its configurations have for them."""
+"""LangChain models passed from Python, by the names that the configuration uses."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.globals import set_llm_cache
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.rate_limiters import InMemoryRateLimiter
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import ConfigurableField, Runnable, RunnableConfig, RunnableLambda
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import Field, PrivateAttr
 
 from moot import ConfigError, DebateConfig, build_graph, debate_tool, open_debates
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.complete import complete
-from moot.nodes.models.registry import ChatSource, Models
+from moot.calls.effects import ModelCall, Reply
+from moot.models.model_call import complete
+from moot.models.registry import ChatSource, Models
 from tests.unit.test_models_scripted import Pair
 
 CALL = ModelCall(
@@ -28,7 +33,7 @@ CALL = ModelCall(
 
 
 class Parrot(BaseChatModel):
-    """Says what it was set to; it neither streams nor takes tools."""
+    """Chat model with a fixed reply, without streaming and tools."""
 
     temperature: float | None = None
     max_output_tokens: int = 7
@@ -55,7 +60,7 @@ def ask(source: ChatSource, call: ModelCall = CALL) -> Reply:
     return asyncio.run(complete(call, Models(chats={"mine": source})))
 
 
-def test_parameters_are_those_that_its_class_has_and_what_it_was_made_with_stands() -> None:
+def test_open_fields_of_the_class_are_set_and_values_set_by_the_user_are_kept() -> None:
     left_open, made = Parrot(), Parrot(temperature=0.0, max_output_tokens=5)
     reply = ask(left_open)
     ask(made)
@@ -66,16 +71,16 @@ def test_parameters_are_those_that_its_class_has_and_what_it_was_made_with_stand
     assert (message.content, message.name, made.heard[0][3]) == ("ada: Hello", None, {})
 
 
-def test_a_schema_is_described_to_a_model_that_has_no_way_for_it() -> None:
+def test_a_schema_is_described_to_a_model_without_structured_output() -> None:
     parrot = Parrot(says='So: {"a": 1, "b": "y"}')
     assert ask(parrot, replace(CALL, schema=Pair)).data == {"a": 1, "b": "y"}
     assert "JSON Schema" in str(parrot.heard[0][2][-1].content)
     tools = replace(CALL, tools=({"type": "function", "function": {"name": "f"}},))
-    assert "takes no tools" in ask(parrot, tools).error
+    assert "does not support tools" in ask(parrot, tools).error
 
 
 class Connection:
-    """What a model is reached through."""
+    """Connection of a model, which counts how often it is closed."""
 
     closed = 0
 
@@ -84,12 +89,12 @@ class Connection:
 
 
 class Connected(Parrot):
-    """A model that holds a connection open."""
+    """Chat model with an open connection."""
 
     _async_client: Connection = PrivateAttr(default_factory=Connection)
 
 
-def test_what_a_program_made_stays_open_and_what_was_made_for_its_debates_is_closed(tmp_path: Path) -> None:
+def test_a_model_object_stays_open_and_a_model_made_by_a_function_is_closed(tmp_path: Path) -> None:
     given, made = Connected(), list[Connected]()
 
     def make() -> Connected:
@@ -125,8 +130,8 @@ def test_its_callbacks_and_its_rate_limiter_are_honoured() -> None:
     assert (ears.ended, limiter.asked) == (1, 1)
 
 
-def test_a_function_makes_one_for_each_event_loop_and_what_is_no_model_is_refused() -> None:
-    models = Models(chats={"mine": Parrot, "bound": cast(Any, lambda: Parrot().bind(stop=["x"]))})
+def test_a_function_is_called_once_for_each_event_loop_and_other_values_are_refused() -> None:
+    models = Models(chats={"mine": Parrot, "number": cast(Any, lambda: 3), "text": cast(Any, "gpt-5")})
 
     async def client(name: str) -> BaseChatModel:
         return await models.client(name)
@@ -134,11 +139,84 @@ def test_a_function_makes_one_for_each_event_loop_and_what_is_no_model_is_refuse
     first, second = asyncio.run(client("mine")), asyncio.run(client("mine"))
     assert isinstance(first, Parrot)
     assert first is not second
-    with pytest.raises(ConfigError, match=r"models\['bound'\] is no LangChain chat model"):
-        asyncio.run(client("bound"))
+    with pytest.raises(ConfigError, match=r"the function models\['number'\] returned a int"):
+        asyncio.run(client("number"))
+    with pytest.raises(ConfigError, match=r"models\['text'\] is a str: pass a LangChain chat model"):
+        models.check(["text"])
 
 
-def test_debates_are_held_by_models_from_python(tmp_path: Path) -> None:
+PAIR = '{"a": 1, "b": "y"}'
+TOOL = {"type": "function", "function": {"name": "f", "description": "F.", "parameters": {"type": "object"}}}
+
+
+class Bindable(Parrot):
+    """Chat model that takes tools and streams its reply in two chunks."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.bind(tools=tools, **kwargs)
+
+    def _stream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> Any:
+        self.heard.append((self.temperature, self.max_output_tokens, messages, kwargs))
+        for text in ("Trams ", "win."):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text))
+
+
+RUNNABLES: dict[str, Callable[[Bindable], Runnable[Any, Any]]] = {
+    "bind": lambda chat: chat.bind(stop=["x"]),
+    "with_retry": lambda chat: chat.with_retry(),
+    "with_fallbacks": lambda chat: chat.with_fallbacks([Bindable()]),
+    "with_config": lambda chat: chat.with_config(tags=["mine"]),
+    "configurable_fields": lambda chat: chat.configurable_fields(says=ConfigurableField("says")),
+    "sequence": lambda chat: RunnableLambda(lambda messages: messages) | chat,
+}
+
+
+@pytest.mark.parametrize("name", RUNNABLES)
+def test_a_runnable_that_maps_messages_to_a_message_is_a_model(name: str) -> None:
+    chat = Bindable()
+    reply = ask(RUNNABLES[name](chat))
+    assert (reply.text, reply.error) == ("Trams win.", "")
+    assert str(chat.heard[0][2][0].content) == "ada: Hello"
+    chat.says = PAIR
+    assert ask(RUNNABLES[name](chat), replace(CALL, schema=Pair)).data == {"a": 1, "b": "y"}
+    tools = ask(RUNNABLES[name](chat), replace(CALL, tools=(TOOL,)))
+    if name == "sequence":
+        assert "does not support tools" in tools.error
+    else:
+        assert (tools.error, chat.heard[-1][3]["tools"]) == ("", [TOOL])
+
+
+def test_fallbacks_of_another_class_take_a_schema_in_the_prompt() -> None:
+    source = Bindable().with_fallbacks([Parrot()])
+    assert "does not support tools" in ask(source, replace(CALL, tools=(TOOL,))).error
+    chat = Bindable(says=PAIR)
+    assert ask(chat.with_fallbacks([Parrot()]), replace(CALL, schema=Pair)).data == {"a": 1, "b": "y"}
+    assert "JSON Schema" in str(chat.heard[0][2][-1].content)
+
+
+def test_a_function_as_a_runnable_is_a_model_and_its_result_is_checked() -> None:
+    assert ask(RunnableLambda(lambda messages: AIMessage(f"{len(messages)} message"))).text == "1 message"
+    with pytest.raises(ConfigError, match="returned a str: return an AIMessage"):
+        ask(RunnableLambda(lambda messages: "Trams win."))
+
+
+def test_a_runnable_is_streamed_once_and_a_request_does_not_configure_it() -> None:
+    inner = Bindable()
+    chat = inner.configurable_fields(temperature=ConfigurableField("temperature"))
+    settings = {"turns": 1, "judge": {"enabled": False}, "model": "mine"}
+    graph = build_graph(InMemorySaver(), models={"mine": chat})
+    config: RunnableConfig = {"configurable": {"thread_id": str(uuid4()), "temperature": 0.9}}
+    stream = graph.stream(
+        {"topic": "Trams?"}, config, context=DebateConfig.model_validate(settings), stream_mode="messages"
+    )
+    parts = [
+        part[0].text for part in stream if isinstance(part, tuple) and isinstance(part[0], AIMessageChunk)
+    ]
+    assert "".join(parts) == "Trams win."
+    assert inner.heard[0][0] is None
+
+
+def test_debates_run_on_models_from_python(tmp_path: Path) -> None:
     parrot, config = Parrot(), DebateConfig(model="mine", turns=2, judge={"enabled": False})
     database = str(tmp_path / "moot.sqlite")
     with open_debates(database, models={"mine": parrot}) as debates:
@@ -147,11 +225,32 @@ def test_debates_are_held_by_models_from_python(tmp_path: Path) -> None:
     assert debate_tool(config, database=database, models={"mine": Parrot}).invoke({"question": "Trams?"})
 
 
-def test_a_request_may_name_what_the_program_brought_and_no_other() -> None:
+def test_a_request_may_name_only_the_models_of_the_program() -> None:
     graph = build_graph(models={"mine": Parrot()})
     said = {"model": "mine", "turns": 1, "judge": {"enabled": False}}
     thread = RunnableConfig(configurable={"thread_id": "1"})
     context: Any = said
     assert graph.invoke({"topic": "Trams?"}, thread, context=context)["status"] == "done"
-    with pytest.raises(ConfigError, match="reaches outside"):
+    with pytest.raises(ConfigError, match="needs the operator's permission"):
         graph.invoke({"topic": "Trams?"}, thread, context={**context, "model": "another"})
+
+
+def test_the_cache_of_langchain_is_used_where_it_is_set() -> None:
+    parrot = Parrot(cache=InMemoryCache())
+    first, again = ask(parrot), ask(parrot)
+    assert (first.text, again.text) == ("Trams win.", "Trams win.")
+    assert len(parrot.heard) == 1
+    assert first.usage
+    assert not again.usage
+    ask(parrot, replace(CALL, seed=4))  # an independent sample
+    assert len(parrot.heard) == 2
+    set_llm_cache(InMemoryCache())
+    try:
+        everywhere, never = Parrot(), Parrot(cache=False)
+        for model in (everywhere, everywhere, never, never):
+            ask(model)
+    finally:
+        set_llm_cache(None)
+    assert (len(everywhere.heard), len(never.heard)) == (1, 2)
+    ask(everywhere)
+    assert len(everywhere.heard) == 2

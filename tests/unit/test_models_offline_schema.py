@@ -12,35 +12,18 @@ from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
-from moot.nodes.judging.opinions import SolutionOpinion
-from moot.nodes.models.neutral import fill as neutral
-from moot.nodes.models.offline import OfflineModel
+from moot.judging.judge_response import response_schema, response_type
+from moot.judging.rubrics import shipped_rubrics
+from moot.models.offline import OfflineModel, smallest_instance
 
-TALK: list[BaseMessage] = [
-    HumanMessage("# Topic\nShould towns plant trees?\n"),
-    HumanMessage(
-        "Ada [m000001]:\nTrees cool the streets in summer, and the shade costs nothing.", name="ada"
-    ),
-    HumanMessage("Ben [m000002]:\nRoots break the pavement; I doubt that the budget holds.", name="ben"),
-    HumanMessage("Ada [m000003]:\nI concede the pavement, but shaded streets sell more coffee.", name="ada"),
-    HumanMessage("Judge the debate.\n- `logic`: sound?\n- `evidence`: shown?\n"),
-]
-PAIRS = [(who, what) for who in ("ada", "ben") for what in ("logic", "evidence")]
-SCORES = [{"debater": who, "criterion": what, "score": 5.5} for who, what in PAIRS]
-HINTS = {
-    "purpose": "judge",
-    "topic": "Should towns plant trees?",
-    "fields": {"scores": SCORES, "winner": "tie", "confidence": 0},
-}
+RESPONSE = response_type("design")
 SAYS_SO = "Placeholder: no model judged this."
 
 
-def fill(model: type[BaseModel], seed: int = 0, hints: dict[str, Any] | None = None) -> Any:
+def fill(model: type[BaseModel], *messages: BaseMessage) -> Any:
     """Let the offline model answer a structured call; the answer is valid or this raises."""
     schema = model.model_json_schema()
-    answer = OfflineModel().respond(
-        TALK, json_schema=schema, hints=HINTS if hints is None else hints, seed=seed
-    )
+    answer = OfflineModel().respond(list(messages), json_schema=schema, hints={"purpose": "judge"})
     data = json.loads(answer.text)
     jsonschema.Draft202012Validator(schema).validate(data)
     return model.model_validate(data)
@@ -103,10 +86,9 @@ class Corners(BaseModel):
     root: Leaf
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("model", [Corners, Leaf, SolutionOpinion])
-def test_awkward_schemas_are_filled(model: type[BaseModel], seed: int) -> None:
-    fill(model, seed)
+@pytest.mark.parametrize("model", [Corners, Leaf, RESPONSE])
+def test_awkward_schemas_are_filled(model: type[BaseModel]) -> None:
+    fill(model)
 
 
 LEAVES: list[Any] = [str, int, float, bool, Colour, Literal["a", "b"], Leaf, Any, dict[str, int], list[str]]
@@ -152,9 +134,9 @@ MODELS = st.dictionaries(st.sampled_from(NAMES), fields() | numbers(), min_size=
 
 
 @settings(max_examples=60, deadline=None)
-@given(MODELS, st.integers(0, 9), st.sampled_from([{"purpose": "judge"}, {}]))
-def test_any_schema_is_filled(made: dict[str, Any], seed: int, hints: dict[str, Any]) -> None:
-    fill(create_model("Made", **made), seed, hints)
+@given(MODELS)
+def test_any_schema_is_filled(made: dict[str, Any]) -> None:
+    fill(create_model("Made", **made))
 
 
 @pytest.mark.parametrize(
@@ -170,69 +152,48 @@ def test_any_schema_is_filled(made: dict[str, Any], seed: int, hints: dict[str, 
     ],
 )
 def test_patterns_are_matched(pattern: str) -> None:
-    assert re.search(pattern, str(neutral({"type": "string", "pattern": pattern}, {})))
+    assert re.search(pattern, str(smallest_instance({"type": "string", "pattern": pattern})))
 
 
-def test_a_verdict_says_that_it_is_none() -> None:
-    verdict = fill(SolutionOpinion)
-    assert verdict.reasoning == SAYS_SO
-    assert [(score.debater, score.criterion) for score in verdict.scores] == PAIRS
-    assert {score.score for score in verdict.scores} == {5.5}
-    assert (verdict.winner, verdict.confidence) == ("tie", 0)
-    assert not any(score.citations for score in verdict.scores)
-    assert verdict.solution_markdown == ""
+class Scale(BaseModel):
+    """Bounds of all kinds."""
+
+    share: float = Field(ge=0, le=1)
+    score: int = Field(ge=1, le=10)
+    above: int = Field(gt=3)
+    below: int = Field(lt=-2)
+    even: int = Field(ge=5, multiple_of=2)
+    free: float
+    choice: Literal["mild", "strong"]
+    ids: list[str] = Field(json_schema_extra={"minItems": 1})
+    optional: str = "left out"
 
 
-class Disagreement(BaseModel):
-    """What two dispute."""
-
-    claim: str
-    debater_a: str
-    strength: Literal["mild", "strong"]
-    specific: bool
-    confidence: float = Field(ge=0, le=1)
-    source_messages: list[str]
-
-
-class Found(BaseModel):
-    """What extraction asks for."""
-
-    reasoning: str
-    disagreements: list[Disagreement]
-
-
-def test_nothing_is_found_where_nothing_was_read() -> None:
-    found = fill(Found)
-    assert found.disagreements == []
-    assert found.reasoning == SAYS_SO
-
-
-def test_what_a_caller_tells_is_filled_up_neutrally() -> None:
-    given = {"disagreements": [{"claim": "Roots break the pavement."}, {"debater_a": "ben"}]}
-    found = fill(Found, hints={"fields": given}).disagreements
-    assert [item.claim for item in found] == ["Roots break the pavement.", SAYS_SO]
-    assert [item.debater_a for item in found] == [SAYS_SO, "ben"]
-    assert {(item.confidence, item.specific, len(item.source_messages)) for item in found} == {
-        (0.5, False, 0)
+def test_an_instance_is_the_smallest_valid_one() -> None:
+    assert fill(Scale).model_dump() == {
+        "share": 0.0,
+        "score": 1,
+        "above": 4,
+        "below": -3,
+        "even": 6,
+        "free": 0.0,
+        "choice": "mild",
+        "ids": [SAYS_SO],
+        "optional": "left out",
     }
 
 
-def test_a_list_has_as_many_items_as_a_caller_tells() -> None:
-    assert len(fill(Found, hints={"fields": {"disagreements": 2}}).disagreements) == 2
+def test_a_verdict_of_the_offline_model_says_that_it_is_a_placeholder() -> None:
+    verdict = fill(RESPONSE)
+    assert verdict.reasoning == SAYS_SO
+    assert (verdict.scores, verdict.confidence, verdict.solution_markdown) == ([], 0, "")
 
 
-class Questions(BaseModel):
-    """What a debater asks."""
-
-    questions: list[str]
-
-
-def test_whoever_asks_says_that_no_model_did() -> None:
-    hints = {"phase": "clarify", "topic": "Should towns plant trees?", "fields": {"questions": 1}}
-    (asked,) = fill(Questions, hints=hints).questions
-    assert asked.startswith(SAYS_SO)
-    assert asked.endswith("?")
+def test_ids_come_from_the_schema() -> None:
+    sides = ["Debater A", "Debater B"]
+    opinion = fill(response_schema(shipped_rubrics()["debate"], sides, ["m000001"], judging="contest"))
+    assert opinion.winner in sides
 
 
-def test_the_answer_is_the_same_for_the_same_prompt() -> None:
-    assert fill(SolutionOpinion, 3) == fill(SolutionOpinion, 3) == fill(SolutionOpinion, 4)
+def test_the_answer_depends_on_the_schema_alone() -> None:
+    assert fill(RESPONSE) == fill(RESPONSE, HumanMessage("Judge the debate."))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from moot.nodes.models.local import ScriptedModel
-from moot.nodes.models.offline import OfflineModel
-from moot.nodes.models.registry import Models, make_model
+from moot.models.local import ScriptedModel
+from moot.models.offline import OfflineModel
+from moot.models.registry import Models, make_model
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ConfigError
 
@@ -25,14 +25,14 @@ def test_offline_needs_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "http://localhost:8000/v1", "ollama://llama3"])
-def test_what_is_no_models_name_is_refused(name: str) -> None:
+def test_an_invalid_model_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigError):
         Models().check([name])
 
 
 @pytest.mark.parametrize("name", ["llama3:8b", "vendor/x:free", "gpt-5-mini"])
 def test_without_key_or_address_the_message_says_what_to_do(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"set OPENAI_API_KEY.*--model offline"):
+    with pytest.raises(ConfigError, match=r"run `moot setup`, or set OPENAI_API_KEY"):
         Models().check([name])
 
 
@@ -63,13 +63,13 @@ def test_well_known_models_have_their_defaults(
     assert found == (temperature, limit, reasoning)
 
 
-def test_what_is_configured_wins_over_what_is_known() -> None:
+def test_configured_settings_override_the_defaults_of_a_known_model() -> None:
     models = Models(settings={"o3": ModelSettings(reasoning_tokens=10)})
     settings = models.settings_of("o3")
     assert (settings.reasoning_tokens, settings.temperature) == (10, False)
 
 
-def test_a_client_is_built_once_a_loop_even_when_many_ask_at_once() -> None:
+def test_concurrent_calls_build_one_client_for_each_loop() -> None:
     built: list[str] = []
 
     def factory(name: str, settings: ModelSettings) -> BaseChatModel:

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from moot.nodes.calls import WireMessage
-from moot.nodes.models.adapters import request_fields, with_schema
-from moot.nodes.models.schemas import read_answer, strict_schema, with_correction
+from moot.calls.effects import WireMessage
+from moot.models.adapters import request_fields, with_schema
+from moot.models.structured_output import parse_reply, with_correction
+from moot.prompts.request import strict_schema
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)
 
@@ -54,7 +55,7 @@ def test_strict_schemas_require_everything_and_allow_nothing_else() -> None:
     assert "maxLength" not in str(strict)
 
 
-def test_what_strict_mode_cannot_say_is_not_sent_strictly() -> None:
+def test_a_schema_that_strict_mode_cannot_express_is_not_strict() -> None:
     assert strict_schema(Loose.model_json_schema()) is None
     sent = request_fields(Loose, "json_schema")["response_format"]["json_schema"]
     assert (sent["strict"], sent["name"]) == (False, "Loose")
@@ -83,21 +84,21 @@ def test_a_correction_shows_the_answer_and_its_error_in_bounds() -> None:
     ],
 )
 def test_the_first_object_that_fits_is_found(said: str) -> None:
-    assert read_answer(Whole, said).data == {"kind": "a", "parts": [], "best": None}
+    assert parse_reply(Whole, said).data == {"kind": "a", "parts": [], "best": None}
 
 
-def test_escapes_cannot_smuggle_what_text_may_not_hold() -> None:
-    data = read_answer(Part, '{"name": "a\\u0000\\ud800b"}').data
+def test_json_escapes_are_cleaned() -> None:
+    data = parse_reply(Part, '{"name": "a\\u0000\\ud800b"}').data
     assert data == {"name": "a?b"}
 
 
 @pytest.mark.parametrize("said", ["", "none", "[1]", "{" * 5_000, '{"a":' * 5_000, '{"kind": 3}'])
 def test_an_answer_that_does_not_fit_says_why(said: str) -> None:
-    parsed = read_answer(Whole, said)
+    parsed = parse_reply(Whole, said)
     assert parsed.data is None
     assert parsed.error
 
 
 @given(st.text())
-def test_no_text_breaks_the_reading(said: str) -> None:
-    assert read_answer(Whole, said).error
+def test_any_text_can_be_parsed(said: str) -> None:
+    assert parse_reply(Whole, said).error

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.models.complete import complete
-from moot.nodes.models.failures import Backoff
-from moot.nodes.models.local import Script, ScriptedModel
-from moot.nodes.models.registry import Models
+from moot.calls.effects import ModelCall, Reply
+from moot.models.failures import Backoff
+from moot.models.local import Script, ScriptedCall, ScriptedModel
+from moot.models.model_call import complete
+from moot.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
 
@@ -47,7 +47,7 @@ def ask(script: Script, *calls: ModelCall, **settings: Any) -> list[Reply]:
     return asyncio.run(run())
 
 
-def test_a_list_is_used_up_one_reply_a_call() -> None:
+def test_a_list_gives_one_reply_for_each_call() -> None:
     model = ScriptedModel(["one", {"two": 2}, AIMessage("three")])
     said = [model.invoke("x").content for _ in range(3)]
     assert said == ["one", '{"two": 2}', "three"]
@@ -58,8 +58,8 @@ def test_a_list_is_used_up_one_reply_a_call() -> None:
 def test_an_iterator_and_a_function_are_scripts_too() -> None:
     assert ScriptedModel(iter(["one"])).invoke("x").content == "one"
 
-    def echo(messages: list[BaseMessage]) -> str:
-        return f"you said {messages[-1].text}"
+    def echo(call: ScriptedCall) -> str:
+        return f"you said {call.messages[-1].text}"
 
     assert ScriptedModel(echo).invoke("hi").content == "you said hi"
 
@@ -74,7 +74,7 @@ def test_it_streams_word_by_word() -> None:
     assert [piece for piece in pieces if piece] == ["one", " two", " ", " three"]
 
 
-def test_it_records_what_it_was_given() -> None:
+def test_it_records_its_calls() -> None:
     model = ScriptedModel(["one"])
     asyncio.run(complete(CALL, Models(factory=lambda name, given: model)))
     (call,) = model.calls
@@ -83,7 +83,7 @@ def test_it_records_what_it_was_given() -> None:
     assert (call.parameters["seed"], call.parameters["max_tokens"]) == (3, 99)
 
 
-def test_structured_answers_are_validated_and_asked_for_again() -> None:
+def test_an_invalid_structured_reply_is_requested_again() -> None:
     (reply,) = ask([{"a": "x"}, {"a": 1, "b": "y"}], replace(CALL, schema=Pair))
     assert (reply.data, reply.attempts) == ({"a": 1, "b": "y"}, 2)
 
@@ -97,6 +97,11 @@ def test_failures_of_a_local_model_are_replies_too() -> None:
 def test_attempts_end_at_the_configured_number() -> None:
     (reply,) = ask([TimeoutError()] * 9, CALL, max_attempts=4)
     assert (reply.attempts, reply.retryable) == (4, True)
+
+
+def test_a_summary_is_tried_twice_at_most() -> None:
+    (reply,) = ask([TimeoutError()] * 9, replace(CALL, purpose="summary"), max_attempts=4)
+    assert reply.attempts == 2
 
 
 def test_usage_of_a_local_model_is_counted_exactly() -> None:

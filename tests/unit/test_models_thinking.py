@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.models.thinking import ThinkFilter, content_parts, part, reasoning_field
+from moot.models.attempt import ThinkFilter, content_parts, reasoning_field, split_thinking
 
 PIECES = st.lists(
     st.sampled_from(
@@ -22,7 +22,7 @@ def heard(pieces: list[str]) -> tuple[str, str]:
 
 
 @given(PIECES, st.data())
-def test_where_a_stream_is_cut_does_not_matter(pieces: list[str], data: st.DataObject) -> None:
+def test_chunk_boundaries_do_not_matter(pieces: list[str], data: st.DataObject) -> None:
     whole = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
     edges = [0, *cuts, len(whole)]
@@ -47,12 +47,12 @@ def test_a_text_without_tags_is_kept(text: str) -> None:
         ("b <thin", "b <thin", ""),
     ],
 )
-def test_a_text_is_parted(raw: str, text: str, reasoning: str) -> None:
-    parted = part(raw)
+def test_a_text_is_split_into_text_and_reasoning(raw: str, text: str, reasoning: str) -> None:
+    parted = split_thinking(raw)
     assert (parted.text, parted.reasoning) == (text, reasoning)
 
 
-def test_typed_blocks_are_parted_by_their_type() -> None:
+def test_content_blocks_are_split_by_their_type() -> None:
     blocks = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "reasoning", "reasoning": "ah"},

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from moot.nodes.calls import WireMessage
-from moot.nodes.models.adapters import to_langchain, wire_name
+from moot.calls.effects import WireMessage
+from moot.models.adapters import to_langchain, wire_name
 
 TALK: list[WireMessage] = [
     {"role": "system", "content": "Rules."},
@@ -30,7 +30,7 @@ def test_neighbours_of_one_role_are_merged_under_their_names() -> None:
     assert [message.content for message in messages] == ["Rules.", "ada: A.\n\nben: B.", "C."]
 
 
-def test_without_a_system_role_the_rules_open_the_prompt_as_a_users() -> None:
+def test_without_a_system_role_the_rules_become_the_first_user_message() -> None:
     first, *_ = to_langchain(TALK, system_role=False)
     assert (type(first), first.content) == (HumanMessage, "Rules.")
     merged, _ = to_langchain(TALK, system_role=False, merge_roles=True)

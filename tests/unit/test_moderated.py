@@ -1,4 +1,4 @@
-"""Moderated and random: who gets the floor."""
+"""Moderated and random round-robins: who speaks next."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.calls import Reply
-from moot.nodes.protocols.long_form.long_form import ModeratorConfig, RandomOrder, is_stuck
-from moot.nodes.protocols.long_form.moderated import Moderated
-from moot.nodes.protocols.protocol import Consult, End, with_agreement
-from moot.nodes.protocols.protocol_table import PROTOCOLS
+from moot.calls.effects import Reply
+from moot.protocols.base import ConsultModels, End, with_agreement
+from moot.protocols.long_form import PATIENCE, Moderated, RandomOrder, is_stuck
+from moot.protocols.registry import PROTOCOLS
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, make_entry
-from tests.support.personas import TOPIC, Personas, held
+from tests.support.personas import TOPIC, ScriptedDebaters, run_scripted_debate
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
 
@@ -43,13 +42,13 @@ def _after(config: DebateConfig, *speakers: str, **fields: Any) -> ConversationS
 
 def _shown_in(seq: int) -> list[Any]:
     """Return a note of evidence in a message: progress."""
-    place = {"debater": "ada", "message_id": f"m{seq:06d}", "quote": "…", "proposition": "", "by": "rule"}
-    return [{"note": "evidence", "id": "x001", "kind": "figure", **place}]
+    place = {"debater": "ada", "message_id": f"m{seq:06d}", "quote": "…", "claim": "", "by": "model"}
+    return [{"type": "evidence", "id": "x001", "kind": "figure", **place}]
 
 
 def _moderated(state: ConversationState, config: DebateConfig, reply: Reply) -> Step:
     step = Moderated().next_step(state, config)
-    assert isinstance(step, Consult)
+    assert isinstance(step, ConsultModels)
     return cast(Step, step.decide([reply]))
 
 
@@ -59,9 +58,9 @@ def _names(who: str) -> Reply:
 
 def test_the_moderator_gives_the_floor_and_says_what_to_do_with_it() -> None:
     config = _long("moderated")
-    (floor,) = _moderated(_after(config, "ada"), config, _names("Cyd"))["floors"]
-    assert floor["speaker"] == "cyd"
-    assert "The moderator gives you the floor: Answer Now Bob." in floor["instruction"]
+    (turn,) = _moderated(_after(config, "ada"), config, _names("Cyd"))["turns"]
+    assert turn["speaker"] == "cyd"
+    assert "The moderator asks you: Answer Now Bob." in turn["instruction"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_the_moderator_gives_the_floor_and_says_what_to_do_with_it() -> None:
 )
 def test_without_a_moderator_s_word_the_order_of_the_configuration_decides(reply: Reply) -> None:
     config = _long("moderated")
-    assert _moderated(_after(config, "cyd"), config, reply)["floors"][0]["speaker"] == "bob"
+    assert _moderated(_after(config, "cyd"), config, reply)["turns"][0]["speaker"] == "bob"
 
 
 @pytest.mark.parametrize(
@@ -86,18 +85,18 @@ def test_without_progress_the_least_recent_speaker_gets_the_floor(
     spoke: tuple[str, ...], named: str, gets: str
 ) -> None:
     config = _long("moderated")
-    assert _moderated(_after(config, *spoke), config, _names(named))["floors"][0]["speaker"] == gets
+    assert _moderated(_after(config, *spoke), config, _names(named))["turns"][0]["speaker"] == gets
 
 
 def test_with_progress_the_moderator_may_let_the_same_one_go_on() -> None:
     config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", minutes=_shown_in(3))
+    state = _after(config, "bob", "ada", "ada", claim_events=_shown_in(3))
     assert not is_stuck(state, config, "ada")
 
 
 def test_calls_of_tools_are_no_turns_without_progress() -> None:
     config = _long("moderated")
-    state = _after(config, "bob", "ada", "ada", minutes=_shown_in(2))
+    state = _after(config, "bob", "ada", "ada", claim_events=_shown_in(2))
     *before, last = state["full_transcript"]
     tools = [make_entry(3, "ada", "tool_call", "…"), make_entry(4, "tools", "tool_result", "…")]
     state["full_transcript"] = [*before, *tools, Entry(**{**last, "seq": 5, "id": "m000005"})]
@@ -110,9 +109,9 @@ def test_one_of_two_is_not_drawn_for_ever_without_progress(seed: int) -> None:
     spoke: list[str] = []
     for _ in range(40):
         step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
-        spoke.append(step["floors"][0]["speaker"])
+        spoke.append(step["turns"][0]["speaker"])
     longest = max(len(list(run)) for _, run in groupby(spoke))
-    assert longest <= ModeratorConfig.of(config).patience
+    assert longest <= PATIENCE
 
 
 @given(st.integers(0, 2**32), st.integers(3, 5), st.integers(1, 30))
@@ -124,7 +123,7 @@ def test_a_drawn_speaker_never_speaks_twice_in_a_row_and_is_the_same_for_the_sam
         spoke: list[str] = []
         for _ in range(turns):
             step = cast(Step, RandomOrder().next_step(_after(config, *spoke), config))
-            spoke.append(step["floors"][0]["speaker"])
+            spoke.append(step["turns"][0]["speaker"])
         return spoke
 
     first = drawn()
@@ -145,12 +144,12 @@ def test_how_readily_debaters_agree_is_said_in_every_instruction() -> None:
     assert with_agreement("Speak.", _long("random")) == "Speak."
     config = _long("round-robin", agreement_intensity=1.0)
     step = cast(Step, PROTOCOLS["round-robin"].next_step(_after(config), config))
-    assert told[-1] in step["floors"][0]["instruction"]
+    assert told[-1] in step["turns"][0]["instruction"]
 
 
 def test_the_moderator_s_prompt_is_as_reviewed() -> None:
     config = _long("moderated", judge={"enabled": False}, turns=4)
-    model = Personas()
-    held(config, model)
+    model = ScriptedDebaters()
+    run_scripted_debate(config, model)
     calls = [call for call in model.calls if call.purpose == "moderate"]
     check_snapshot("moderated-moderate", prompt_markdown(calls[-1].messages))

@@ -1,4 +1,4 @@
-"""The nodes, driven with plain replies."""
+"""The nodes, run with plain replies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.calls.effects import ModelCall, Reply
+from moot.cli.screen.live import RunTally, event_line
 from moot.graph.debate import build_graph
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import NodeContext
-from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
-from moot.nodes.memory.window import entries_to_cover
+from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
+from moot.memory.window import entries_to_cover
 from moot.nodes.open import open_debate
-from moot.nodes.protocols.protocol_table import limit_reached
-from moot.nodes.text.tokens import counter
+from moot.protocols.registry import limit_reached
+from moot.runtime.environment import NodeContext
 from moot.state.config import DebateConfig, debate_config
-from moot.state.config.boundary import Claim
+from moot.state.config.boundary import Permissions
 from moot.state.conversation import ConversationState
 from moot.state.errors import ConfigError, InputError, ModelError
+from moot.state.reducers import entry_id_of
+from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
@@ -55,7 +57,9 @@ def test_a_debate_takes_its_turns_in_order_and_ends_with_a_verdict() -> None:
     speakers = [entry["speaker"] for entry in state["full_transcript"]]
     assert speakers == ["user", "advocate", "skeptic", "advocate", "skeptic", "advocate"]
     assert [entry["seq"] for entry in state["full_transcript"]] == list(range(6))
-    assert [message.id for message in state["messages"][:-1]] == [e["id"] for e in state["full_transcript"]]
+    assert [entry_id_of(each) for each in state["messages"][:-1]] == [
+        each["id"] for each in state["full_transcript"]
+    ]
     assert state["messages"][-1].name == "judge"
     assert state["verdict"]["status"] == "ok"
     assert (state["status"], state["turn_count"]) == ("done", 5)
@@ -64,7 +68,7 @@ def test_a_debate_takes_its_turns_in_order_and_ends_with_a_verdict() -> None:
 def test_the_output_is_what_a_caller_wants_and_no_more() -> None:
     graph = build_graph(InMemorySaver(), environment=FakeModel().environment())
     out = graph.invoke({"topic": "Should we?"}, THREAD, context=_config(turns=1))
-    assert set(out) == {"topic", "verdict", "solution", "status", "messages"}
+    assert set(out) == {"topic", "verdict", "solution", "answer", "status", "messages"}
 
 
 def test_a_first_human_message_is_the_topic_and_keeps_one_place_in_the_window() -> None:
@@ -72,7 +76,7 @@ def test_a_first_human_message_is_the_topic_and_keeps_one_place_in_the_window() 
     state = graph.get_state(THREAD).values
     assert state["topic"] == "Tabs or spaces?"
     assert [m.name for m in state["messages"]] == ["user", "advocate", "judge"]
-    assert [m.id for m in state["messages"][:2]] == ["m000000", "m000001"]
+    assert [entry_id_of(m) for m in state["messages"][:2]] == ["m000000", "m000001"]
 
 
 def test_without_a_topic_a_debate_is_refused() -> None:
@@ -122,12 +126,11 @@ def test_a_huge_transcript_is_summarised_before_the_first_turn() -> None:
     lengths=st.lists(st.integers(1, 400), min_size=12, max_size=12),
     keep=st.integers(1, 5),
     every=st.integers(1, 5),
-    layout=st.sampled_from(["shared", "per-speaker"]),
     summarizer=st.sampled_from(["rule-based", "llm"]),
     script=st.sampled_from(["word ", "界", "🙂", "<|endoftext|> "]),
 )
 def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
-    lengths: list[int], keep: int, every: int, layout: str, summarizer: str, script: str
+    lengths: list[int], keep: int, every: int, summarizer: str, script: str
 ) -> None:
     turns = iter(lengths)
 
@@ -135,7 +138,7 @@ def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
         text = script * next(turns) if call.purpose == "turn" else script * 300
         return Reply(text=text, usage={}) if call.schema is None else answer(call)
 
-    memory: Any = {"budget": {"total": 900}, "keep_recent": keep, "summarize_every": every, "layout": layout}
+    memory: Any = {"budget": {"total": 900}, "keep_recent": keep, "summarize_every": every}
     config = _config(turns=12, memory={**memory, "summarizer": summarizer})
     model = FakeModel(reply)
     graph = _run(config, model)
@@ -172,7 +175,7 @@ def test_a_debate_that_hits_a_limit_ends_in_good_order_with_a_verdict() -> None:
     graph = _run(_config(turns=50, limits={"total_tokens": 1500}))
     state = graph.get_state(THREAD).values
     assert state["status"] == "limit"
-    assert "limits.total_tokens" in state["step"]["ended_by"]["reason"]
+    assert "limits.total_tokens" in state["step"]["end_reason"]["reason"]
     assert state["verdict"]["status"] == "ok"
     assert 1 < state["turn_count"] < 50
 
@@ -217,16 +220,16 @@ def test_a_judge_that_prefers_what_it_reads_first_is_a_tie_with_the_flip_recorde
 
 def test_the_judge_never_reads_a_debaters_name() -> None:
     model = FakeModel(
-        lambda call: answer(call) if call.schema else Reply(text="As Advocate I answer Skeptic's point.")
+        lambda call: answer(call) if call.schema else Reply(text="As Ada Quay I answer Ben Lund's point.")
     )
-    _run(_config(turns=3), model)
+    _run(_config(turns=3, debaters=[{"name": "Ada Quay"}, {"name": "Ben Lund"}]), model)
     prompts = [m["content"] for call in model.calls if call.purpose == "judge" for m in call.messages]
     assert prompts
-    assert not any("Skeptic" in prompt or "Advocate" in prompt for prompt in prompts)
+    assert not any("Lund" in prompt or "Quay" in prompt for prompt in prompts)
 
 
 def test_open_freezes_the_configuration_and_seeds_the_transcript() -> None:
-    context = NodeContext(FakeModel().environment(), Claim.of_operator(_config(turns=3)))
+    context = NodeContext(FakeModel().environment(), Permissions.of_operator(_config(turns=3)))
     documents = [{"name": "facts.md", "content": "Water is wet."}]
     state = cast(ConversationState, {"topic": "T\x00opic", "messages": [], "context_documents": documents})
     with pytest.raises(StopIteration) as end:
@@ -234,7 +237,8 @@ def test_open_freezes_the_configuration_and_seeds_the_transcript() -> None:
     update = end.value.value
     assert update["topic"] == "Topic"
     assert update["config"]["turns"] == 3
-    assert len(update["prompt_sources"]["rules"]) == 64
+    rules = update["prompt_sources"]["rules"]
+    assert (rules["path"], len(rules["sha256"])) == ("moot/prompts/rules.md", 64)
     kinds = [(entry["kind"], entry["speaker"]) for entry in update["full_transcript"].value]
     assert kinds == [("topic", "user"), ("context", "user")]
 
@@ -253,7 +257,7 @@ class _Raising:
         ("", "empty"),
         ("I'm sorry, I cannot do that.", "excuse"),
         ("long " * 5000, "far longer"),
-        (None, "echoed"),
+        (None, "repeated its input"),
     ],
 )
 def test_unusable_model_summaries_fall_back_to_rules_and_say_so(text: str | None, why: str) -> None:
@@ -300,7 +304,8 @@ def test_the_prose_of_a_model_stands_beside_key_points_found_by_rule() -> None:
     def reply(call: ModelCall) -> Reply:
         return answer(call) if call.purpose != "summary" else Reply(text="Of 40 % they say much.", model="m")
 
-    state = _run(_config(turns=20, memory={**SMALL, "summarizer": "llm"}), FakeModel(reply)).get_state(THREAD)
+    memory = {**SMALL, "summarizer": "llm", "budget": {"total": 1600}}
+    state = _run(_config(turns=20, memory=memory), FakeModel(reply)).get_state(THREAD)
     text = state.values["rolling_summary"]["text"]
     assert text.startswith("Of 40 % they say much.")
     assert "of cases fail" in text
@@ -322,7 +327,7 @@ def test_what_the_configuration_wants_said_is_said_once_at_its_moment_whatever_t
 
 
 def test_an_interjection_by_somebody_who_cannot_speak_is_refused() -> None:
-    with pytest.raises(ConfigError, match="nobody can speak as 'judge'"):
+    with pytest.raises(ConfigError, match="'judge' is not a valid speaker id"):
         _config(interjections=[{"after": 1, "speaker": "judge", "text": "Enough."}])
 
 
@@ -331,9 +336,20 @@ def test_a_transcript_that_is_handed_over_is_in_the_ledger_before_anybody_speaks
         {"speaker": "ada", "content": "I am against the bridge, and always was."},
         {"speaker": "bo", "content": "I support the bridge."},
     ]
-    model = FakeModel()
+    quote = "I am against the bridge, and always was."
+    event = {"message_id": "m000001", "claim": "p000", "kind": "denies", "quote": quote}
+    found = [{**event, "condition": "", "ground": False, "confidence": 0.9}]
+
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose != "extract" or call.schema is None:
+            return answer(call)
+        lists: dict[str, Any] = {key: [] for key in call.schema.model_fields}
+        return Reply(data={**lists, "reasoning": "", "events": found})
+
+    model = FakeModel(reply)
     given: Any = {"topic": "Should the bridge be built?", "full_transcript": said}
-    _run(_config(turns=1, debaters=TWO), model, given)
+    board = {"extraction": "llm", "model": "m", "verify_changes": False}
+    _run(_config(turns=1, debaters=TWO, blackboard=board), model, given)
     [first] = [call for call in model.calls if call.purpose == "turn"]
     assert "no: “I am against the bridge, and always was.” [m000001]" in first.messages[-1]["content"]
 
@@ -350,3 +366,53 @@ def test_the_configuration_is_written_out_to_be_known_once_a_debate_and_not_ever
     monkeypatch.setattr(debate_config, "json", SimpleNamespace(dumps=dumps))
     _run(_config(turns=8))
     assert len(compared) <= 2
+
+
+def _summaries_through(config: DebateConfig, failing: int) -> tuple[dict[str, Any], FakeModel]:
+    """Run a debate whose first `failing` summary calls fail."""
+    model = FakeModel()
+
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose != "summary":
+            return answer(call)
+        asked = sum(each.purpose == "summary" for each in model.calls)
+        return Reply(error="HTTP 500") if asked <= failing else Reply(text="Some 40 % of cases fail.")
+
+    model.reply = reply
+    return _run(config, model).get_state(THREAD).values, model
+
+
+@pytest.mark.parametrize("summarizer", ["llm", "hierarchical"])
+def test_what_a_fallback_covered_is_read_by_the_model_at_the_next_chance(summarizer: str) -> None:
+    config = _config(turns=16, memory={**SMALL, "budget": {"total": 1500}, "summarizer": summarizer})
+    state, model = _summaries_through(config, failing=1)
+    first, *later = state["summary_versions"]
+    assert first["method"] == f"rule-based (after {summarizer} failed)"
+    assert "HTTP 500" in first["failure"]
+    assert later
+    assert all(each["method"] == summarizer and "failure" not in each for each in later)
+    read = "\n".join(call.messages[-1]["content"] for call in model.calls[1:] if call.purpose == "summary")
+    covered = state["full_transcript"][1 : later[-1]["covers_through_seq"] + 1]
+    # The failed call itself showed the first messages, so they must be shown twice.
+    for entry in covered:
+        shown = read.count(f"[{entry['id']}]:")
+        assert shown == (2 if entry["seq"] <= first["covers_through_seq"] else 1), entry["id"]
+
+
+def test_a_model_that_keeps_failing_is_not_asked_more_and_more() -> None:
+    config = _config(turns=90, memory={**SMALL, "budget": {"total": 1500}, "summarizer": "llm"})
+    state, model = _summaries_through(config, failing=10_000)
+    asked = sum(call.purpose == "summary" for call in model.calls)
+    assert asked <= 6 * len(state["summary_versions"])
+
+
+def test_a_failed_summary_is_told_when_it_happens() -> None:
+    model = FakeModel(lambda call: Reply(error="HTTP 500") if call.purpose == "summary" else answer(call))
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    config = _config(turns=12, memory={**SMALL, "budget": {"total": 1500}, "summarizer": "llm"})
+    given = {"topic": "Should we?"}
+    events = [*graph.stream(given, THREAD, context=config, stream_mode="custom")]
+    told = [event for event in events if event.get("event") == "summary"]
+    assert told
+    assert all("HTTP 500" in event["failure"] for event in told)
+    assert "failed: llm: SummaryFailed: HTTP 500" in event_line(told[0], {}, RunTally())

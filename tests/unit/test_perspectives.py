@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.graph.api import open_debates
-from moot.nodes.calls import Flow, ModelCall, Reply, side_by_side
-from moot.nodes.prompts.fitting import Block, fit
-from moot.nodes.prompts.material import common_length, with_pieces
-from moot.nodes.text.tokens import counter
+from moot.api import open_debates
+from moot.calls.effects import CallGenerator, ModelCall, Reply, gather_calls
+from moot.judging.judge_prompt import FRAME_TOKENS
+from moot.prompts.prompt_blocks import fill_remaining
+from moot.prompts.request import schema_tokens
+from moot.prompts.truncation import Block, truncate_blocks
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
+from moot.text.tokens import common_length, counter, prompt_tokens
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
@@ -27,12 +29,14 @@ def speech(call: ModelCall) -> str:
 
 def wordy(call: ModelCall) -> Reply:
     if call.purpose == "summary":
-        return Reply(text=f"Summary {call.digest[:8]}: part of the design fails at load.", model=call.model)
+        return Reply(text=f"Summary w{call.digest[:8]}: part of the design fails at load.", model=call.model)
     return answer(call) if call.schema else Reply(text=speech(call), model=call.model)
 
 
 def council(perspectives: dict[str, Any], **more: Any) -> DebateConfig:
-    data = {"protocol": "council", "rounds": 3, "memory": {"perspectives": perspectives}, **more}
+    fixed = {"type": "fixed"}
+    memory = {"perspectives": perspectives}
+    data = {"protocol": "council", "rounds": 3, "termination": fixed, "memory": memory, **more}
     return make_config(data)
 
 
@@ -91,16 +95,23 @@ def test_a_short_perspective_is_shown_in_full_and_never_summarised(tmp_path: Pat
     assert not [c for c in model.calls if c.purpose == "summary"]
 
 
-def test_the_judge_reads_its_own_summary_of_the_final_round_beside_the_final_proposals(
-    tmp_path: Path,
-) -> None:
-    document, model = run(tmp_path, council({"threshold_chars": 3000}, judge={"blind": False}))
+def test_the_judge_reads_a_summary_of_the_final_round_only_if_the_round_does_not_fit(tmp_path: Path) -> None:
+    small = council({"threshold_chars": 3000}, judge={"blind": False})
+    small = small.model_validate(
+        {**small.to_json(), "memory": {**small.to_json()["memory"], "budget": {"total": 4500}}}
+    )
+    document, model = run(tmp_path, small)
     (own,) = made(document, "judge")
     (judging,) = [c for c in model.calls if c.purpose == "judge"]
     assert own["text"].splitlines()[0] in text_of(judging)
     last = [e for e in document["transcript"] if e["round"] == 3]
     assert all(e["content"] in text_of(judging) for e in last if e["kind"] == "refinement")
-    assert not any(f"[{e['id']}]:" in text_of(judging) for e in last if e["kind"] == "critique")
+
+    (tmp_path / "roomy").mkdir()
+    document, model = run(tmp_path / "roomy", council({"threshold_chars": 3000}, judge={"blind": False}))
+    (judging,) = [c for c in model.calls if c.purpose == "judge"]
+    assert made(document, "judge") == []
+    assert all(e["content"] in text_of(judging) for e in document["transcript"] if e["round"] == 3)
 
 
 def test_a_limit_in_characters_is_kept_in_characters(tmp_path: Path) -> None:
@@ -147,16 +158,28 @@ def test_where_a_summary_is_useless_the_whole_is_shown_while_it_fits_then_the_ru
         return Reply(text=bad, model=call.model) if call.purpose == "summary" else wordy(call)
 
     (tmp_path / "roomy").mkdir()
-    document, model = run(tmp_path / "roomy", council({"threshold_chars": 3000}), reply)
+    roomy = council({"threshold_chars": 3000})
+    roomy = roomy.model_validate(
+        {**roomy.to_json(), "memory": {**roomy.to_json()["memory"], "budget": {"total": 11_000}}}
+    )
+    document, model = run(tmp_path / "roomy", roomy, reply)
     assert document["status"] == "done"
     assert made(document, "perspective") == made(document, "judge") == []
-    assert len(document["errors"]) == 7
+    assert len(document["errors"]) == 6  # the judge needs no summary, because it reads the final round
     last = [call for call in model.calls if call.hints.get("phase") == "refine"][-1]
     own = [e["content"] for e in document["transcript"] if e["speaker"] == "testing" and e["round"] < 3]
     assert all(text in text_of(last) for text in own[:1])
     (judging,) = [call for call in model.calls if call.purpose == "judge"]
     late = [entry for entry in document["transcript"] if entry["round"] > 1]
     assert all(f"[{entry['id']}]:" in text_of(judging) for entry in late)
+    assert judging.schema
+    left = roomy.memory.budget.total - prompt_tokens(judging.messages, counter())
+    left -= schema_tokens(judging.schema, counter())
+    left_out = [e for e in document["transcript"][1:] if f"[{e['id']}]:" not in text_of(judging)]
+    assert all(entry["tokens"] + FRAME_TOKENS > left for entry in left_out), (
+        left,
+        [(e["id"], e["kind"], e["tokens"]) for e in left_out],
+    )
 
     small = council({"threshold_chars": 3000}, debaters=[{"name": "Ann"}, {"name": "Bo"}])
     small = small.model_validate({**small.to_json(), "memory": {"budget": {"total": 1600}}})
@@ -171,7 +194,7 @@ def test_what_a_summary_of_a_perspective_asks_for_is_as_reviewed(tmp_path: Path)
     check_snapshot("council-perspective-summary", prompt_markdown(system))
 
 
-def flow(batches: list[int], name: str) -> Flow[str]:
+def flow(batches: list[int], name: str) -> CallGenerator[str]:
     for size in batches:
         replies = yield [_call(f"{name}{index}") for index in range(size)]
         assert [reply.text for reply in replies] == [f"{name}{index}" for index in range(size)]
@@ -185,7 +208,7 @@ def _call(text: str) -> ModelCall:
 @given(st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=5))
 def test_flows_side_by_side_each_get_their_own_replies(plans: list[list[int]]) -> None:
     names = [chr(97 + index) for index in range(len(plans))]
-    together = side_by_side([flow(plan, name) for plan, name in zip(plans, names, strict=True)])
+    together = gather_calls([flow(plan, name) for plan, name in zip(plans, names, strict=True)])
     rounds, ended = 0, None
     replies = None
     while ended is None:
@@ -202,16 +225,16 @@ def test_flows_side_by_side_each_get_their_own_replies(plans: list[list[int]]) -
 
 @given(st.lists(st.integers(1, 5000), max_size=12), st.integers(-10, 20_000))
 def test_pieces_share_a_room_without_passing_it_and_short_ones_stay_whole(
-    costs: list[int], room: int
+    costs: list[int], remaining: int
 ) -> None:
-    caps = common_length(costs, room)
-    assert sum(caps) <= max(0, room)
+    caps = common_length(costs, remaining)
+    assert sum(caps) <= max(0, remaining)
     assert all(cap <= cost for cap, cost in zip(caps, costs, strict=True))
     cut = [cap for cap, cost in zip(caps, costs, strict=True) if cap < cost]
     whole = [cost for cap, cost in zip(caps, costs, strict=True) if cap == cost]
     assert not cut or max(cut) - min(cut) <= 1
     assert not cut or not whole or max(whole) <= max(cut) + 1
-    assert not cut or sum(caps) == max(0, room)
+    assert not cut or sum(caps) == max(0, remaining)
 
 
 TEXTS = st.text(alphabet=st.sampled_from("ab c\n案🙂é."), max_size=3000)
@@ -220,21 +243,21 @@ TEXTS = st.text(alphabet=st.sampled_from("ab c\n案🙂é."), max_size=3000)
 @settings(max_examples=60, deadline=None)
 @given(
     problem=TEXTS,
-    pieces=st.lists(st.tuples(TEXTS, st.integers(0, 3)), max_size=8),
+    chunks=st.lists(st.tuples(TEXTS, st.integers(0, 3)), max_size=8),
     budget=st.integers(600, 4000),
 )
 def test_a_view_of_pieces_never_passes_its_budget(
-    problem: str, pieces: list[tuple[str, int]], budget: int
+    problem: str, chunks: list[tuple[str, int]], budget: int
 ) -> None:
     count = counter()
-    head = [Block("system", {"role": "system", "content": problem[:400]})]
-    tail = Block("tail", {"role": "user", "content": "Speak."})
+    shared_prefix = [Block("system", {"role": "system", "content": problem[:400]})]
+    turn_suffix = Block("turn_suffix", {"role": "user", "content": "Speak."})
     made = [
-        Block("messages", {"role": "user", "content": text}, rank, label="piece") for text, rank in pieces
+        Block("messages", {"role": "user", "content": text}, rank, label="piece") for text, rank in chunks
     ]
-    view = fit(with_pieces(head, made, tail, budget, count), budget, count)
-    assert view.total_tokens <= budget
-    assert view.messages[-1]["content"] == "Speak."
+    prompt = truncate_blocks(fill_remaining(shared_prefix, made, turn_suffix, budget, count), budget, count)
+    assert prompt.total_tokens <= budget
+    assert prompt.messages[-1]["content"] == "Speak."
 
 
 def test_a_debater_keeps_what_it_sets_for_itself_and_takes_the_rest_from_the_debate() -> None:
@@ -242,5 +265,5 @@ def test_a_debater_keeps_what_it_sets_for_itself_and_takes_the_rest_from_the_deb
     config = council({"mode": "rolling"}, debaters=[{"name": "Ann", "perspective": own}, {"name": "Bo"}])
     stored = DebateConfig.model_validate(config.to_json())
     assert stored.to_json()["debaters"][0]["perspective"] == {"max_chars": 900}
-    merged = stored.memory.perspectives.with_own(stored.debaters[0].perspective)
+    merged = stored.memory.perspectives.with_overrides(stored.debaters[0].perspective)
     assert (merged.mode, merged.max_chars, merged.method) == ("rolling", 900, "llm")

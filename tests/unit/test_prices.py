@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from moot.graph.cli.group import app_of
-from moot.nodes.models.registry import Models
+from moot.cli.group import app_of
+from moot.models.registry import Models
 from moot.state.config.model_settings import ModelSettings
 from moot.state.entries import EntryUsage
 
@@ -24,11 +24,11 @@ def test_a_configured_price_wins_over_the_listed_one_and_a_local_model_has_none(
     assert Models({"llama3": local}).names_without_price(["llama3", "offline"]) == ["llama3"]
 
 
-def test_the_plan_says_what_it_costs_and_whose_prices_those_are(tmp_path: Path) -> None:
+def test_the_plan_shows_the_cost_and_the_source_of_the_prices(tmp_path: Path) -> None:
     words = ["Trams?", "--protocol", "dialogue", "--model", "gpt-4o-mini", "--judge-model", "gpt-4o"]
     done = CliRunner().invoke(app_of("plan"), words)
     assert "lists of genai-prices" in done.stdout
     cost = json.loads(CliRunner().invoke(app_of("plan"), [*words, "--json"]).stdout)
     assert 0 < cost["usd_at_least"] < cost["usd"] < cost["usd_at_most"]
     nobody = CliRunner().invoke(app_of("plan"), ["Trams?", "--model", "llama3"])
-    assert "unknown: nobody lists llama3" in nobody.stdout
+    assert "unknown: no price is known for llama3" in nobody.stdout

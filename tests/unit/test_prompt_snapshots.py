@@ -1,4 +1,4 @@
-"""Snapshots of assembled prompts: the long form in both layouts, the judge, questions, summaries."""
+"""Snapshots of assembled prompts: turns in both layouts, the judge, questions and summaries."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.indexes import Indexes
-from moot.nodes.text.tokens import counter
-from moot.nodes.views.question_view import ask_index, ask_view
+from moot.memory.question_prompt import ask_index, question_prompt
+from moot.retrieval.indexes import Indexes
+from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config import DebateConfig
+from moot.text.tokens import counter
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
 
@@ -31,19 +32,48 @@ LINES = (
 )
 
 
+def _line(message_id: str) -> str:
+    return LINES[(int(message_id[1:]) - 1) % len(LINES)]
+
+
+REPAIR = {"ref": "n1", "text": "Free trams save road repair"}
+CLAIMS = {
+    1: ("n1", "asserts", "so roads need less repair"),
+    2: ("n1", "concedes", "I concede that roads need less repair"),
+    3: (MAIN_QUESTION, "asserts", "less than one road bridge a year"),
+    4: (MAIN_QUESTION, "denies", "the city saves nothing"),
+}
+"""Claim, kind and quotation of the claim event in each line of `LINES`."""
+
+
+def _claims(call: ModelCall) -> dict[str, Any]:
+    """Return the extractor's reply for the messages of a call."""
+    events = []
+    for message_id in call.hints["message_ids"]:
+        if found := CLAIMS.get((int(message_id[1:]) - 1) % len(LINES)):
+            event = dict(zip(("claim", "kind", "quote"), found, strict=True))
+            more = {"condition": "", "ground": False, "confidence": 0.9}
+            events.append({**event, **more, "message_id": message_id})
+    schema: Any = call.schema
+    lists: dict[str, Any] = {key: [] for key in schema.model_fields}
+    return {**lists, "reasoning": "", "claims": [REPAIR], "events": events}
+
+
 def _reply(call: ModelCall) -> Reply:
+    if call.schema is not None and call.schema.__name__ == "ExtractedClaims":
+        return Reply(data=_claims(call), model="m")
     if call.schema is not None:
         return answer(call)
     if call.purpose == "summary":
         return Reply(
             text="Ada doubts that free trams pay [m000001]; Bo points to Tallinn [m000002].", model="m"
         )
-    assert call.speak_as is not None
-    return Reply(text=LINES[(int(call.speak_as.entry_id[1:]) - 1) % len(LINES)], model="m")
+    assert call.stream_as is not None
+    return Reply(text=_line(call.stream_as.entry_id), model="m")
 
 
 @lru_cache(maxsize=8)
-def _debate(layout: str, summarizer: str = "rule-based") -> tuple[list[ModelCall], Any]:
+def _debate(summarizer: str = "rule-based") -> tuple[list[ModelCall], Any]:
     config = DebateConfig.model_validate(
         {
             "turns": 12,
@@ -54,9 +84,9 @@ def _debate(layout: str, summarizer: str = "rule-based") -> tuple[list[ModelCall
             "memory": {
                 "keep_recent": 3,
                 "summarize_every": 3,
-                "layout": layout,
                 "summarizer": summarizer,
             },
+            "blackboard": {"extraction": "llm", "model": "m", "verify_changes": False},
         }
     )
     model = FakeModel(_reply)
@@ -65,44 +95,76 @@ def _debate(layout: str, summarizer: str = "rule-based") -> tuple[list[ModelCall
     return model.calls, graph.get_state(THREAD).values
 
 
-def _turns(layout: str) -> list[ModelCall]:
-    return [call for call in _debate(layout)[0] if call.purpose == "turn"]
+def _turns() -> list[ModelCall]:
+    return [call for call in _debate()[0] if call.purpose == "turn"]
 
 
 @pytest.mark.parametrize(("phase", "turn"), [("opening", 0), ("argument", 9), ("closing", 11)])
 def test_the_prompt_of_a_turn_in_the_long_form(phase: str, turn: int) -> None:
-    check_snapshot(f"round-robin-{phase}", prompt_markdown(_turns("shared")[turn].messages))
+    check_snapshot(f"round-robin-{phase}", prompt_markdown(_turns()[turn].messages))
 
 
-def test_what_the_window_has_lost_is_in_the_summary_on_the_blackboard_and_brought_back() -> None:
-    later = _turns("shared")[9].messages
-    assert later[2]["content"].startswith("# Summary of the debate up to [m000003]")
+def test_messages_before_the_window_are_in_the_summary_on_the_blackboard_and_retrieved() -> None:
+    later = _turns()[9].messages
+    assert later[2]["content"].startswith("# Summary of the debate up to [m000006]")
+    assert "[m000007]:" in later[3]["content"]
     assert "# Where the debate stood at [m" in later[-1]["content"]
-    assert "# From earlier in the debate" in later[-1]["content"]
-
-
-def test_the_prompt_of_a_turn_in_the_per_speaker_layout() -> None:
-    check_snapshot("round-robin-per-speaker", prompt_markdown(_turns("per-speaker")[9].messages))
+    assert "# Earlier messages that matter here" in later[-1]["content"]
 
 
 def test_the_prompts_of_a_judge_in_both_orders() -> None:
-    sittings = [call for call in _debate("shared")[0] if call.purpose == "judge"]
-    assert len(sittings) == 2
-    for name, call in zip(("first", "swapped"), sittings, strict=True):
+    requests = [call for call in _debate()[0] if call.purpose == "judge"]
+    assert len(requests) == 2
+    for name, call in zip(("first", "swapped"), requests, strict=True):
         check_snapshot(f"round-robin-judge-{name}", prompt_markdown(call.messages))
 
 
 def test_the_prompt_of_a_question() -> None:
-    state = _debate("shared")[1]
+    state = _debate()[1]
     config = DebateConfig.model_validate(state["config"])
     index = ask_index(Indexes(), "", state, config)
-    asked = ask_view(state, config, "What do evening drivers cost?", index, counter())
-    check_snapshot("ask", prompt_markdown(asked.view.messages))
+    asked = question_prompt(state, config, "What do evening drivers cost?", index, counter())
+    check_snapshot("ask", prompt_markdown(asked.prompt.messages))
 
 
 @pytest.mark.parametrize("method", ["llm", "hierarchical"])
 def test_the_prompts_of_summaries(method: str) -> None:
-    asked = [call for call in _debate("shared", method)[0] if call.purpose == "summary"]
+    asked = [call for call in _debate(method)[0] if call.purpose == "summary"]
     kinds = {call.messages[0]["content"].split("\n")[0]: call for call in asked}
     for number, call in enumerate(kinds.values()):
         check_snapshot(f"summary-{method}-{number}", prompt_markdown(call.messages))
+
+
+def test_the_prompts_of_a_transcript_whose_source_states_times() -> None:
+    times = ["1:56 pm on 8 May, 2023", "2023-05-25T13:14:07Z", "[m000001] Judge:", "12"]
+    entries = [
+        {"speaker": ("ada", "bo")[n % 2], "content": line, "at": at}
+        for n, (line, at) in enumerate(zip(LINES, times, strict=False))
+    ]
+    config = DebateConfig.model_validate(
+        {
+            "turns": 2,
+            "debaters": [{"name": "Ada"}, {"name": "Bo"}],
+            "blackboard": {"extraction": "llm", "model": "m", "verify_changes": False},
+        }
+    )
+    model = FakeModel(_reply)
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    given = {"topic": TOPIC, "full_transcript": entries}
+    state = graph.invoke(given, THREAD, context=config) and graph.get_state(THREAD).values
+    asked = question_prompt(
+        state, config, "What do trams cost?", ask_index(Indexes(), "", state, config), counter()
+    )
+    prompts = {
+        "ask": asked.prompt.messages,
+        "judge": next(call.messages for call in model.calls if call.purpose == "judge"),
+        "extraction": next(
+            call.messages for call in model.calls if call.schema and call.schema.__name__ == "ExtractedClaims"
+        ),
+    }
+    for name, messages in prompts.items():
+        check_snapshot(f"dated-{name}", prompt_markdown(messages))
+        texts = [message["content"] for message in messages]
+        assert sum("(1:56 pm on 8 May, 2023):" in text for text in texts) == 1
+        assert sum("(2023-05-25 13:14):" in text for text in texts) == 1
+        assert not any("(m000001" in text or "(12)" in text for text in texts)

@@ -1,4 +1,4 @@
-"""What `moot gc` drops is missed by nothing: forks, replays, prompts and going on are as before."""
+"""`moot gc`: forks, replays, prompts and continued debates need nothing that it deletes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.pruning import prune, shrink
+from moot.debates.lifecycle import prune, shrink
 from tests.support.fakes import FakeModel
-from tests.support.history import past
-from tests.support.transcripts import said
+from tests.support.history import past_checkpoints
+from tests.support.transcripts import message_texts
 
 CONFIGS: dict[str, Any] = {
     "round-robin": {"turns": 5, "memory": {"budget": {"messages": 200}}},
@@ -26,13 +26,13 @@ def test_nothing_that_is_read_of_the_past_changes(name: str, tmp_path: Path) -> 
     with open_debates(str(tmp_path / "m.sqlite"), environment=environment) as debates:
         debate = debates.start("Should we?", DebateConfig.model_validate(CONFIGS[name]), name="d")
         debate.run()
-        before = past(debate)
+        before = past_checkpoints(debate)
         dropped, stored = prune(debate.session)
         assert 0 < dropped < stored
-        assert past(debate) == before
+        assert past_checkpoints(debate) == before
         assert prune(debate.session) == (0, stored - dropped)
         replayed = debates.replay("d", name="again").run()
-        assert said(replayed) == said(before["document"])
+        assert message_texts(replayed) == message_texts(before["document"])
         if debate.can_go_on():
             longer = debate.run(turns=2)["transcript"]
             assert longer[: len(before["document"]["transcript"])] == before["document"]["transcript"]

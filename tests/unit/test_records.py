@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from moot.state.catalogue import DebateRow, thread_id_of
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
-from moot.state.journal import Journal, JournalKey
-from moot.state.records import Records, open_records
-from moot.state.sqlite import SqliteSql
+from moot.storage.catalogue import DebateRow, thread_id_of
+from moot.storage.journal import Journal, JournalKey
+from moot.storage.records import Records, open_records
+from moot.storage.sqlite import SqliteSql
 
 KEY = JournalKey("debate", 3, "turn", 0, 1, "digest")
 ROW = DebateRow(
@@ -47,10 +47,10 @@ def sql(tmp_path: Path) -> Iterator[SqliteSql]:
 
 
 def _journal(sql: SqliteSql, children: dict[str, list[str]]) -> Journal:
-    def went_on(debate: str, checkpoint: str, present: str) -> bool:
+    def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
         return any(child != present for child in children.get(checkpoint, []))
 
-    return Journal(sql, went_on)
+    return Journal(sql, has_other_child)
 
 
 def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: SqliteSql) -> None:
@@ -66,7 +66,7 @@ def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: Sqlit
         replace(KEY, step=4),
         replace(KEY, node="judge"),
         replace(KEY, batch=1),
-        replace(KEY, floor=0),
+        replace(KEY, call_index=0),
         replace(KEY, digest="else"),
     ],
 )
@@ -142,9 +142,9 @@ def test_a_name_always_stands_for_the_same_uuid() -> None:
 
 HOLD = """
 import sys
-from moot.state.records import open_records
+from moot.storage.records import open_records
 records = open_records(sys.argv[1])
-lease = records.leases.take("d1")
+lease = records.leases.acquire("d1")
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -161,15 +161,15 @@ def test_a_second_process_is_refused_with_the_holders_pid_and_a_killed_holder_le
         ours = open_records(path)
         ours.catalogue.add(replace(ROW, id="d1", name="my talk"))
         with pytest.raises(DebateBusy, match=f"'my talk' is in use by process {holder.pid}") as caught:
-            ours.leases.take("d1")
+            ours.leases.acquire("d1")
         assert caught.value.pid == holder.pid
         assert "moot pause 'my talk'" in str(caught.value)
-        second = ours.leases.take("d2")  # another debate of the same file is free
+        second = ours.leases.acquire("d2")  # another debate of the same file is free
         holder.kill()
         holder.wait()
-    with ours.leases.holding("d1"):
+    with ours.leases.hold("d1"):
         pass
-    ours.leases.give_back(second)
+    ours.leases.release(second)
     ours.close()
 
 
@@ -177,7 +177,7 @@ def test_a_debate_that_a_dead_process_left_running_is_listed_as_paused(records: 
     records.catalogue.add(replace(ROW, status="running"))
     assert [row.status for row in records.rows()] == ["paused"]
     assert records.find("one").status == "paused"
-    with records.leases.holding(ROW.id):
+    with records.leases.hold(ROW.id):
         assert [row.status for row in records.rows()] == ["running"]
         assert records.find("one").status == "running"
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
 
 from moot.graph.debate import build_graph
-from moot.state.reducers import add_up, append, fold_window, latest, merge
+from moot.state.reducers import add_totals, append, entry_id_of, fold_window, latest, merge
 
 Reducer = Callable[[Any, list[Any]], Any]
 
@@ -29,7 +29,7 @@ window_items = st.one_of(
     st.builds(lambda text, n: HumanMessage(content=text, id=f"outside-{n}"), texts, seqs),
     st.builds(lambda seq: RemoveMessage(id=f"m{seq:06d}"), seqs),
     st.builds(lambda seq: {"op": "drop_through", "seq": seq}, seqs),
-    st.builds(lambda seq: {"op": "adopt", "ids": [f"m{seq:06d}"], "names": ["user"]}, seqs),
+    st.builds(lambda seq: {"op": "assign_ids", "ids": [f"m{seq:06d}"], "names": ["user"]}, seqs),
     st.builds(lambda text: {"role": "user", "content": text, "id": "outside-1"}, texts),
 )
 numbers = st.dictionaries(keys, st.integers(-5, 5) | st.floats(0, 1, allow_nan=False))
@@ -38,7 +38,7 @@ CASES = [
     pytest.param(latest, st.just({}), st.dictionaries(keys, texts), id="latest"),
     pytest.param(append, st.lists(texts), st.lists(texts), id="append"),
     pytest.param(merge, st.dictionaries(keys, texts), st.dictionaries(keys, texts | st.none()), id="merge"),
-    pytest.param(add_up, numbers, numbers, id="add_up"),
+    pytest.param(add_totals, numbers, numbers, id="add_totals"),
     pytest.param(
         fold_window,
         st.lists(st.builds(_message, seqs, texts), unique_by=lambda m: m.id, max_size=4),
@@ -81,12 +81,14 @@ def test_dropping_keeps_what_people_said_and_nobody_has_taken_up_yet() -> None:
     assert [message.id for message in kept] == ["from-studio", "m000002"]
 
 
-def test_adopting_gives_ids_to_outside_messages_in_their_order() -> None:
+def test_adopting_links_outside_messages_to_entries_in_their_order_and_keeps_their_ids() -> None:
     window = [HumanMessage(content="one", id="x"), _message(5, "said"), HumanMessage(content="two", id="y")]
-    operation = {"op": "adopt", "ids": ["m000006", "m000007"], "names": ["user", "user"]}
+    operation = {"op": "assign_ids", "ids": ["m000006", "m000007"], "names": ["user", "user"]}
     adopted = fold_window(window, [operation])
-    assert [(m.id, m.content) for m in adopted] == [
-        ("m000006", "one"),
-        ("m000005", "said"),
-        ("m000007", "two"),
+    assert [(m.id, entry_id_of(m), m.content) for m in adopted] == [
+        ("x", "m000006", "one"),
+        ("m000005", "m000005", "said"),
+        ("y", "m000007", "two"),
     ]
+    again = fold_window(adopted, [HumanMessage(content="sent again", id="x")])
+    assert again == adopted

@@ -1,4 +1,4 @@
-"""A model that refuses, is withheld or has too small a context: the debate goes on and pays nothing twice."""
+"""Refusals, content filters and exceeded contexts: the debate continues and repeats no call."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.lookback import look_back
-from moot.nodes.calls import ModelCall, Reply
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, answer
 
@@ -18,7 +18,7 @@ TWO = [{"name": "Ann"}, {"name": "Ben"}]
 
 
 def _refusing(call: ModelCall) -> Reply:
-    if call.speak_as is not None and call.speak_as.speaker == "ben":
+    if call.stream_as is not None and call.stream_as.speaker == "ben":
         return Reply(error="m: the model refused: no", refused=True, model="m")
     return answer(call)
 
@@ -28,7 +28,7 @@ def _run(path: Path, model: FakeModel, **config: Any) -> dict[str, Any]:
         return debates.start("Which queue?", DebateConfig.model_validate(config), name="d").run()
 
 
-def test_who_refuses_passes_and_the_debate_goes_on(tmp_path: Path) -> None:
+def test_a_debater_whose_model_refuses_passes_and_the_debate_continues(tmp_path: Path) -> None:
     model = FakeModel(_refusing)
     document = _run(tmp_path / "m.sqlite", model, turns=4, debaters=TWO)
     said = [(entry["speaker"], entry["content"]) for entry in document["transcript"][1:]]
@@ -37,7 +37,7 @@ def test_who_refuses_passes_and_the_debate_goes_on(tmp_path: Path) -> None:
     assert [error["error"] for error in document["errors"]] == ["m: the model refused: no"] * 2
 
 
-def test_a_refusal_that_stops_a_run_is_not_paid_again_by_a_resume(tmp_path: Path) -> None:
+def test_a_resume_does_not_repeat_a_refused_call(tmp_path: Path) -> None:
     model = FakeModel(_refusing)
     config = {"turns": 4, "debaters": TWO, "limits": {"refusals": "stop"}}
     with pytest.raises(ModelError, match="refused"):
@@ -52,10 +52,10 @@ def test_a_refusal_that_stops_a_run_is_not_paid_again_by_a_resume(tmp_path: Path
         assert debate.run()["status"] == "done"
 
 
-def test_words_that_a_filter_cut_say_so(tmp_path: Path) -> None:
+def test_a_message_truncated_by_a_filter_is_marked(tmp_path: Path) -> None:
     def cut(call: ModelCall) -> Reply:
         reply = answer(call)
-        return replace(reply, finish_reason="content_filter") if call.speak_as else reply
+        return replace(reply, finish_reason="content_filter") if call.stream_as else reply
 
     document = _run(tmp_path / "m.sqlite", FakeModel(cut), turns=2)
     assert all(
@@ -64,27 +64,27 @@ def test_words_that_a_filter_cut_say_so(tmp_path: Path) -> None:
     )
 
 
-def test_a_view_that_is_too_long_for_the_model_is_shortened_by_the_excess_and_looked_back_at(
+def test_a_prompt_that_exceeds_the_context_is_shortened_and_can_be_reconstructed(
     tmp_path: Path,
 ) -> None:
     limit = 700
 
     def small(call: ModelCall) -> Reply:
-        if call.speak_as and call.prompt_tokens > limit:
-            return Reply(error="m: too long", excess=0 if call.shortened else call.prompt_tokens - limit)
+        if call.stream_as and call.prompt_tokens > limit:
+            return Reply(error="m: too long", excess=0 if call.shortened_by else call.prompt_tokens - limit)
         reply = answer(call)
-        return replace(reply, text="word " * 120 + reply.text) if call.speak_as else reply
+        return replace(reply, text="word " * 120 + reply.text) if call.stream_as else reply
 
     model = FakeModel(small)
     with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Which queue?", DebateConfig(turns=10), name="d")
         document = debate.run()
         assert document["status"] == "done"
-        floors = [call for call in model.calls if call.speak_as]
-        asked = [call.prompt_tokens for call in floors]
+        turns = [call for call in model.calls if call.stream_as]
+        asked = [call.prompt_tokens for call in turns]
         assert max(asked) > limit
         assert len([tokens for tokens in asked if tokens <= limit]) == 10
-        last = look_back(debate.session, document["transcript"][-1]["seq"])
+        last = reconstruct_prompt(debate.session, document["transcript"][-1]["seq"])
         assert last.exact
         assert last.receipt["total_tokens"] <= limit
-        assert last.receipt["left_out"]
+        assert last.receipt["omitted"]

@@ -1,4 +1,4 @@
-"""A database that takes no more writes, at any of them: a word on what to do, and the same end afterwards."""
+"""A database that refuses writes at any moment: clear advice, and the same end after recovery."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from moot import DebateConfig, open_debates
-from moot.graph.checkup import look_at_database
+from moot.cli.commands.doctor import inspect_database
 from moot.state.errors import StorageError
-from moot.state.sqlite import SqliteSql
+from moot.storage.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
-from tests.support.transcripts import said
+from tests.support.transcripts import message_texts
 
 CONFIG = DebateConfig(turns=3, memory={"keep_recent": 1, "summarize_every": 1})
-Spoken = list[tuple[str, str, str]]
+TurnResult = list[tuple[str, str, str]]
 ORDERS = 2
 """Calls at one time, of the judge, at most."""
 STEP = 11
@@ -45,19 +45,19 @@ class Refusing:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Spoken, int]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[TurnResult, int]:
     """What is said uninterrupted, and in how many calls."""
     model, path = FakeModel(), tmp_path_factory.mktemp("whole") / "m.sqlite"
     with open_debates(str(path), environment=model.environment()) as debates:
-        return said(debates.start("Which queue?", CONFIG).run()), len(model.calls)
+        return message_texts(debates.start("Which queue?", CONFIG).run()), len(model.calls)
 
 
-def run_on(path: Path, model: FakeModel) -> Spoken:
+def run_on(path: Path, model: FakeModel) -> TurnResult:
     """Run the debate, which is begun where it is not there, and return what is said."""
     with open_debates(str(path), environment=model.environment()) as debates:
         debate = debates.get("d") if debates.rows() else debates.start("Which queue?", CONFIG, name="d")
-        spoken = said(debate.run())
-        assert all(each.ok for each in look_at_database(debates))
+        spoken = message_texts(debate.run())
+        assert all(each.ok for each in inspect_database(debates))
         return spoken
 
 
@@ -72,7 +72,7 @@ def stopped_by(path: Path, model: FakeModel) -> str:
 
 @pytest.mark.parametrize("first", range(STEP) if os.environ.get("MOOT_EVERY_WRITE") else [3])
 def test_a_database_that_becomes_read_only_at_any_write_says_so_and_goes_on_after(
-    first: int, tmp_path: Path, whole: tuple[Spoken, int], monkeypatch: pytest.MonkeyPatch
+    first: int, tmp_path: Path, whole: tuple[TurnResult, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = []
     for number in range(first, 400, STEP):

@@ -1,4 +1,4 @@
-"""The one page and the decision record."""
+"""One-page brief and decision record."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from html import unescape
 
 from markdown_it import MarkdownIt
 
-from moot.graph.reports import render_brief, render_brief_html, render_html, render_markdown
-from moot.graph.reports.markdown_quotes import plain
+from moot.reports import render_brief, render_brief_html, render_html, render_markdown
+from moot.reports.markdown import plain
+from moot.state.entries import make_entry
 from tests.support.report_documents import VERDICT, Document, debate
 
 
@@ -19,12 +20,14 @@ def _council() -> Document:
 
 def test_a_page_says_what_was_decided_why_and_what_is_missing() -> None:
     page = render_brief(debate(protocol="round-robin", verdict=VERDICT))
-    assert "**Verdict: Ada Okafor wins**, confidence 78 of 100" in page
-    assert "- One team can release alone. (m000001)" in page
+    assert "**Verdict: Ada Okafor wins**" in page
+    assert "**Confidence:** 78 of 100" in page
+    assert "- For: One team can release alone. (m000001)" in page
+    assert "- Against: The database stays shared. (m000002)" in page
     assert "Gave figures." not in page  # how it was argued is no reason to decide by
-    assert "**major:** No audit trail" in page
+    assert "major: No audit trail" in page
     assert "Who owns the schema?" in page
-    assert "## Next\n\n- Cut the ledger out first" in page
+    assert "**First step:** Cut the ledger out first" in page
     assert len(page.split()) < 500
 
 
@@ -44,44 +47,35 @@ def test_a_decision_record_has_the_sections_of_madr_in_order() -> None:
         "Modules",
         "Consequences",
         "Pros and Cons of the Options",
-        "Ada Okafor",
+        "Modules first",
         "More Information",
     ]
     assert headings == wanted
     assert record.startswith("---\nstatus: proposed\n")
     assert "\n### Modules\n" in record
-    assert "- Bad, because One release train for longer" in record
-    assert "- Good, because One team can release alone. (m000001)" in record
-    assert "- Bad, because The database stays shared. (m000002)" in record
+    assert "- Bad: One release train for longer" in record
+    assert "- Good: One team can release alone. (m000001)" in record
+    assert "- Bad: The database stays shared. (m000002)" in record
 
 
 def test_without_reasons_a_record_says_that_remarks_are_about_the_arguing() -> None:
     verdict = {key: value for key, value in VERDICT.items() if key != "cases"}
     record = render_brief(debate(protocol="round-robin", verdict=verdict, blackboard={}), "adr")
-    assert "- Neutral, as argued: Evidence: Gave figures. (m000001)" in record
+    assert "- Neutral, on the arguments: Evidence: Gave figures. (m000001)" in record
     assert "Good, because" not in record
 
 
 def test_a_dialogue_chooses_nothing_and_shows_the_first_points_of_each_list() -> None:
     points = "\n".join(f"- Point {number}" for number in range(9))
-    ended = debate(protocol="dialogue", verdict=VERDICT, solution=f"## Propositions\n{points}")
+    ended = debate(protocol="dialogue", verdict=VERDICT, solution=f"## Claims\n{points}")
     record = render_brief(ended, "adr")
-    assert "Nothing is chosen: the debate shows what the choice turns on." in record
-    assert "\nIn the report: propositions (9).\n" in record
+    assert "Nothing is chosen: the debate shows what the choice depends on." in record
+    assert "\nIn the report: claims (9).\n" in record
     page = render_html(ended)
     assert (
         '<li>Point 3</li>\n</ul>\n<details class="fold"><summary>5 more</summary>\n<ul>\n<li>Point 4' in page
     )
     assert page.count("<li>Point ") == 9
-
-
-def test_folds_of_earlier_builds_are_no_words() -> None:
-    folded = "## Conceded\n- One\n\n<details><summary>1 more</summary>\n\n- Two\n\n</details>"
-    ended = debate(protocol="dialogue", verdict=VERDICT, solution=folded)
-    for text in (render_markdown(ended), render_brief(ended, "adr")):
-        assert "details>" not in text
-    assert "- Two" in render_markdown(ended)
-    assert "In the report: conceded (2)." in render_brief(ended, "adr")
 
 
 def test_a_page_says_what_was_asked_though_it_stands_below_the_first_line() -> None:
@@ -92,7 +86,7 @@ def test_a_page_says_what_was_asked_though_it_stands_below_the_first_line() -> N
 
 
 def test_a_page_runs_nothing_that_was_said() -> None:
-    verdict = {**VERDICT, "open_questions": ["<script>alert(1)</script> [x](javascript:1)"]}
+    verdict = {**VERDICT, "unresolved": ["<script>alert(1)</script> [x](javascript:1)"]}
     html = render_brief_html(debate(protocol="round-robin", verdict=verdict))
     assert "<script" not in html
     assert 'href="javascript' not in html
@@ -120,3 +114,27 @@ def test_what_to_do_next_stands_in_the_report_of_a_contest_too() -> None:
     ended = debate(protocol="round-robin", verdict=VERDICT)
     for text in (render_markdown(ended), render_html(ended)):
         assert text.count("Cut the ledger out first") == 1
+
+
+def test_an_option_is_a_position_and_never_a_debater() -> None:
+    held = {"ada": "Keep one deployable, with modules.", "grace": "Keep one deployable, with modules."}
+    record = render_brief(debate(verdict={**VERDICT, "final_position": held}), "adr")
+    options = record.partition("## Considered Options")[2].partition("##")[0].strip()
+    assert options == "- Keep one deployable, with modules. (argued by Ada Okafor, Grace Lindqvist)"
+    nameless = debate(config={"debaters": [{"id": "ada", "name": "Ada Okafor"}]}, verdict=None, blackboard={})
+    assert "## Considered Options" not in render_brief(nameless, "adr")
+
+
+def test_a_decision_record_quotes_whole_sentences_and_the_background() -> None:
+    long = " ".join(f"Sentence number {number} gives a figure." for number in range(40))
+    reason = {"evidence": {"score": 8.5, "reason": long, "citations": []}}
+    verdict = {key: value for key, value in VERDICT.items() if key != "cases"}
+    document = debate(verdict={**verdict, "scores": {"ada": reason}}, blackboard={})
+    document["transcript"].append(make_entry(5, "user", "context", f"costs.md\n\n{long}"))
+    record = render_brief(document, "adr")
+    assert "figure. […]" in record
+    assert "…" not in record.replace("[…]", "")
+    assert "Background, costs.md:\n\n> Sentence number 0 gives a figure." in record
+    shown = next(line for line in record.splitlines() if line.startswith("- Neutral"))
+    assert shown.endswith("gives a figure.")
+    assert 240 < len(shown) < 320

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -9,19 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.graph.documents import DebateDocument, as_far_as_it_goes
-from moot.graph.reports import render_html, render_markdown
-from moot.graph.reports.cast import People
-from moot.graph.reports.charts import leading
-from moot.graph.reports.html import TEMPLATES
-from moot.graph.reports.transcript_blocks import BLOCK, Transcript, anchors_of
+from moot.documents import DebateDocument, load_leniently
+from moot.reports import render_brief, render_brief_html, render_html, render_markdown
+from moot.reports.html import TEMPLATES, Report
+from moot.reports.positions import leading
+from moot.reports.transcript_blocks import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
 from tests.support.report_documents import BLACKBOARD, MINUTES, VERDICT, debate, hostile
 
 
 def typed(**keys: Any) -> DebateDocument:
     """Return a document that has nothing but these keys."""
-    return as_far_as_it_goes(DebateDocument, keys)
+    return load_leniently(DebateDocument, keys)
 
 
 class Page(HTMLParser):
@@ -94,6 +94,17 @@ def test_verdict_and_solution_come_before_everything_else(render: Any) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("render", [render_html, render_markdown, render_brief, render_brief_html])
+def test_no_text_changes_its_direction_unseen(render: Any) -> None:
+    controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+    document = deepcopy(debate(topic=f"Trams {controls}free?"))
+    document["config"]["debaters"][0]["name"] = f"Ada {controls}"
+    document["transcript"][1]["content"] = f"Yes {controls} no."
+    text = render(document)
+    assert not set(controls) & set(text)
+    assert "Trams ⟨U+202A⟩" in text
+
+
 def test_headings_are_in_order_and_start_with_the_only_first_one() -> None:
     levels = Page(render_html(debate())).headings
     assert levels.count(1) == 1
@@ -138,7 +149,7 @@ def test_why_a_debate_ended_and_how_far_each_round_agreed_is_said(render: Any) -
     for said in ("Ended", "all turns are taken", "0.42", "0.90", "Who owns the schema then?"):
         assert said in page
     unknown: list[dict[str, Any]] = [{"round": 1, "agreement": None, "in_dispute": []}]
-    assert "not found out" in render(debate(convergence=unknown))
+    assert "unknown" in render(debate(convergence=unknown))
 
 
 @pytest.mark.parametrize("render", [render_html, render_markdown], ids=["html", "markdown"])
@@ -216,7 +227,7 @@ def test_short_debates_need_no_script_and_long_ones_wait_in_templates() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [{}, {"verdict": None}, {"transcript": None}, {"blackboard": {"minutes": []}}]
+    "document", [{}, {"verdict": None}, {"transcript": None}, {"blackboard": {"claim_events": []}}]
 )
 @pytest.mark.parametrize("render", [render_html, render_markdown])
 def test_whatever_is_missing_is_left_out(document: dict[str, Any], render: Any) -> None:
@@ -236,13 +247,13 @@ def test_long_lists_are_folded_and_long_timelines_keep_their_shifts() -> None:
     standing = BLACKBOARD["standing"]
     rounds = [{"round": n, "positions": {"ada": f"p{n}"}} for n in range(1, 200)]
     said = [{**MINUTES[2], "id": f"h{n}", "quote": f"p{n}"} for n in range(1, 200)]
-    motion, *others = standing["propositions"]
+    motion, *others = standing["claims"]
     stance = {**motion["stances"]["ada"], "history": [*(each["id"] for each in said), "e007"]}
-    propositions = [{**motion, "stances": {"ada": stance}}, *others]
+    claims = [{**motion, "stances": {"ada": stance}}, *others]
     board = {
         **BLACKBOARD,
-        "minutes": [*MINUTES, *said],
-        "standing": {**standing, "rounds": rounds, "propositions": propositions},
+        "claim_events": [*MINUTES, *said],
+        "standing": {**standing, "rounds": rounds, "claims": claims},
     }
     html = render_html(debate(blackboard=board))
     timeline = html.partition('id="positions"')[2].partition("</section>")[0]
@@ -278,7 +289,7 @@ def test_values_of_any_type_are_survived(key: str, board_key: str, verdict_key: 
 def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: list[int]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
     document = typed(transcript=entries)
-    blocks = Transcript(document, People(document), anchors_of(document["transcript"])).blocks
+    blocks = Transcript(document, Participants(document), anchors_of(document["transcript"])).blocks
     assert [message.anchor for block in blocks for message in block.messages] == [
         entry["id"] for entry in entries
     ]
@@ -298,21 +309,21 @@ def test_blocks_hold_every_message_once_in_order_and_at_most_a_hundred(rounds: l
 def test_blocks_are_named_by_what_they_hold(rounds: list[int], titles: list[str]) -> None:
     entries = [{"id": f"m{seq:06d}", "round": number} for seq, number in enumerate(rounds)]
     document = typed(transcript=entries)
-    blocks = Transcript(document, People(document), anchors_of(document["transcript"])).blocks
+    blocks = Transcript(document, Participants(document), anchors_of(document["transcript"])).blocks
     assert [block.title for block in blocks] == titles
 
 
 def test_the_chart_of_the_floor_shows_the_wordiest_of_each_colour() -> None:
     debaters = [{"id": f"s{number}", "name": f"S {number}"} for number in range(18)]
     transcript = [{"speaker": f"s{number}", "content": "word " * number} for number in range(18)]
-    shown = leading(People(typed(config={"debaters": debaters}, transcript=transcript)))
+    shown = leading(Participants(typed(config={"debaters": debaters}, transcript=transcript)))
     assert [person.id for person in shown] == ["s16", "s17", "s10", "s11", "s12", "s13", "s14", "s15"]
 
 
 @given(names=st.lists(st.text(min_size=1, max_size=6), max_size=30))
 def test_no_two_debaters_share_a_monogram(names: list[str]) -> None:
     debaters = [{"id": str(n), "name": name} for n, name in enumerate(names)]
-    people = People(typed(config={"debaters": debaters}))
+    people = Participants(typed(config={"debaters": debaters}))
     assert len({person.monogram for person in people.values()}) == len(names)
 
 
@@ -344,3 +355,40 @@ def test_text_colours_reach_the_contrast_of_wcag_aa(theme: int) -> None:
     pairs += [("on", ink) for ink in inks[4:]]
     low = {pair: round(_contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs}
     assert {pair: ratio for pair, ratio in low.items() if ratio < 4.5} == {}
+
+
+EMPTY = {"config": {"debaters": [{"id": "ada", "name": "Ada"}]}, "topic": "Should we split?"}
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_an_empty_debate_has_no_empty_sections(render: Any) -> None:
+    text = render(EMPTY)
+    sections = re.findall(r'<section id="(\w+)"|^## (.+)$', text, re.MULTILINE)
+    assert [name or title for name, title in sections] in (["verdict", "notes"], ["Verdict"])
+
+
+MOVE = {"debater": "ada", "before": "Six services", "after": "No services", "message_id": "m000003"}
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_positions_over_time_hold_the_moves_that_the_judge_found(render: Any) -> None:
+    verdict = {**VERDICT, "moved": [MOVE], "final_position": {"ada": "Keep one deployable"}}
+    text = render(debate(verdict=verdict, blackboard={}))
+    timeline = text.rpartition("Positions over time")[2]
+    order = [timeline.find(words) for words in ("Six services", "No services", "Keep one deployable")]
+    assert -1 not in order
+    assert order == sorted(order)
+    assert "Round 2" in timeline
+    assert "m000003" in timeline
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_without_known_moves_positions_over_time_are_left_out(render: Any) -> None:
+    verdict = {**VERDICT, "final_position": {"ada": "Keep one deployable"}}
+    assert "Positions over time" not in render(debate(verdict=verdict, blackboard={}))
+
+
+def test_of_a_change_with_one_message_the_judges_wording_counts() -> None:
+    verdict = {**VERDICT, "moved": [MOVE]}
+    (ada, _) = Report(debate(verdict=verdict)).standings
+    assert [each.text for each in ada.moments if each.message_id == "m000003"] == ["No services"]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from moot.graph.reports import render_markdown
-from moot.graph.reports.markdown_quotes import block_quote, defuse, plain
-from moot.graph.reports.prose import PLAIN_ABOVE, Prose
+from moot.reports import render_markdown
+from moot.reports.markdown import block_quote, defuse, plain
+from moot.reports.markdown_html import PLAIN_ABOVE, Prose
 from tests.support.report_documents import ATTACKS, debate, hostile
 
 

@@ -1,4 +1,4 @@
-"""Results that are tables: their form, and what stays within a cell."""
+"""Tables of results: their layout and the text in their cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.graph.cli.screen.result_tables import Grid, deliver, form_of
+from moot.cli.screen.result_tables import Grid, deliver, form_of
 from moot.state.errors import InputError
 
 FORMS = ("table", "json", "md")

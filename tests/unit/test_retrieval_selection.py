@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
-from moot.nodes.memory.retrieval import (
+from moot.retrieval import (
     EvidenceIndex,
     MessageVectors,
     SelectedEvidence,
     read_question,
     select_evidence,
 )
-from moot.nodes.memory.retrieval.posterior import SpanWeights, densities
-from moot.nodes.memory.retrieval.vectors import WINDOW_TOKENS
+from moot.retrieval.index import WINDOW_TOKENS
+from moot.retrieval.score import ScoreWeights, SpanWeights, densities
 from moot.state.entries import Entry, make_entry
 
 WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
@@ -57,7 +57,7 @@ def test_a_selection_never_exceeds_its_budget(
     found = select_evidence(index, query, budget=budget, costs=costs, must_keep=must, speakers=speakers)
     assert found.tokens == sum(costs[seq] for seq in found.seqs) <= budget
     assert list(found.seqs) == sorted(set(found.seqs))
-    assert found.left_out + len(found.seqs) == len(transcript)
+    assert found.omitted + len(found.seqs) == len(transcript)
 
 
 @given(entries, st.integers(0, 9_000))
@@ -264,8 +264,8 @@ def test_an_answer_is_found_by_who_speaks_and_who_asks(with_it: SpanWeights, wit
     index = EvidenceIndex(entry(n, line, "b" if 10 <= n < 20 else "a") for n, line in enumerate(lines))
     question = read_question(index, "What of carbon?")
 
-    def held(weights: SpanWeights) -> float:
-        density = densities(index, question, weights)
+    def held(spans: SpanWeights) -> float:
+        density = densities(index, question, ScoreWeights(spans=spans))
         return float(density[10:20].sum() / density.sum())
 
     assert held(with_it) > 1.005 * held(without)

@@ -1,4 +1,4 @@
-"""The rule-based rolling summary: budgets, quotas, what outlives what."""
+"""Rule-based rolling summary: budgets, shares of the speakers, and what is kept longest."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.memory.summarizers.points_layout import SummaryPoints, lay_out, render
-from moot.nodes.memory.summarizers.rule_based import empty, fold
-from moot.nodes.text.plain import inert
-from moot.nodes.text.tokens import counter
+from moot.memory.summarizers.rule_based import SummaryPoints, empty, fold, layout_points, render
 from moot.state.entries import Entry, EntryKind, make_entry
+from moot.text.plain_text import sanitize_line
+from moot.text.tokens import counter
 
 NAMES = {"ada": "Ada", "ben": "Ben", "chen": "陈明"}
 Counter = Callable[[str], int]
@@ -86,7 +85,7 @@ def test_a_summary_never_exceeds_its_budget(
 def test_no_speaker_vanishes_where_there_are_sixty_tokens_for_each(
     entries: list[Entry], count: Counter, names: dict[str, str]
 ) -> None:
-    spoke = {e["speaker"] for e in entries if inert(e["content"]) or e["kind"] == "tool_result"}
+    spoke = {e["speaker"] for e in entries if sanitize_line(e["content"]) or e["kind"] == "tool_result"}
     summary = fold(None, entries, max_tokens=max(60 * len(spoke), 50), count=count, names=names)
     assert {point["speaker"] for point in summary["points"][: summary["shown"]]} == spoke
 
@@ -128,7 +127,7 @@ def long_debate(turns: int, batch: int, max_tokens: int = 600) -> SummaryPoints:
     """Fold in speeches of two on matters that are all their own, between nods, so many at a time."""
     plans = ("rail", "roads", "harbours", "airports", "bicycles", "canals", "parking")
     said = [
-        ("ada", f"Line {n} of {plans[n % 7]} needs the funding scheme {n * 7} and no other.")
+        ("ada", f"LedgerLine {n} of {plans[n % 7]} needs the funding scheme {n * 7} and no other.")
         if n % 2
         else ("ben", "Okay, thank you. Right.")
         for n in range(turns)
@@ -179,9 +178,9 @@ def test_a_failed_tool_result_keeps_its_error() -> None:
 
 def test_little_room_gives_a_notice_and_none_gives_nothing() -> None:
     summary = summary_of(speech(*[("ada", "Trains are cheap to run."), ("ben", "Roads are not.")] * 60), 49)
-    assert render(summary, NAMES) == "Earlier: 120 messages by Ada, Ben; not shown for lack of room."
-    assert render(lay_out(summary, max_tokens=0, count=by_bytes, names=NAMES), NAMES) == ""
-    assert render(lay_out(summary, max_tokens=8, count=by_bytes, names=NAMES), NAMES).startswith(
+    assert render(summary, NAMES) == "Earlier: 120 messages by Ada, Ben; omitted because of the token limit."
+    assert render(layout_points(summary, max_tokens=0, count=by_bytes, names=NAMES), NAMES) == ""
+    assert render(layout_points(summary, max_tokens=8, count=by_bytes, names=NAMES), NAMES).startswith(
         "Earlier: 120"
     )
 

@@ -1,4 +1,4 @@
-"""A session writes into a debate without moving it, whatever was to run next."""
+"""A session that writes into a debate leaves the debate's next step unchanged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, open_debates
-from moot.graph.debate import NODES, DebateGraph, graph
-from moot.graph.session import before_node
+from moot.debates.session import before_node
+from moot.graph.debate import NODES, graph
+from moot.graph.runnable import DebateGraph
 from tests.support.fakes import FakeModel
 
 EDGES = {(edge.source, edge.target) for edge in graph.get_graph().edges}
 CONFIG = DebateConfig.model_validate(
-    {"turns": 4, "seed": 1, "memory": {"keep_recent": 2, "summarize_every": 1}}
+    {
+        "turns": 4,
+        "seed": 1,
+        "memory": {"keep_recent": 2, "summarize_every": 1},
+        "blackboard": {"extraction": "llm", "model": "m"},
+    }
 )
 
 
@@ -33,7 +39,7 @@ def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:
             assert session.state().next == following
             seen |= set(following)
             session.advance(interrupt_after=following)
-        assert {"plan", "turn", "record", "trim", "summarize", "judge", "close"} <= seen
+        assert {"plan", "turn", "extract", "trim", "summarize", "judge", "close"} <= seen
 
 
 def test_a_state_is_loaded_once_a_checkpoint_whoever_writes_the_next(
@@ -52,9 +58,9 @@ def test_a_state_is_loaded_once_a_checkpoint_whoever_writes_the_next(
         debate = here.start("Does a state stay?", CONFIG, name="d")
         debate.run()
         loads.clear()
-        before = debate.document()
+        before, config = debate.document(), debate.config()
         debate.state().values.clear()
-        assert (debate.is_over(), debate.config(), debate.document()) == (True, CONFIG, before)
+        assert (debate.is_over(), debate.config(), debate.document()) == (True, config, before)
         assert len(loads) <= 1
         elsewhere.get("d").pin("m000001")
         assert debate.state().values["pinned"] == ["m000001"]

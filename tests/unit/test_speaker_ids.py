@@ -1,14 +1,19 @@
-"""The ids that an import gives to those who speak."""
+"""Ids that an import gives to speakers."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.graph.importing import parse_transcript, slugs
+from moot.importing import parse_transcript, slugs
+from moot.importing.transcript import transcript_config
+from moot.state.config import can_interject
+from moot.state.config.config_files import make_config
+from moot.state.errors import ConfigError
 
 
 def test_names_that_differ_in_case_space_or_colon_are_one_speaker() -> None:
@@ -49,3 +54,36 @@ def test_slugs_are_valid_never_shared_and_stable(names: list[str]) -> None:
         re.fullmatch(r"[a-z0-9-]{1,40}", slug) and slug not in ("moot", "user") for slug in ids.values()
     )
     assert slugs(names) == ids
+
+
+def test_twenty_thousand_names_that_are_shortened_to_the_same_slug_get_ids_at_once() -> None:
+    ids = slugs(f"{'A' * 45}{number}" for number in range(20_000))
+    assert len(set(ids.values())) == 20_000
+
+
+RESERVED = ["Judge:", "You", "Note", "Summary", "*Background*", "System", "[m000002]", "Ann m000002"]
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_no_debater_has_a_name_that_prompts_use_for_something_else(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"name: .*give another name"):
+        make_config({"debaters": [{"name": name, "id": "x"}, {"name": "Ben"}]})
+
+
+def test_names_are_on_one_line_and_differ() -> None:
+    made = make_config({"debaters": [{"name": "An\u202e\n n\x1b\u200b"}, {"name": "زینب‌ي", "id": "z"}]})
+    assert list(made.names().values()) == ["An n", "زینب‌ي"]
+    with pytest.raises(ConfigError, match="several debaters are called 'ann'"):
+        make_config({"debaters": [{"name": "Ann", "id": "x"}, {"name": "Ａnn", "id": "y"}]})
+
+
+def test_speakers_of_a_transcript_with_reserved_names_are_shown_with_others() -> None:
+    said = [{"speaker": name, "content": "x"} for name in ("You", "[m000002] Bob", "System:", "An\u202en")]
+    config = transcript_config(parse_transcript(json.dumps(said)))
+    assert list(config.names().values()) == ["You (speaker)", "Bob", "System (speaker)", "Ann"]
+    assert make_config(config.to_json()).names() == config.names()
+
+
+@pytest.mark.parametrize("speaker", ["judge", "note", "m000002", "you", "Ann", "a\nb"])
+def test_nobody_interjects_under_a_reserved_name(speaker: str) -> None:
+    assert not can_interject(speaker)

@@ -1,4 +1,4 @@
-"""The first request to stop lets calls under way land in the journal, the second cuts them off."""
+"""Stop requests: the first lets running calls finish, the second cancels them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from moot.graph.cli.running import terminated_like_interrupted
-from moot.state import event_loop
-from moot.state.event_loop import let_land, stop
+from moot.calls import event_loop
+from moot.calls.event_loop import drain, stop
+from moot.cli.running import handle_sigterm_as_interrupt
 
 
 async def _answer(seconds: float) -> str:
@@ -23,7 +23,7 @@ def _cancelled_after(asked: int, *, twice: bool = False, takes_s: float = 0.3) -
     """Cancel a call under way as LangGraph does, after so many requests to stop; return what it came to."""
 
     async def scenario() -> str:
-        waiting = asyncio.create_task(let_land(_answer(takes_s)))
+        waiting = asyncio.create_task(drain(_answer(takes_s)))
         await asyncio.sleep(0.02)
         stop.times = asked
         waiting.cancel()
@@ -56,7 +56,7 @@ def test_a_call_that_never_ends_is_cut_off_after_the_grace(monkeypatch: pytest.M
 
 def test_signals_are_counted_and_said(capfd: pytest.CaptureFixture[str]) -> None:
     former = signal.getsignal(signal.SIGINT)
-    with terminated_like_interrupted():
+    with handle_sigterm_as_interrupt():
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)  # the second lets what winds up wind up
@@ -64,4 +64,4 @@ def test_signals_are_counted_and_said(capfd: pytest.CaptureFixture[str]) -> None
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is former
-    assert capfd.readouterr().err.count("calls under way may come in for 30 s") == 1
+    assert capfd.readouterr().err.count("running calls get 30 s to finish") == 1

@@ -1,4 +1,4 @@
-"""Databases that several open at once, cannot be written, are damaged, newer, or made by a stranger."""
+"""Databases that are shared, read-only, damaged, newer, or made by another program."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
 from moot import DebateConfig, open_debates
-from moot.graph.cli.screen.output import write_file
-from moot.state import checkpoints
-from moot.state.checkpoints import CompressingSerializer
-from moot.state.earlier_builds import up_to_date
+from moot.cli.screen.output import write_file
 from moot.state.errors import ConfigError, InputError, StorageError
-from moot.state.records import Records, open_records, records_of
-from moot.state.sql import DATABASE_VERSION
-from moot.state.sqlite import SqliteSql
+from moot.storage import checkpoints
+from moot.storage.checkpoints import CompressingSerializer
+from moot.storage.records import Records, open_records, records_of
+from moot.storage.sql import DATABASE_VERSION
+from moot.storage.sqlite import SqliteSql
 from tests.support.fakes import FakeModel
 
 
@@ -127,8 +126,8 @@ def test_a_file_beside_which_nothing_can_be_written_is_read_and_not_changed(
             immutable.append(connection)
         return connection  # type: ignore[no-any-return]  # of the stub
 
-    monkeypatch.setattr("moot.state.sqlite._switch_to_wal", refused)
-    monkeypatch.setattr("moot.state.sqlite.sqlite3.connect", connecting)
+    monkeypatch.setattr("moot.storage.sqlite._switch_to_wal", refused)
+    monkeypatch.setattr("moot.storage.sqlite.sqlite3.connect", connecting)
     before = path.read_bytes()
     with open_debates(str(path), environment=FakeModel().environment()) as debates:
         assert [row.status for row in debates.rows()] == ["done"]
@@ -142,7 +141,7 @@ def test_a_database_of_a_newer_build_is_refused_and_left_alone(tmp_path: Path) -
     path = tmp_path / "m.sqlite"
     with closing(sqlite3.connect(path)) as file:
         file.execute(f"PRAGMA user_version = {DATABASE_VERSION + 1}")
-    with pytest.raises(InputError, match=r"newer Moot .*update Moot"):
+    with pytest.raises(InputError, match=r"newer version of Moot .*update Moot"):
         open_records(str(path))
     with closing(sqlite3.connect(path)) as file:
         assert not file.execute("SELECT * FROM sqlite_master").fetchall()
@@ -154,23 +153,32 @@ def test_a_database_says_which_build_made_it(tmp_path: Path) -> None:
     records.close()
 
 
-def test_a_state_of_a_newer_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("known", "says"),
+    [
+        (1, r"a newer version of Moot .*: update Moot"),
+        (3, r"another version of Moot .*start the debate again"),
+    ],
+    ids=["newer", "older"],
+)
+def test_a_state_of_another_schema_version_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int, says: str
+) -> None:
     model = FakeModel()
     with open_debates(str(tmp_path / "m.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Which queue?", DebateConfig(turns=2))
-        monkeypatch.setattr("moot.state.earlier_builds.SCHEMA_VERSION", 1)
-        with pytest.raises(InputError, match="a newer Moot wrote this debate"):
-            debate.run()
+        monkeypatch.setattr("moot.state.conversation.SCHEMA_VERSION", known)
+        for use in (debate.run, debate.document):
+            with pytest.raises(InputError, match=says):
+                use()
     assert not model.calls
-    with pytest.raises(InputError):
-        up_to_date({"schema_version": 99})
 
 
 def test_tables_with_a_column_more_are_still_written(tmp_path: Path) -> None:
     path = tmp_path / "m.sqlite"
     _debate(path)
     with closing(sqlite3.connect(path)) as file:
-        for table in ("moot_journal", "moot_floor", "moot_debates", "moot_failed_runs"):
+        for table in ("moot_journal", "moot_inbox", "moot_debates", "moot_failed_runs"):
             file.execute(f"ALTER TABLE {table} ADD COLUMN later TEXT")
     _debate(path, "e")
     with open_debates(str(path), environment=FakeModel().environment()) as debates:
@@ -191,19 +199,36 @@ def test_nothing_that_a_database_names_is_called(tmp_path: Path) -> None:
 
 def test_a_value_that_inflates_without_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "MAX_INFLATED", 1000)
-    with pytest.raises(StorageError, match="do not trust it"):
+    with pytest.raises(StorageError, match="do not use it"):
         CompressingSerializer().loads_typed(("zlib+msgpack", zlib.compress(b"\0" * 10_000)))
 
 
-def test_a_file_is_written_past_a_planted_link_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_file_is_written_past_a_planted_link(tmp_path: Path) -> None:
     victim, output = tmp_path / "victim", tmp_path / "out.json"
     victim.write_text("precious")
     (tmp_path / "out.json.part").symlink_to(victim)
     write_file(output, "{}")
     assert victim.read_text() == "precious"
     assert output.read_text() == "{}"
-    assert stat.S_IMODE(output.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "out.json.part", "victim"]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_new_file_follows_the_umask_and_an_existing_one_keeps_its_mode(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
+    new, existing = tmp_path / "new.html", tmp_path / "existing.html"
+    existing.touch()
+    existing.chmod(0o640)
+    before = os.umask(mask)
+    try:
+        write_file(new, "text")
+        write_file(existing, "text")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(new.stat().st_mode) == mode
+    assert stat.S_IMODE(existing.stat().st_mode) == 0o640
+    assert existing.read_text() == "text"
 
 
 def test_a_connection_that_could_not_be_made_ready_is_closed(tmp_path: Path) -> None:

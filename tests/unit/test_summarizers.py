@@ -1,4 +1,4 @@
-"""Summarisers: whatever is said and whatever a model answers, a summary within its tokens that covers all."""
+"""Summarizers: with any messages and any model reply, the summary fits its tokens and covers all messages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.summarizers.drafting import draft_summary, make_summary, version_of
-from moot.nodes.memory.summarizers.notes import input_room, kept_notes
-from moot.nodes.memory.summarizers.summarizer import SummaryRequest
-from moot.nodes.memory.summarizers.summarizer_table import GONE, SUMMARIZERS, summarizer_named
-from moot.nodes.text.tokens import counter, prompt_tokens
+from moot.calls.effects import ModelCall, Reply
+from moot.memory.summarizers.chunk_summaries import input_token_limit, reusable_chunk_summaries
+from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
+from moot.memory.summarizers.registry import REMOVED_SUMMARIZERS, SUMMARIZERS, summarizer_named
+from moot.memory.summarizers.summarizer import SummaryRequest
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
+from moot.text.tokens import counter, prompt_tokens
 
 count = counter()
 METHODS = sorted(SUMMARIZERS)
@@ -112,7 +112,7 @@ def test_every_summary_is_within_its_tokens_covers_all_and_never_overflows_a_pro
         assert prompt_tokens(call.messages, count) == call.prompt_tokens <= total
         if echo:
             return Reply(text=call.messages[-1]["content"])
-        return replies[call.floor % len(replies)]
+        return replies[call.call_index % len(replies)]
 
     for batch in batches:
         entries = _entries(batch, len(transcript) + 1)
@@ -158,14 +158,14 @@ def test_a_summary_is_made_from_notes_of_the_messages_and_never_from_a_summary(m
 
         def reply(call: ModelCall) -> Reply:
             assert "SUMMARY" not in call.messages[-1]["content"]
-            notes = call.messages[0]["content"].startswith("You condense")
+            notes = call.messages[0]["content"].startswith("You summarise one part")
             return Reply(text=("note " if notes else "SUMMARY ") + _quoted(call) + " word" * 60)
 
         request = _request(entries, summary or {"points": {"notes": [_NOTE]}}, max_tokens=120)
         summary, failure, _ = _made(method, request, reply)
         assert failure == ""
     assert summary["text"].startswith("SUMMARY")
-    assert len(kept_notes(_request([], summary))) >= 7
+    assert len(reusable_chunk_summaries(_request([], summary))) >= 7
 
 
 _NOTE: Any = {"text": "[m000001] [m000002] " + "word " * 60, "first": 0, "through": 0, "level": 0, "part": ""}
@@ -178,11 +178,11 @@ def test_notes_never_outgrow_the_prompt_that_merges_them(method: str) -> None:
         entries = _entries([f"Batch {batch}, message {n}." for n in range(3)], 1 + 3 * batch)
         request = _request(entries, summary)
         summary, failure, _ = _made(
-            method, request, lambda call: Reply(text=f"{call.digest[:3]} " * 60 + _quoted(call))
+            method, request, lambda call: Reply(text=f"w{call.digest[:3]} " * 60 + _quoted(call))
         )
         assert failure == ""
-        notes = kept_notes(_request([], summary))
-        assert sum(count(note.text) for note in notes) <= input_room(request)
+        notes = reusable_chunk_summaries(_request([], summary))
+        assert sum(count(note.text) for note in notes) <= input_token_limit(request)
         assert (notes[0].first, notes[-1].through) == (1, entries[-1]["seq"])
 
 
@@ -191,7 +191,7 @@ def test_hierarchical_closes_a_phase_into_one_note() -> None:
     summary, _, _ = _made("hierarchical", _request(first, max_tokens=900), _plain)
     second = _entries(["Now the argument."] * 3, 21, "argument")
     summary, _, _ = _made("hierarchical", _request(second, summary, max_tokens=900), _plain)
-    assert [note.part for note in kept_notes(_request([], summary))] == ["opening", "argument"]
+    assert [note.part for note in reusable_chunk_summaries(_request([], summary))] == ["opening", "argument"]
     assert summary["text"].startswith("Opening: ")
 
 
@@ -229,14 +229,14 @@ def test_a_summary_from_a_document_is_gone_on_with() -> None:
     assert "40 million" in _made("rule-based", request, _plain)[0]["text"]
 
 
-@pytest.mark.parametrize("name", sorted(GONE))
+@pytest.mark.parametrize("name", sorted(REMOVED_SUMMARIZERS))
 def test_a_method_that_has_gone_is_refused_with_what_to_write_instead(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}.* has gone, 'rule-based' tells more: use one of"):
+    with pytest.raises(ConfigError, match=f"{name}.* was removed; 'rule-based' keeps more: use one of"):
         summarizer_named(name)
 
 
 PLUGIN = """
-from moot.nodes.memory.summarizers.summarizer import Draft
+from moot.memory.summarizers.summarizer import Draft
 
 class Shout:
     name = "shout"

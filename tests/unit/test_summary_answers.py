@@ -1,13 +1,13 @@
-"""Which answers of a model are summaries: excuses, errors and echoes are none, however dressed."""
+"""Replies of a model that are no summaries: excuses, errors and echoes."""
 
 from __future__ import annotations
 
 import pytest
 
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.summarizers.summarizer import SummaryFailed
-from moot.nodes.memory.summarizers.summary_checks import check_summary
-from moot.nodes.text.tokens import counter
+from moot.calls.effects import ModelCall, Reply
+from moot.memory.summarizers.chunk_summaries import check_summary
+from moot.memory.summarizers.summarizer import SummaryFailed
+from moot.text.tokens import counter
 
 INSTRUCTIONS = (
     "You keep the summary of a debate, for debaters who will no longer see the messages behind it. What came "
@@ -25,14 +25,14 @@ CHINESE = (
 )
 
 
-def _checked(text: str, source: str = SAID, room: int = 200, *, notes: bool = False) -> str:
+def _checked(text: str, source: str = SAID, remaining: int = 200, *, notes: bool = False) -> str:
     call = ModelCall(
         "summary",
         "m",
         ({"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": source}),
-        room,
+        remaining,
     )
-    return check_summary(Reply(text=text), call, room, counter(), notes=notes)
+    return check_summary(Reply(text=text), call, remaining, counter(), notes=notes)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_an_excuse_in_the_words_of_the_original_is_one() -> None:
         ("I cannot accept free trams: they cost 40 million crowns a year, as the budget of 2019 says. I "
          "concede that roads need less repair, but I still ask who pays for drivers in the evening, "
          "on every line there is.", SAID),
-        ("500 euros a head is what Ada and Bo argue over.", SAID),
+        ("500 euros a head is what Ada and Bo argue over.", f"{SAID} It is 500 euros a head."),
         ("Ada hält Straßenbahnen für teuer, Bo nicht.", SAID),
         ("双方讨论免费电车的费用和维修问题，一方承认道路维修可以减少。", SAID),
         ("Both speakers weigh the price of free trams against better roads for everybody who lives there.",
@@ -102,5 +102,17 @@ def test_a_merge_may_keep_most_notes_word_by_word_and_not_all() -> None:
     notes = [f"Gauge number {n} reads {n * 37} at noon." for n in range(40)]
     kept = " ".join(note for n, note in enumerate(notes) if n % 6)
     assert _checked(kept, "\n".join(notes), 250, notes=True)
-    with pytest.raises(SummaryFailed, match="echoed"):
+    with pytest.raises(SummaryFailed, match="repeated its input"):
         _checked(" ".join(notes), "\n".join(notes), 250, notes=True)
+
+
+def test_ids_and_numbers_that_no_message_has_are_removed_from_a_summary() -> None:
+    said = "Ada [m000001]: The toll is 1,900 crowns, and 12 boats run. Storms stop them in winter for weeks."
+    call = ModelCall(
+        "summary", "m", ({"role": "system", "content": "Sum up."}, {"role": "user", "content": said}), 99
+    )
+    text = "The toll is 1.900 crowns [m000001, m000077]. Storms cost 350,000 crowns. 12 boats run [m000077]."
+    mended = check_summary(Reply(text=text), call, 99, counter())
+    assert mended == "The toll is 1.900 crowns [m000001].  12 boats run."
+    with pytest.raises(SummaryFailed, match="numbers that no message has"):
+        check_summary(Reply(text="It costs 555 crowns. And 777 more for boats."), call, 99, counter())

@@ -1,4 +1,4 @@
-"""Summarisers of other packages: whatever they yield, return or raise, what was said stays summarised."""
+"""Summarizers of other packages: whatever they return or raise, all messages stay summarized."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from moot.graph.cli.screen.showing import summary as heading_of
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.memory.summarizers.drafting import draft_summary, make_summary, version_of
-from moot.nodes.memory.summarizers.notes import kept_notes
-from moot.nodes.memory.summarizers.summarizer import Draft, SummaryRequest
-from moot.nodes.memory.summarizers.summarizer_table import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
-from moot.nodes.text.tokens import counter
+from moot.calls.effects import ModelCall, Reply
+from moot.cli.screen.show_parts import summary as heading_of
+from moot.memory.summarizers.chunk_summaries import reusable_chunk_summaries
+from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
+from moot.memory.summarizers.registry import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
+from moot.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.state.errors import ConfigError
+from moot.text.tokens import counter
 
 count = counter()
 CALL = ModelCall("summary", "m", ({"role": "user", "content": "Sum up."},), 10)
@@ -58,7 +58,7 @@ def _returning(result: Any) -> Callable[[SummaryRequest], Any]:
 
 def _entries(first: int, last: int) -> list[Entry]:
     return [
-        make_entry(seq, "advocate", "speech", f"Line {seq} costs {seq * 7} million crowns.", tokens=9)
+        make_entry(seq, "advocate", "speech", f"LedgerLine {seq} costs {seq * 7} million crowns.", tokens=9)
         for seq in range(first, last + 1)
     ]
 
@@ -78,7 +78,11 @@ def _request(entries: list[Entry], previous: Any = None) -> SummaryRequest:
 def _reply(call: ModelCall) -> Reply:
     usage: Any = {"prompt_tokens": 100, "completion_tokens": 20}
     return Reply(
-        text="Line 1 and line 6 cost millions.", model="m-2", provider="loopback", latency_s=0.5, usage=usage
+        text="LedgerLine 1 and line 6 cost millions.",
+        model="m-2",
+        provider="loopback",
+        latency_s=0.5,
+        usage=usage,
     )
 
 
@@ -180,9 +184,11 @@ def test_a_method_that_fails_once_goes_on_with_what_it_had_noted() -> None:
     assert failure == "llm: SummaryFailed: down"
     third, failure = _made("llm", _request(_entries(10, 12), second))
     assert failure == ""
-    assert [(note.first, note.through) for note in kept_notes(_request(_entries(13, 14), third))] == [
+    assert [
+        (note.first, note.through) for note in reusable_chunk_summaries(_request(_entries(13, 14), third))
+    ] == [
         (1, 5),
-        (10, 12),
+        (6, 12),
     ]
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.text.terms import MAX_WORD, question_terms, terms
+from moot.text.terms import MAX_WORD, jaccard_similarity, question_terms, terms
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,16 @@ def test_terms_are_never_empty_or_endless(text: str) -> None:
 @given(st.text())
 def test_terms_are_deterministic(text: str) -> None:
     assert terms(text) == terms(text)
+
+
+def test_unspaced_scripts_are_compared_by_their_bigrams() -> None:
+    assert (
+        jaccard_similarity("核电是安全的", "核电是很安全的")
+        > jaccard_similarity("核电是安全的", "税应该提高")
+        == 0
+    )
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_english_has_the_same_terms_by_the_quicker_way(text: str) -> None:
+    assert [*terms(text), "é"] == terms(f"{text} é")

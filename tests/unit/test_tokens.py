@@ -10,17 +10,18 @@ import tiktoken_ext.openai_public
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.text.tokens import (
+from moot.state.errors import ConfigError
+from moot.text.tokens import (
+    TRUNCATION_MARK,
     batches,
     counter,
-    cut_end,
-    cut_middle,
     encoding,
     encoding_for,
     message_tokens,
     prompt_tokens,
+    truncate_end,
+    truncate_middle,
 )
-from moot.state.errors import ConfigError
 
 count = counter()
 nasty = st.text() | st.sampled_from(
@@ -39,7 +40,7 @@ def test_our_tables_and_patterns_are_tiktokens(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(tiktoken_ext.openai_public, "load_tiktoken_bpe", no_download)
     theirs = tiktoken_ext.openai_public.ENCODING_CONSTRUCTORS[name]()
     assert encoding(name)._pat_str == theirs["pat_str"]
-    table = gzip.decompress((files("moot.nodes.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
+    table = gzip.decompress((files("moot.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
     assert hashlib.sha256(table).hexdigest() == seen["hash"]
 
 
@@ -118,20 +119,42 @@ def test_the_encoding_follows_the_models_name(model: str, name: str) -> None:
 
 
 @given(nasty, st.integers(1, 60))
-def test_what_is_cut_fits_and_keeps_both_ends(text: str, room: int) -> None:
-    kept = cut_middle(text, room, count)
-    assert count(kept) <= room
-    if count(text) <= room:
+def test_what_is_cut_fits_and_keeps_both_ends(text: str, remaining: int) -> None:
+    kept = truncate_middle(text, remaining, count)
+    assert count(kept) <= remaining
+    if count(text) <= remaining:
         assert kept == text
 
 
 @given(nasty, st.integers(0, 60))
-def test_a_cut_end_is_a_prefix_that_fits(text: str, room: int) -> None:
-    kept = cut_end(text, room, count)
+def test_a_cut_end_is_a_prefix_that_fits(text: str, remaining: int) -> None:
+    kept = truncate_end(text, remaining, count)
     assert text.startswith(kept)
-    assert count(kept) <= room
+    assert count(kept) <= remaining
 
 
 def test_items_go_in_runs_that_fit_an_oversize_one_by_itself() -> None:
     assert batches([30, 30, 90, 10], lambda tokens: tokens, 60) == [[30, 30], [90], [10]]
     assert batches([], len, 60) == []
+
+
+WORDS = ["Costs", "rise.", "In", "2031", "trams", "need", "4,250,000", "crowns;", "3.75", "%", "more.", "No!"]
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=30, max_size=200), st.integers(12, 60))
+def test_a_cut_stands_between_words_and_never_inside_a_number(words: list[str], remaining: int) -> None:
+    text = " ".join(words)
+    kept = truncate_middle(text, remaining, count)
+    assert count(kept) <= remaining
+    if kept != text:
+        before, _, after = kept.partition(TRUNCATION_MARK)
+        assert text.startswith(before)
+        assert text.endswith(after)
+        assert {*before.split(), *after.split()} <= {*WORDS}
+
+
+def test_a_cut_prefers_the_end_of_a_sentence() -> None:
+    text = " ".join(f"Sentence {n} holds {n * 1000} crowns." for n in range(60))
+    before, _, after = truncate_middle(text, 100, count).partition(TRUNCATION_MARK)
+    assert before.endswith("crowns.")
+    assert after.startswith("Sentence")

@@ -1,4 +1,4 @@
-"""The calculator: exact where it can be, never executing anything, bounded in work and size."""
+"""Calculator: exact results, no code execution, limits of work and size."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.tools.calculator import MAX_CHARS, Calculator, evaluate, value_text
-from moot.nodes.tools.tool import Surroundings, ToolFailed, run_tool
+from moot.tools.calculator import MAX_CHARS, Calculator, evaluate, value_text
+from moot.tools.tool import ToolContext, ToolFailed, run_tool
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from moot.nodes.tools.tool import Surroundings, ToolFailed, run_tool
         ("factorial(20)", "= 2432902008176640000"),
     ],
 )
-def test_arithmetic_is_exact_and_says_where_it_is_not(expression: str, value: str) -> None:
+def test_arithmetic_is_exact_and_rounded_results_are_marked(expression: str, value: str) -> None:
     assert value_text(evaluate(expression)) == value
 
 
@@ -60,7 +60,7 @@ def test_arithmetic_is_exact_and_says_where_it_is_not(expression: str, value: st
         "1 < 2",
     ],
 )
-def test_what_is_no_arithmetic_is_refused(expression: str) -> None:
+def test_other_text_than_arithmetic_is_refused(expression: str) -> None:
     with pytest.raises(ToolFailed):
         evaluate(expression)
 
@@ -84,7 +84,7 @@ def test_what_is_no_arithmetic_is_refused(expression: str) -> None:
         "1" + "+1" * 200,
     ],
 )
-def test_what_has_no_value_or_would_take_too_much_is_refused(expression: str) -> None:
+def test_an_expression_without_a_value_or_too_large_is_refused(expression: str) -> None:
     with pytest.raises(ToolFailed):
         evaluate(expression)
 
@@ -115,7 +115,7 @@ def test_any_jumble_of_arithmetic_gives_a_number_or_is_refused(text: str) -> Non
         return
 
 
-def test_a_wrong_argument_is_a_result_that_says_so() -> None:
-    assert run_tool(Calculator, {}, Surroundings()).startswith("error: argument 'expression'")
-    assert run_tool(Calculator, {"expression": "1/0"}, Surroundings()) == "error: division by zero"
-    assert run_tool(Calculator, {"expression": "6*7"}, Surroundings()) == "6*7 = 42"
+def test_a_wrong_argument_returns_an_error_as_the_result() -> None:
+    assert run_tool(Calculator, {}, ToolContext()).startswith("error: argument 'expression'")
+    assert run_tool(Calculator, {"expression": "1/0"}, ToolContext()) == "error: division by zero"
+    assert run_tool(Calculator, {"expression": "6*7"}, ToolContext()) == "6*7 = 42"

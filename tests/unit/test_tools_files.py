@@ -1,4 +1,4 @@
-"""The context folder: what tools find in it, and that nothing leads out of it."""
+"""Tools of the context folder: their results, and the isolation of the folder."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.tools import files, sandbox
-from moot.nodes.tools.debate_search import SearchDebate
-from moot.nodes.tools.files import ListFiles, ReadFile, Search
-from moot.nodes.tools.sandbox import Refused, Sandbox
-from moot.nodes.tools.tool import Surroundings, function_of, run_tool
-from moot.nodes.tools.tool_table import TOOLS, tool_named
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
+from moot.tools import files, sandbox
+from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
+from moot.tools.registry import TOOLS, get_tool
+from moot.tools.sandbox import AccessRefused, Sandbox
+from moot.tools.tool import ToolContext, function_of, run_tool
 
 OUTSIDE = "the secret word"
 
@@ -44,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _run(tool: Any, root: Path, **arguments: Any) -> str:
-    return run_tool(tool, arguments, Surroundings(lambda: Sandbox(root)))
+    return run_tool(tool, arguments, ToolContext(lambda: Sandbox(root)))
 
 
 def test_search_finds_lines_with_the_most_words_first(folder: Path) -> None:
@@ -53,7 +52,7 @@ def test_search_finds_lines_with_the_most_words_first(folder: Path) -> None:
     assert found[1] == "notes/build.md:2: The build takes 41 minutes."
 
 
-def test_search_says_when_there_is_nothing(folder: Path) -> None:
+def test_search_reports_no_matches(folder: Path) -> None:
     assert _run(Search, folder, query="zebra") == "no matches for 'zebra'"
     assert _run(Search, folder, query="?!").startswith("error: ")
     assert _run(Search, folder, query="build", files="*.txt") == "no matches for 'build'"
@@ -65,7 +64,7 @@ def test_read_file_numbers_lines_and_reads_on(folder: Path) -> None:
     )
 
 
-def test_list_files_shows_what_may_be_read_alone(folder: Path) -> None:
+def test_list_files_shows_only_readable_files(folder: Path) -> None:
     assert _run(ListFiles, folder).splitlines() == [
         "4 files",
         "a.txt (5 bytes)",
@@ -99,7 +98,7 @@ def test_list_files_shows_what_may_be_read_alone(folder: Path) -> None:
         "a/" * 30 + "b",
     ],
 )
-def test_no_path_leads_out_and_nothing_but_text_is_read(folder: Path, path: str) -> None:
+def test_no_path_leads_outside_and_only_text_is_read(folder: Path, path: str) -> None:
     result = _run(ReadFile, folder, path=path)
     assert result.startswith("error: ")
     assert OUTSIDE not in result
@@ -129,11 +128,11 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
 
 
 @given(st.text(alphabet="./\\abnotes link.txtsecret", max_size=40))
-def test_whatever_path_is_given_the_secret_is_not_read(path: str) -> None:
+def test_no_path_reads_the_secret(path: str) -> None:
     root = _shared_folder()
     try:
         assert OUTSIDE not in Sandbox(root).read(path)
-    except (Refused, OSError):
+    except (AccessRefused, OSError):
         return
 
 
@@ -154,7 +153,7 @@ def _shared_folder() -> Path:
 
 def test_too_large_a_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_FILE_BYTES", 10)
-    assert "more than the 10 allowed" in _run(ReadFile, folder, path="notes/build.md")
+    assert "exceeds the 10 allowed" in _run(ReadFile, folder, path="notes/build.md")
 
 
 def test_a_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +161,8 @@ def test_a_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest
     assert _run(Search, folder, query="build") == "no matches for 'build'"
 
 
-def test_without_a_folder_the_tools_say_so() -> None:
-    assert run_tool(Search, {"query": "x"}, Surroundings()) == "error: there is no context folder"
+def test_without_a_folder_the_tools_return_an_error() -> None:
+    assert run_tool(Search, {"query": "x"}, ToolContext()) == "error: this debate has no context folder"
 
 
 def test_the_debate_itself_can_be_searched() -> None:
@@ -172,18 +171,18 @@ def test_the_debate_itself_can_be_searched() -> None:
         make_entry(1, "ada", "speech", "Builds take 41 minutes."),
         make_entry(2, "tools", "tool_result", "builds builds"),
     ]
-    found = run_tool(SearchDebate, {"query": "builds"}, Surroundings(transcript=entries))
+    found = run_tool(SearchDebate, {"query": "builds"}, ToolContext(transcript=entries))
     assert found == "1 match for 'builds'\nada [m000001]: Builds take 41 minutes."
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
-def test_every_tool_describes_itself_in_the_function_form(name: str) -> None:
-    function = function_of(tool_named(name))["function"]
+def test_every_tool_has_a_definition_in_openais_format(name: str) -> None:
+    function = function_of(get_tool(name))["function"]
     assert function["name"] == name
     assert function["parameters"]["type"] == "object"
     assert all("description" in field for field in function["parameters"]["properties"].values())
 
 
-def test_an_unknown_tool_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ConfigError, match="use some of calculator"):
-        tool_named("browse")
+def test_an_unknown_tool_is_refused_with_the_known_names() -> None:
+    with pytest.raises(ConfigError, match="choose from calculator"):
+        get_tool("browse")

@@ -1,4 +1,4 @@
-"""Tools within a turn: the loop, what enters the transcript, budgets, limits, and a crash in between."""
+"""Tools within a turn: the loop, transcript entries, budgets, limits and crashes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from moot.graph.api import open_debates
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.graph.debate import build_graph
-from moot.graph.lookback import look_back
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.text.tokens import counter, prompt_tokens
-from moot.nodes.tools.calculator import Calculator
-from moot.nodes.tools.exchange import LEFT_OUT, Exchange, ToolCall, exchange_messages, wire_tokens
-from moot.nodes.tools.tool_table import TOOLS
+from moot.prompts.fences import unfenced
 from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError
+from moot.state.reducers import entry_id_of
+from moot.text.tokens import counter, prompt_tokens
+from moot.tools.calculator import Calculator
+from moot.tools.registry import TOOLS
+from moot.tools.tool_exchange import LEFT_OUT, ToolCall, ToolExchange, exchange_messages, wire_tokens
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
@@ -32,7 +34,7 @@ def _calls(*expressions: str) -> Reply:
 
 
 def _returned(call: ModelCall) -> list[str]:
-    return [message["content"] for message in call.messages if message["role"] == "tool"]
+    return [unfenced(message["content"]) for message in call.messages if message["role"] == "tool"]
 
 
 def _once(call: ModelCall) -> Reply:
@@ -50,7 +52,7 @@ def _run(model: FakeModel, **data: Any) -> Any:
     return graph.get_state(THREAD).values
 
 
-def test_calls_and_results_are_entries_before_the_speech() -> None:
+def test_calls_and_results_are_entries_before_the_message() -> None:
     model = FakeModel(_once)
     state = _run(model)
     assert [(e["kind"], e["speaker"], e["targets"], e["content"]) for e in state["full_transcript"][1:]] == [
@@ -60,25 +62,27 @@ def test_calls_and_results_are_entries_before_the_speech() -> None:
         ("tool_result", "tools", ["m000003"], "calculator: error: division by zero"),
         ("speech", "ada", [], "It is 6 * 7 = 42 and error: division by zero."),
     ]
-    assert [message.id for message in state["messages"][:-1]] == [e["id"] for e in state["full_transcript"]]
+    assert [entry_id_of(each) for each in state["messages"][:-1]] == [
+        e["id"] for e in state["full_transcript"]
+    ]
     assert (state["turn_count"], state["receipts"][0]["seq"]) == (1, 5)
     assert [e["usage"] for e in state["full_transcript"][1:5:2]] == [{"completion_tokens": 5}, {}]
 
 
-def test_the_speech_is_streamed_under_the_id_that_its_entry_gets() -> None:
+def test_the_message_is_streamed_under_the_id_of_its_entry() -> None:
     model = FakeModel(_once)
     _run(model)
-    assert [call.speak_as and call.speak_as.entry_id for call in model.calls[:2]] == ["m000001", "m000005"]
+    assert [call.stream_as and call.stream_as.entry_id for call in model.calls[:2]] == ["m000001", "m000005"]
 
 
-def test_ids_of_calls_are_unique_where_the_providers_are_not() -> None:
+def test_ids_of_calls_are_unique_even_if_the_providers_ids_are_not() -> None:
     model = FakeModel(_once)
     _run(model)
     said = next(message for message in model.calls[1].messages if message["role"] == "assistant")
     assert [call["id"] for call in said["tool_calls"]] == ["call_1", "call_2"]
 
 
-def test_the_limit_ends_the_calls_and_the_last_request_tells_the_results_in_words() -> None:
+def test_the_limit_ends_the_calls_and_the_last_request_has_the_results_as_text() -> None:
     def insatiable(call: ModelCall) -> Reply:
         return _calls("1 + 1", "2 + 2") if call.tools else answer(call)
 
@@ -94,7 +98,7 @@ def test_the_limit_ends_the_calls_and_the_last_request_tells_the_results_in_word
     assert state["full_transcript"][-1]["kind"] == "speech"
 
 
-def test_an_unknown_tool_and_bad_arguments_are_results_that_say_so() -> None:
+def test_an_unknown_tool_and_bad_arguments_return_errors() -> None:
     def wrong(call: ModelCall) -> Reply:
         if not call.tools or _returned(call):
             return answer(call)
@@ -135,11 +139,11 @@ def test_every_request_stays_within_the_budget_whatever_tools_return(tmp_path: P
     assert all(e["tokens"] <= 1010 for e in results)
 
 
-def test_older_results_give_way_to_newer_ones() -> None:
+def test_older_results_are_dropped_first() -> None:
     calls = [ToolCall(f"call_{n}", "search", "{}", f"{n} " + "word " * 80) for n in range(6)]
-    exchanges = [Exchange(Reply(text=""), (call,)) for call in calls]
-    messages = exchange_messages(exchanges, 300, COUNT)
-    results = [message["content"] for message in messages if message["role"] == "tool"]
+    exchanges = [ToolExchange(Reply(text=""), (call,)) for call in calls]
+    messages = exchange_messages(exchanges, 300, "kelvon", COUNT)
+    results = [unfenced(message["content"]) for message in messages if message["role"] == "tool"]
     assert results[-1].startswith("5 word")
     assert results[0] == LEFT_OUT
     assert wire_tokens(messages, COUNT) <= 300
@@ -155,7 +159,7 @@ def test_older_results_give_way_to_newer_ones() -> None:
     ],
     ids=["unknown tool", "no folder", "no such context", "no room"],
 )
-def test_what_could_not_work_is_refused_before_any_call(data: Any, named: str) -> None:
+def test_an_impossible_tool_setup_is_refused_before_any_call(data: Any, named: str) -> None:
     model = FakeModel()
     with pytest.raises(ConfigError, match=named):
         _run(model, **data)
@@ -175,7 +179,7 @@ def test_a_context_outside_the_allowed_folder_is_refused(
     _run(FakeModel(), context=str(tmp_path / "allowed"))
 
 
-def test_a_context_file_is_an_entry_that_everybody_is_shown(tmp_path: Path) -> None:
+def test_a_context_file_is_an_entry_in_every_prompt(tmp_path: Path) -> None:
     (tmp_path / "facts.md").write_text("The sky is green.")
     model = FakeModel()
     state = _run(model, context=str(tmp_path / "facts.md"))
@@ -183,13 +187,13 @@ def test_a_context_file_is_an_entry_that_everybody_is_shown(tmp_path: Path) -> N
     assert any("The sky is green." in message["content"] for message in model.calls[0].messages)
 
 
-def test_what_tools_return_is_journalled_so_that_a_resume_uses_it_again(
+def test_tool_results_are_journalled_and_reused_by_a_resume(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runs: list[str] = []
 
     class Counted(Calculator):
-        def run(self, around: Any) -> str:
+        def run(self, context: Any) -> str:
             runs.append(self.expression)
             return f"run {len(runs)}"
 
@@ -214,15 +218,17 @@ def test_what_tools_return_is_journalled_so_that_a_resume_uses_it_again(
     assert sum(1 for call in model.calls if call.tools and not _returned(call)) == 1, "a call was paid twice"
 
 
-def test_looking_back_shows_the_request_that_the_speech_answered(tmp_path: Path) -> None:
+def test_prompt_reconstruction_shows_the_last_request_of_the_turn(tmp_path: Path) -> None:
     model = FakeModel(_once)
-    config = DebateConfig.model_validate({"turns": 2, "debaters": [ADA, {"name": "Bo"}]})
+    config = DebateConfig.model_validate(
+        {"turns": 2, "openings": "sequential", "debaters": [ADA, {"name": "Bo"}]}
+    )
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Should we?", config)
         document = debate.run()
         asked = [call for call in model.calls if call.purpose == "turn"]
         for seq, call in ((5, asked[1]), (6, asked[2])):
-            seen = look_back(debate.session, seq)
+            seen = reconstruct_prompt(debate.session, seq)
             assert seen.exact
             assert ("tools" in {part.section for part in seen.parts}) is (seq == 5)
             assert tuple(part.message for part in seen.parts) == call.messages

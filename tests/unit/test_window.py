@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.nodes.memory.window import WindowLimits, compact, window_message, window_start
-from moot.nodes.prompts.rendering import render_entry
-from moot.nodes.text.tokens import counter, message_tokens
+from moot.memory.window import WindowLimits, compact, shown_message, window_message, window_start
+from moot.prompts.truncation import render_entry
 from moot.state.config.memory_config import MemoryConfig
-from moot.state.entries import Entry, kind_of, make_entry
+from moot.state.entries import Entry, make_entry, traits_of
+from moot.text.tokens import counter, message_tokens
 
 count = counter()
-NAMES = {"ada": "Ada"}
+NAMES, FENCE = {"ada": "Ada"}, "kelvon"
 
 
 def _entries(sizes: list[int], start: int = 0) -> list[Entry]:
@@ -18,7 +21,7 @@ def _entries(sizes: list[int], start: int = 0) -> list[Entry]:
 
 
 def _tokens(entries: list[Entry]) -> int:
-    return sum(message_tokens(render_entry(entry, NAMES), count) for entry in entries)
+    return sum(message_tokens(render_entry(entry, NAMES, FENCE), count) for entry in entries)
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(1, 30), st.integers(0, 30))
@@ -27,7 +30,7 @@ def test_after_compaction_the_window_is_within_its_limits_or_one_message(
 ) -> None:
     limits = WindowLimits(low + more, low, 1000, 500)
     entries = _entries(sizes)
-    through = compact(entries, limits, NAMES, count)
+    through = compact(entries, limits, NAMES, FENCE, count)
     kept = entries if through is None else [entry for entry in entries if entry["seq"] > through]
     assert kept
     assert len(kept) <= limits.high_messages
@@ -56,28 +59,69 @@ def test_no_call_is_parted_from_its_result_and_no_question_from_its_answer(
         targets = [first["id"]]
         entries.append(make_entry(len(entries), "tools", closes, "word " * size, targets=targets))  # type: ignore[arg-type]
     low = data.draw(st.integers(1, 12))
-    through = compact(entries, WindowLimits(low + 3, low, 800, 400), NAMES, count)
+    through = compact(entries, WindowLimits(low + 3, low, 800, 400), NAMES, FENCE, count)
     kept = {entry["id"] for entry in entries if through is None or entry["seq"] > through}
     for entry in entries:
-        if kind_of(entry).pair == "closes":
+        if traits_of(entry).pair == "closes":
             assert (entry["id"] in kept) == (entry["targets"][0] in kept)
     assert entries[-1]["id"] in kept
 
 
 def test_a_compaction_leaves_only_room_for_what_comes_before_the_next() -> None:
     entries, limits = _entries([100] * 40), WindowLimits(40, 30, 3000, 1500)
-    through = compact(entries, limits, NAMES, count)
+    through = compact(entries, limits, NAMES, FENCE, count)
     assert through is not None
     kept = entries[through + 1 :]
     assert 1500 < _tokens(kept) <= 3000 - 10 * _tokens(entries) // 40
 
 
 def test_a_window_within_its_limits_is_left_alone() -> None:
-    assert compact(_entries([10] * 5), WindowLimits(5, 3, 1000, 500), NAMES, count) is None
+    assert compact(_entries([10] * 4), WindowLimits(5, 3, 1000, 500), NAMES, FENCE, count) is None
 
 
 def test_it_is_compacted_to_the_low_water_mark_in_one_go() -> None:
-    assert compact(_entries([10] * 6, start=40), WindowLimits(5, 3, 1000, 500), NAMES, count) == 42
+    assert compact(_entries([10] * 5, start=40), WindowLimits(5, 3, 1000, 500), NAMES, FENCE, count) == 41
+
+
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_messages_leave_the_window_every_n_messages(every: int) -> None:
+    limits, window, sizes = WindowLimits(3 + every, 3, 10_000, 5000), list[Entry](), list[int]()
+    for seq in range(1, 40):
+        window += _entries([10], start=seq)
+        through = compact(window, limits, NAMES, FENCE, count)
+        if through is not None:
+            sizes.append(through + 1 - window[0]["seq"])
+            window = [entry for entry in window if entry["seq"] > through]
+    assert set(sizes) == {every}
+    assert len(sizes) >= 36 // every - 1
+
+
+@given(st.lists(st.sampled_from([5, 40, 150, 400, 7000]), min_size=1, max_size=60), st.integers(1, 30))
+def test_a_window_counted_as_shown_is_never_half_empty_while_older_messages_exist(
+    sizes: list[int], low: int
+) -> None:
+    limits, window = WindowLimits.of(MemoryConfig(keep_recent=low), shared_prefix=400), list[Entry]()
+    assert limits.message_tokens
+    for seq, size in enumerate(sizes, 1):
+        window += _entries([size], start=seq)
+        through = compact(window, limits, NAMES, FENCE, count)
+        window = [entry for entry in window if through is None or entry["seq"] > through]
+        costs = [shown_message(entry, NAMES, FENCE, limits, count)[1] for entry in window]
+        assert window[0]["seq"] == 1 or len(window) >= low or sum(costs) >= 0.55 * 5000
+        assert sum(costs) <= limits.high_tokens
+        assert max(costs) <= limits.message_tokens
+
+
+def test_the_window_counts_a_cut_message_as_it_is_shown() -> None:
+    # A cut ends at a sentence, so the giant message takes fewer tokens than its limit.
+    sentence = "This is a sentence of some twenty tokens, so that a cut is short. "
+    window = [*_entries([60, 60, 60], start=1), make_entry(4, "ada", "speech", sentence * 90)]
+    limits = WindowLimits(53, 50, 2000, 1000, 367)
+    small, cut = (shown_message(window[at], NAMES, FENCE, limits, count)[1] for at in (2, 3))
+    assert cut < 367
+    # Two messages would reach the minimum only if the giant took its whole limit.
+    limits = replace(limits, low_tokens=367 + small, high_tokens=367 + 2 * small)
+    assert compact(window, limits, NAMES, FENCE, count) == 1
 
 
 def test_the_defaults_follow_the_memory_section() -> None:
@@ -87,8 +131,8 @@ def test_the_defaults_follow_the_memory_section() -> None:
 
 
 def test_what_the_rules_leave_of_their_section_flows_to_the_window() -> None:
-    assert WindowLimits.of(MemoryConfig(), head=300).high_tokens == 8000 - 300 - 1000 - 600 - 16
-    assert WindowLimits.of(MemoryConfig(), head=2000).high_tokens == 5000 - 600 - 16
+    assert WindowLimits.of(MemoryConfig(), shared_prefix=300).high_tokens == 8000 - 300 - 1000 - 600 - 16
+    assert WindowLimits.of(MemoryConfig(), shared_prefix=2000).high_tokens == 5000 - 600 - 16
 
 
 def test_the_windows_first_entry_is_told_by_its_messages() -> None:

@@ -1,4 +1,4 @@
-"""YAML that would take all memory or the whole stack is refused at once; names never hide another debate."""
+"""YAML that would exhaust memory or the stack is refused at once; a name never hides another debate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from moot.state.catalogue import DebateRow
 from moot.state.config.config_files import data_in, load_config
 from moot.state.errors import ConfigError
-from moot.state.records import open_records
+from moot.storage.catalogue import DebateRow
+from moot.storage.records import open_records
 
 LISTS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 MERGES = "m0: &m0 {x: 1}\n" + "".join(
@@ -23,7 +23,7 @@ MERGES = "m0: &m0 {x: 1}\n" + "".join(
 def test_references_that_multiply_are_refused_before_anything_is_made(tmp_path: Path, text: str) -> None:
     path, began = tmp_path / "c.yaml", time.process_time()
     path.write_text(text)
-    with pytest.raises(ConfigError, match="references counted"):
+    with pytest.raises(ConfigError, match="references expanded"):
         load_config(path)
     assert time.process_time() - began < 5
 

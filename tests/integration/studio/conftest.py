@@ -1,4 +1,4 @@
-"""One server of LangGraph Studio for all that is asked of it."""
+"""One LangGraph server for all Studio tests."""
 
 from __future__ import annotations
 

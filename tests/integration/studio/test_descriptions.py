@@ -1,10 +1,11 @@
-"""What LangGraph Studio is told of the graph before a debate is held: its name, its schemas, its drawing."""
+"""What LangGraph Studio shows of the graph before a debate: its name, schemas and drawing."""
 
 from __future__ import annotations
 
 import pytest
 
 from moot import DebateConfig
+from moot.protocols.registry import PROTOCOLS
 from moot.state.config.section import protocol_sections
 from tests.support.langgraph_server import Client, assistant_id
 
@@ -24,7 +25,7 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
         "context_documents",
         "settings",
     }
-    given, over = (schemas["input_schema"]["$defs"][name] for name in ("GivenEntry", "InputSettings"))
+    given, over = (schemas["input_schema"]["$defs"][name] for name in ("InputEntry", "InputSettings"))
     assert given["required"] == ["speaker", "content"]
     for part in (schemas["input_schema"], given, over, schemas["output_schema"]):
         assert all(each["description"] for each in part["properties"].values())
@@ -33,7 +34,7 @@ def test_the_input_schema_offers_topic_messages_transcript_and_documents(client:
 def test_the_context_schema_is_the_configuration(client: Client) -> None:
     schema = client.assistants.get_schemas(assistant_id(client))["context_schema"]
     settings = schema["properties"]
-    assert set(settings) == {*DebateConfig.model_fields, *protocol_sections()}
+    assert set(settings) == {*DebateConfig.model_fields, *protocol_sections(PROTOCOLS)}
     parts = [schema, *schema["$defs"].values()]
     told = [each for part in parts for each in part.get("properties", {}).items()]
     assert [key for key, each in told if "description" not in each] == []
@@ -50,6 +51,7 @@ def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
         "topic",
         "verdict",
         "solution",
+        "answer",
         "status",
         "messages",
     }
@@ -61,7 +63,9 @@ def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
 def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
     drawn = client.assistants.get_graph(assistant_id(client))
     nodes = {node["id"] for node in drawn["nodes"]}
+    described = {node["id"]: (node.get("metadata") or {}).get("description") for node in drawn["nodes"]}
+    assert all(described[name] for name in nodes - {"__start__", "__end__"})
     edges = {(edge["source"], edge["target"]) for edge in drawn["edges"]}
-    assert {"open", "plan", "turn", "record", "trim", "summarize", "judge", "close"} <= nodes
-    assert "messages left the window" in {edge.get("data") for edge in drawn["edges"]}
-    assert {("__start__", "open"), ("plan", "turn"), ("trim", "summarize"), ("close", "__end__")} <= edges
+    assert {"open", "plan", "turn", "extract", "trim", "summarize", "judge", "close"} <= nodes
+    assert "messages are leaving the window" in {edge.get("data") for edge in drawn["edges"]}
+    assert {("__start__", "open"), ("plan", "turn"), ("summarize", "trim"), ("close", "__end__")} <= edges

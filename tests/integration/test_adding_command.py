@@ -1,0 +1,68 @@
+"""A command of another package: one file and an entry point in the group `moot.commands`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHEER = '''\
+"""A command of another package."""
+
+import moot_cheer_was_imported
+
+from moot.cli import command
+
+
+@command(panel="Take part", examples=("Ada",))
+def cheer(name: str) -> None:
+    """Cheer a debater.
+
+    Prints one line.
+    """
+    print("hail", name)
+'''
+
+
+def installed(folder: Path, module: str = CHEER) -> dict[str, str]:
+    """Write an installed package into a folder, and return the environment that finds it."""
+    (folder / "moot_cheer.py").write_text(module)
+    (folder / "moot_cheer_was_imported.py").write_text("import sys; print('imported', file=sys.stderr)\n")
+    facts = folder / "moot_cheer-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: moot-cheer\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[moot.commands]\ncheer = moot_cheer:cheer\n")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def moot(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    code = "from moot.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_file_and_an_entry_point_are_a_command(tmp_path: Path) -> None:
+    environment = installed(tmp_path)
+    ran = moot(environment, "cheer", "Ada")
+    assert (ran.returncode, ran.stdout) == (0, "hail Ada\n")
+
+    listed = moot(environment, "--help")
+    take_part = listed.stdout.partition("Take part:")[2].partition("\n\n")[0]
+    assert "cheer" in take_part
+    assert "Cheer a debater." in take_part
+    assert "imported" not in listed.stderr  # the help reads the declaration without the import
+
+    explained = moot(environment, "cheer", "--help").stdout
+    assert "Prints one line." in explained
+    assert "Example: moot cheer Ada" in explained
+
+
+def test_a_package_that_cannot_be_imported_breaks_its_own_command_alone(tmp_path: Path) -> None:
+    environment = installed(tmp_path, "import no_such_module\n")
+    broken = moot(environment, "cheer", "Ada")
+    assert broken.returncode == 2
+    assert "command 'cheer': cannot import 'moot_cheer:cheer': ModuleNotFoundError" in broken.stderr
+    assert "Command of the package moot-cheer." in moot(environment, "--help").stdout

@@ -1,0 +1,117 @@
+"""`--context` with files that are converted to text: HTML, Word, Excel and PDF."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from moot.importing import read_context
+from moot.importing.read_context import read_documents, read_upload
+from moot.state.errors import ConfigError, InputError
+
+WORD = (
+    '<?xml version="1.0"?><w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+    "<w:body><w:p><w:r><w:t>Checkout fails twice a week.</w:t></w:r></w:p></w:body></w:document>"
+)
+TYPES = (
+    '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+    'wordprocessingml.document.main+xml"/></Types>'
+)
+LINKS = (
+    '<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/'
+    'officeDocument" Target="word/document.xml"/></Relationships>'
+)
+PDF = """%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj
+4 0 obj<</Length {length}>>stream
+{stream}
+endstream endobj
+5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
+trailer<</Root 1 0 R>>
+"""
+
+
+def _word(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("[Content_Types].xml", TYPES)
+        file.writestr("_rels/.rels", LINKS)
+        file.writestr("word/document.xml", WORD)
+
+
+def _excel(path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Checkout fails twice a week.", 2])
+    book.save(path)
+
+
+def _pdf(path: Path, text: str = "(Checkout fails twice a week.)") -> None:
+    stream = f"BT /F1 12 Tf 20 100 Td {text} Tj ET"
+    path.write_text(PDF.format(length=len(stream), stream=stream), encoding="latin-1")
+
+
+def _html(path: Path) -> None:
+    path.write_text("<h1>Incidents</h1><p>Checkout fails twice a week.</p><script>x()</script>", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("a.docx", _word), ("a.xlsx", _excel), ("a.pdf", _pdf), ("a.html", _html)],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_document_is_read_as_text(name: str, write: object, tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    path = tmp_path / name
+    assert callable(write)
+    write(path)
+    (document,) = read_documents([path])
+    assert document["name"] == name
+    assert "Checkout fails twice a week." in document["content"]
+    assert "x()" not in document["content"]
+
+
+def test_an_upload_is_converted_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("markitdown")
+    _pdf(tmp_path / "a.pdf")
+    data = (tmp_path / "a.pdf").read_bytes()
+    assert "Checkout fails twice a week." in read_upload("../a.pdf", data)
+    with pytest.raises(InputError, match=r"cannot read context from 'b.docx'"):
+        read_upload("b.docx", b"\x00\x01 no document")
+    monkeypatch.setattr(read_context, "UPLOAD_TIMEOUT_S", 0.01)
+    with pytest.raises(InputError, match=r"'a.pdf' could not be converted within 0.01 seconds"):
+        read_upload("a.pdf", data)
+
+
+@pytest.mark.parametrize("name", ["broken.pdf", "broken.docx"])
+def test_a_file_that_cannot_be_converted_is_named(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    (tmp_path / name).write_bytes(b"\x00\x01 no document")
+    with pytest.raises(InputError, match=f"cannot read context from .*{name}"):
+        read_documents([tmp_path / name])
+
+
+def test_a_file_that_unpacks_to_a_huge_text_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_context, "MAX_UNPACKED_BYTES", 1_000)
+    with zipfile.ZipFile(tmp_path / "bomb.docx", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("word/document.xml", "A" * 2_000)
+    with pytest.raises(InputError, match="unpacks to more than 1,000 bytes"):
+        read_documents([tmp_path / "bomb.docx"])
+
+
+def test_without_the_extra_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "markitdown", None)
+    _html(tmp_path / "a.html")
+    with pytest.raises(ConfigError, match=r"pip install 'moot\[documents\]'"):
+        read_documents([tmp_path / "a.html"])

@@ -1,0 +1,135 @@
+"""Stored debates load with any configuration; only a run needs the protocol and plug-ins that it names."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from moot.api import Debate, open_debates
+from moot.cli.group import app_of
+from moot.protocols.registry import PROTOCOLS
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.config.debate_config import read_stored, runnable_config
+from moot.state.errors import ConfigError
+from moot.web.debate_host import DebateHost, DebateReader
+
+OWN_PROTOCOL = Path(__file__).parents[2] / "examples" / "own_protocol.py"
+TABLE = "moot.protocols.registry.PROTOCOLS"
+CHANGED = {
+    "unknown section": lambda config: {**config, "weather": {"rain": True}},
+    "unknown field": lambda config: {**config, "memory": {**config["memory"], "mood": "good"}},
+    "invalid value": lambda config: {**config, "limits": {"total_tokens": "many"}},
+    "invalid section": lambda config: {**config, "dialogue": 7},
+    "removed summariser": lambda config: {**config, "memory": {**config["memory"], "summarizer": "gone"}},
+}
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database with one debate of a protocol that is not installed, and one of a known one."""
+    path = str(tmp_path / "duels.sqlite")
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as installed:
+        installed.setattr(TABLE, dict(PROTOCOLS))
+        runpy.run_path(str(OWN_PROTOCOL))
+        with open_debates(path) as debates:
+            debates.start("Is a hot dog a sandwich?", DebateConfig(protocol="duels"), name="duel").run()
+            debates.start("Is a hot dog a taco?", DebateConfig(turns=2), name="plain").run()
+    assert "duels" not in PROTOCOLS
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["list"], "hot dog"),
+        (["search", "hot dog"], "a taco"),
+        (["show", "duel"], "hot dog"),
+        (["show", "duel", "--json"], '"duels"'),
+        (["report", "duel", "--format", "md", "-o", "duel.md"], ""),
+        (["report", "duel", "--format", "json", "-o", "duel.json"], ""),
+        (["audit", "duel"], "ledger"),
+        (["delete", "duel", "--yes"], ""),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_debate_of_a_protocol_that_is_not_installed_is_shown_and_deleted(
+    command: list[str], shown: str, database: str
+) -> None:
+    done = CliRunner().invoke(app_of(command[0]), [*command[1:], "--db", database], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert shown in done.output
+
+
+def test_one_such_debate_leaves_the_search_of_the_others_as_it_is(database: str) -> None:
+    done = CliRunner().invoke(app_of("search"), ["hot dog", "--db", database, "--json"])
+    found = {each["debate"] for each in json.loads(done.stdout)}
+    assert len(found) == 2
+
+
+def test_running_it_again_names_the_protocol_that_is_missing(database: str) -> None:
+    with open_debates(database) as debates:
+        debate = debates.get("duel")
+        with pytest.raises(ConfigError, match=r"'duels' of this debate is not installed here.*register"):
+            debate.run(turns=1)
+        with pytest.raises(ConfigError, match="unknown protocol 'duels'"):
+            debate.judge(dry_run=True)
+        assert not debate.can_go_on()
+        page = DebateReader(DebateHost(debates, DebateConfig()))
+        assert page.overview(debate)["topic"] == "Is a hot dog a sandwich?"
+
+
+def _store(debate: Debate, config: object) -> None:
+    with debate.session.writing() as held:
+        held.update({"config": config})
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_what_a_configuration_says_that_is_not_known_here_is_left_out(
+    change: Callable[[dict[str, Any]], dict[str, Any]], database: str
+) -> None:
+    with open_debates(database) as debates:
+        debate = debates.get("plain")
+        before = debate.config()
+        config = change(debate.state().values["config"])
+        _store(debate, config)
+        assert debate.state().values["config"] == config
+        assert debate.document()["config"] == config
+        shown = debate.config()
+        assert shown.names() == before.names()
+        assert shown.protocol == before.protocol
+    for command in (
+        ["show", "plain"],
+        ["report", "plain", "--format", "md", "-o", "x.md"],
+        ["search", "the"],
+    ):
+        done = CliRunner().invoke(
+            app_of(command[0]), [*command[1:], "--db", database], catch_exceptions=False
+        )
+        assert done.exit_code == 0, done.output
+
+
+def test_a_debate_is_not_run_on_without_a_limit_that_cannot_be_read() -> None:
+    config = make_config({"turns": 2, "limits": {"total_tokens": 100}}).to_json()
+    assert runnable_config({"config": {**config, "weather": 1}}).to_json() == read_stored(config).to_json()
+    with pytest.raises(ConfigError, match=r"limits\.total_tokens"):
+        runnable_config({"config": {**config, "limits": {"total_tokens": "many"}}})
+
+
+def test_stored_junk_is_a_configuration_with_the_defaults() -> None:
+    for junk in (
+        {"debaters": 7},
+        {"debaters": [{"name": "Ann"}, {"colour": "red"}]},
+        {"protocol": ["x"]},
+        {"order": ["nobody"]},
+        {"model": "human"},
+        {"models": 1},
+    ):
+        assert isinstance(read_stored(junk), DebateConfig)

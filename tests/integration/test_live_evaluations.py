@@ -1,0 +1,99 @@
+"""The evaluations on the live page, in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.select import Select
+
+from moot import DebateConfig, open_debates
+from moot.evals.arms import read_arms
+from moot.evals.items import read_items
+from moot.evals.store import EvaluationRecord, Evaluations
+from tests.support.browser import button, chromium, first, log, shows, width
+from tests.support.live_page import serve_in_thread
+from tests.support.patience import until
+from tests.support.scripted_answers import jsonl, question_rows
+
+HOSTILE = "<img src=x onerror=window.ran=1>"
+NAME = 'set "A" & <b>'
+ANSWERS = {"good": "ABCDABCD", "weak": "ABCDDDD?"}
+
+
+def store_evaluation(folder: Path) -> Path:
+    """Store an evaluation of two recorded arms, and return the database."""
+    rows = question_rows(8)
+    rows[5] |= {"question": f"Item 5: {HOSTILE}"}
+    (folder / "set.jsonl").write_text(jsonl(rows))
+    for name, answers in ANSWERS.items():
+        given = [{"id": f"q{n}", "answer": each, "tokens": n + 10} for n, each in enumerate(answers)]
+        (folder / f"{name}.jsonl").write_text(jsonl(given))
+    items = read_items(folder / "set.jsonl")
+    arms = read_arms([f"recorded:{folder}/{name}.jsonl" for name in ANSWERS], items, {})
+    with open_debates(str(folder / "d.sqlite")) as debates:
+        record = EvaluationRecord(NAME, items, tuple(arms), 1, "2026-11-01T00:00:00+00:00")
+        Evaluations(debates.records.sql).save(record)
+    return folder / "d.sqlite"
+
+
+def items_shown(browser: Any) -> list[str]:
+    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".items tbody th")]
+
+
+@pytest.mark.slow
+def test_an_evaluation_is_sorted_filtered_and_read_to_the_last_answer(tmp_path: Path) -> None:
+    database = store_evaluation(tmp_path)
+    with serve_in_thread(database, DebateConfig()) as url, chromium(tmp_path / "chromium") as browser:
+        browser.get(f"{url}/evals")
+        first(browser, ".rows a").click()
+        assert shows(browser, "h1", NAME)
+        assert shows(browser, ".conclusion", "below")
+        assert browser.find_elements(By.CSS_SELECTOR, ".scatter circle")
+        good, weak = (f"recorded:{tmp_path}/{name}.jsonl" for name in ANSWERS)
+        button(browser, ".items thead button", weak).click()
+        assert until(lambda: items_shown(browser)[:4] == ["q0", "q1", "q2", "q3"])
+        button(browser, ".items thead button", f"{weak} ▾").click()
+        assert until(lambda: items_shown(browser)[0] == "q4")
+        Select(first(browser, "select[aria-label=Arm]")).select_by_visible_text(weak)
+        Select(first(browser, "select[aria-label='Items to show']")).select_by_visible_text(
+            "Wrong in this arm"
+        )
+        assert until(lambda: sorted(items_shown(browser)) == ["q4", "q5", "q6", "q7"])
+        Select(first(browser, "select[aria-label=Group]")).select_by_visible_text("odd")
+        assert until(lambda: sorted(items_shown(browser)) == ["q5", "q7"])
+        button(browser, ".items tbody button", "q5").click()
+        assert shows(browser, ".answers", HOSTILE)
+        assert shows(browser, ".answers", "Expected: B")
+        Select(first(browser, ".heading select")).select_by_visible_text(weak)
+        assert shows(browser, ".conclusion", f"{good} beat {weak} by 50.0 points")
+        assert browser.execute_script("return window.ran") is None
+        assert browser.execute_script("return violations") == []
+        assert [row["message"] for row in log(browser, "browser")] == []
+        width(browser, 390)
+        overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert until(lambda: browser.execute_script(overflow) == 0)
+
+
+def test_the_page_gets_the_report_and_every_answer(tmp_path: Path) -> None:
+    from starlette.testclient import TestClient
+
+    from moot.web.page_routes import page_app
+
+    database = store_evaluation(tmp_path)
+    app = page_app(lambda: open_debates(str(database)), DebateConfig())
+    with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 1)) as client:
+        (row,) = client.get("/moot/api/evals").json()["evaluations"]
+        found = client.get(f"/moot/api/evals/{row['name']}").json()
+        missing = client.get("/moot/api/evals/other")
+        baseline = client.get(f"/moot/api/evals/{row['name']}", params={"baseline": "other"})
+    assert (row["name"], row["items"]) == (NAME, 8)
+    assert [arm["correct"] for arm in found["report"]["arms"]] == [8, 4]
+    last = found["items"][-1]
+    assert (last["id"], last["gold"]) == ("q7", "D")
+    assert [(each["answer"], each["score"]) for each in last["answers"]] == [("D", 1.0), (None, 0.0)]
+    assert HOSTILE not in found["tables"] + found["chart"]
+    assert missing.status_code == 404
+    assert baseline.status_code == 400

@@ -1,0 +1,143 @@
+"""The operator's ceilings and prices hold for every run, whatever a request or a stored state says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from moot.api import open_debates
+from moot.configuration.configure import operators_config, requested_config
+from moot.graph.debate import build_graph
+from moot.runtime.background_loop import call_from_sync
+from moot.runtime.environment import Environment
+from moot.state.config.config_files import make_config
+from moot.state.entries import tokens_of
+from moot.state.errors import ConfigError
+from tests.support.openai_server import OpenAIServer
+
+OFF = {"enabled": False}
+CEILING = 3000
+ABOVE = 4000
+"""Tokens: the step that reaches a limit is finished."""
+
+
+@pytest.fixture
+def operators_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def write(**data: Any) -> None:
+        path = tmp_path / f"moot-{len(list(tmp_path.iterdir()))}.json"
+        path.write_text(json.dumps(data))
+        monkeypatch.setenv("MOOT_CONFIG", str(path))
+
+    monkeypatch.delenv("MOOT_MODEL", raising=False)
+    return write
+
+
+def served_graph() -> Any:
+    return build_graph(InMemorySaver(), environment=Environment(default_config=operators_config))
+
+
+def thread(name: str = "11111111-1111-1111-1111-111111111111") -> dict[str, Any]:
+    return {"configurable": {"thread_id": name}}
+
+
+@pytest.mark.parametrize("asked", ["999999999", 999999999, 999999999.0, None], ids=repr)
+def test_no_request_passes_the_operators_limit_whatever_its_type(
+    asked: object, operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    graph = served_graph()
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, "limits": {"total_tokens": asked}})
+    values = graph.get_state(thread()).values
+    assert values["status"] == "limit"
+    assert values["config"]["limits"]["total_tokens"] == CEILING
+    assert tokens_of(values["usage"]) < ABOVE
+
+
+def test_no_stored_state_passes_the_operators_limit(operators_file: Callable[..., None]) -> None:
+    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    graph = served_graph()
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60}, interrupt_after=["open"])
+    config = graph.get_state(thread()).values["config"]
+    for limits in ({"total_tokens": 10**9}, {}):
+        graph.update_state(thread(), {"config": {**config, "limits": limits}}, "trim")
+    graph.invoke(None, thread())
+    values = graph.get_state(thread()).values
+    assert values["status"] == "limit"
+    assert tokens_of(values["usage"]) < ABOVE
+
+
+def test_a_worker_keeps_to_the_operators_limit_on_an_imported_debate_and_its_fork(
+    tmp_path: Path, operators_file: Callable[..., None]
+) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        config = make_config({"turns": 60, "judge": OFF, "limits": {"total_tokens": 10**9}})
+        document = debates.start("T?", config).document()
+        operators_file(limits={"total_tokens": CEILING})
+        imported = debates.import_document(document, name="imported")
+        for debate in (imported.fork(), imported):
+            debate.run()
+            assert debate.row.status == "limit"
+            assert debate.row.tokens < ABOVE
+
+
+def test_an_operators_own_configuration_may_pass_the_file(
+    tmp_path: Path, operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits={"total_tokens": CEILING})
+    config = make_config({"turns": 30, "judge": OFF, "limits": {"total_tokens": 10**6}})
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        document = debates.start("T?", config).run()
+        assert document["status"] == "done"
+        limited = debates.import_document(document, name="imported")
+        limited.run(turns=1)
+        assert limited.row.status == "limit"
+        limited.reconfigure(
+            make_config({**config.to_json(), "turns": 40, "limits": {"total_tokens": 2 * 10**6}})
+        )
+        limited.run()
+        assert limited.row.status == "done"
+        assert limited.row.turns == 40
+
+
+PRICES = {"input_usd_per_million": 1e6, "output_usd_per_million": 1e6}
+FREE = dict.fromkeys(PRICES, 0)
+
+
+def test_a_request_sets_no_price() -> None:
+    graph = build_graph()
+    for name in PRICES:
+        with pytest.raises(ConfigError, match=rf"models\.offline\.{name}.*needs the operator"):
+            graph.invoke({"topic": "T?"}, context={"turns": 1, "models": {"offline": {name: 0}}})
+
+
+def test_the_operators_prices_count_whatever_a_request_says() -> None:
+    operator = make_config({"model": "m", "models": {"m": PRICES}})
+    made = requested_config(operator, {"models": {"m": FREE}})
+    assert made.models["m"] == operator.models["m"]
+
+
+@pytest.mark.parametrize("models", [FREE, None], ids=["free", "left out"])
+def test_the_operators_prices_count_whatever_a_stored_state_says(
+    models: dict[str, Any] | None, operators_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with OpenAIServer() as house:
+        monkeypatch.setenv("OPENAI_BASE_URL", house.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "mine")
+        operators_file(model="m", models={"m": PRICES}, judge=OFF, limits={"cost_usd": 1.0})
+        graph = served_graph()
+        asked = {"turns": 60, "openings": "sequential"}
+        graph.invoke({"topic": "T?"}, thread(), context=asked, interrupt_after=["open"])
+        config = graph.get_state(thread()).values["config"]
+        said = {**config, "models": {"m": models} if models else {}}
+        graph.update_state(thread(), {"config": said}, "trim")
+        graph.invoke(None, thread())
+        call_from_sync(graph.environment.aclose)
+    values = graph.get_state(thread()).values
+    assert values["status"] == "limit"
+    assert values["usage"]["cost_usd"] > 1.0
+    assert values["turn_count"] == 1

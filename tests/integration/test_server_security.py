@@ -1,0 +1,240 @@
+"""LangGraph's server with Moot's graph: pages, hosts, and the fields that a request may set."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import Message, Part, Role, SendMessageRequest
+from google.protobuf.json_format import MessageToDict, ParseDict
+from langgraph_sdk import get_sync_client
+from mcp import Client as McpClient
+
+from moot.state.entries import JsonObject
+from tests.support.langgraph_server import LangGraphServer, langgraph_server
+from tests.support.openai_server import OpenAIServer
+from tests.support.patience import LONG_TIMEOUT_S
+
+pytestmark = pytest.mark.slow
+
+CANARY = "canary-0d2f"
+FRONT_END = "http://localhost:3000"
+STUDIO = "https://smith.langchain.com"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LangGraphServer]:
+    folder = tmp_path_factory.mktemp("border")
+    secret = {"OPENAI_API_KEY": CANARY, "AWS_SECRET": CANARY}
+    with langgraph_server(folder, MOOT_ALLOW_ORIGINS=FRONT_END, **secret) as running:
+        yield running
+
+
+def asked(server: LangGraphServer, **headers: str) -> httpx.Response:
+    return httpx.post(f"{server.url}/threads/search", json={}, headers=headers, trust_env=False)
+
+
+def test_studio_and_this_machine_are_let_in(server: LangGraphServer) -> None:
+    assert asked(server).status_code == 200
+    assert asked(server, Origin=server.url).status_code == 200
+    for page in (STUDIO, FRONT_END):
+        answer = asked(server, Origin=page)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, page)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:1", "null"])
+def test_other_pages_are_not_even_where_they_ask_without_cors(server: LangGraphServer, origin: str) -> None:
+    answer = asked(server, Origin=origin)
+    assert answer.status_code == 403
+    assert "MOOT_ALLOW_ORIGINS" in answer.text
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_name_that_leads_here_is_refused_without_the_token(server: LangGraphServer) -> None:
+    assert asked(server, Host="rebound.example").status_code == 403
+    assert asked(server, Host="rebound.example", **{"x-api-key": "wrong"}).status_code == 403
+
+
+def test_a_malformed_address_is_refused_with_400(server: LangGraphServer) -> None:
+    assert asked(server, Host="[::1").status_code == 400
+    assert asked(server, Origin="http://[::1").status_code == 400
+
+
+def test_with_a_token_every_request_needs_it_also_from_this_machine(tmp_path: Path) -> None:
+    with langgraph_server(tmp_path, MOOT_TOKEN="let-me-in") as guarded:  # noqa: S106  # a test's
+        for host in ({}, {"Host": "rebound.example"}):
+            assert asked(guarded, **host).status_code == 403
+            assert asked(guarded, **host, **{"x-api-key": "wrong"}).status_code == 403
+            assert asked(guarded, **host, **{"x-api-key": "let-me-in"}).status_code == 200
+
+
+def _over(address: str) -> bool:
+    """Follow a debate until the server hangs up, and return whether it was over by then."""
+    with httpx.stream("GET", f"{address}/events", trust_env=False, timeout=LONG_TIMEOUT_S) as events:
+        told = (json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: "))
+        return any(each["debate"]["over"] for each in told if "debate" in each)
+
+
+def test_the_live_page_and_its_data_are_served_to_this_machine_alone(server: LangGraphServer) -> None:
+    page = httpx.get(f"{server.url}/moot", trust_env=False)
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    begun = httpx.post(
+        f"{server.url}/moot/api/debates",
+        json={"question": "Trams?", "turns": 1},
+        trust_env=False,
+        timeout=LONG_TIMEOUT_S,
+    )
+    address = f"{server.url}/moot/api/debates/{begun.json()['id']}"
+    assert any(_over(address) for _ in range(20))  # its reader looks again where nothing runs
+    foreign = httpx.post(f"{server.url}/moot/api/debates", json={}, headers={"Origin": STUDIO})
+    assert (foreign.status_code, "another origin" in foreign.text) == (403, True)
+    assert httpx.get(f"{server.url}/moot", headers={"Host": "rebound.example"}).status_code == 403
+    assert "Blocking" not in server.log()
+
+
+def refusal(server: LangGraphServer, **context: Any) -> str:
+    with get_sync_client(url=server.url) as client:
+        thread = client.threads.create(graph_id="debate")["thread_id"]
+        given: Any = {"turns": 1, **context}
+        result: Any = client.runs.wait(
+            thread, "debate", input={"topic": "T?"}, context=given, raise_error=False
+        )
+        return str(result["__error__"]["message"])
+
+
+@pytest.mark.parametrize(
+    ("context", "setting"),
+    [
+        pytest.param({"model": "dear"}, "model: 'dear'", id="model"),
+        pytest.param({"context": "/etc/hostname"}, "MOOT_CONTEXT_ROOT", id="file"),
+        pytest.param(
+            {"memory": {"retrieval": {"embeddings": "os:abort"}}}, "memory.retrieval.embeddings", id="import"
+        ),
+        pytest.param({"debaters": [{"name": "A", "tools": ["search"]}]}, "debaters.a.tools", id="tool"),
+        pytest.param({"judge": {"rubric": "/etc/hostname"}}, "judge.rubric", id="rubric"),
+    ],
+)
+def test_a_request_that_reaches_outside_is_refused_by_name(
+    server: LangGraphServer, context: dict[str, Any], setting: str
+) -> None:
+    assert re.search(re.escape(setting), refusal(server, **context))
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "AWS_SECRET", None])
+def test_no_variable_of_the_server_is_sent_where_a_request_says(
+    server: LangGraphServer, variable: str | None
+) -> None:
+    with OpenAIServer() as elsewhere:
+        endpoint = {"base_url": elsewhere.base_url} | ({"api_key_env": variable} if variable else {})
+        assert "base_url" in refusal(server, model="m", models={"m": endpoint})
+        assert elsewhere.requests == []
+
+
+def test_a_state_that_a_client_writes_reaches_no_further(server: LangGraphServer) -> None:
+    with OpenAIServer() as elsewhere, get_sync_client(url=server.url) as client:
+        thread = client.threads.create(graph_id="debate")["thread_id"]
+        given: Any = {"turns": 1, "judge": {"enabled": False}}
+        client.runs.wait(thread, "debate", input={"topic": "T?"}, context=given)
+        state: Any = client.threads.get_state(thread)["values"]
+        models = {"m": {"base_url": elsewhere.base_url, "api_key_env": "AWS_SECRET"}}
+        config = {**state["config"], "model": "m", "models": models, "turns": 3}
+        for wrong in ({"config": 7}, {"status": "merry"}, {"turn_count": "9" * 5000}):
+            answer = httpx.post(
+                f"{server.url}/threads/{thread}/state", json={"values": wrong}, trust_env=False
+            )
+            assert (answer.status_code, next(iter(wrong)) in answer.text) == (400, True)
+        client.threads.update_state(thread, {"config": config}, as_node="trim")
+        result: Any = client.runs.wait(thread, "debate", input=None, raise_error=False)
+        assert "needs the operator's permission" in result["__error__"]["message"]
+        assert elsewhere.requests == []
+    assert CANARY not in server.log()
+
+
+def test_an_agent_has_the_tools_of_moot_mcp_at_the_servers_own_address(server: LangGraphServer) -> None:
+    async def talk() -> None:
+        async with McpClient(f"{server.url}/mcp") as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert {"debate", "start", "result", "ask"} <= set(tools)
+            assert {"question", "turns", "model"} <= set(tools["debate"].input_schema["properties"])
+            made = await client.call_tool("debate", {"question": "Trams?", "turns": 2})
+            outcome = made.structured_content or {}
+            assert (outcome["status"], outcome["turns"]) == ("done", 2)
+            assert "no model judged this" in outcome["verdict"]
+            told = await client.call_tool("debate", {"question": "Trams?", "model": "gpt-4o"})
+            assert "model: 'gpt-4o' needs the operator's permission" in str(told.content[0])
+
+    asyncio.run(talk())
+    rebound = {"Host": "rebound.example"}
+    assert httpx.post(f"{server.url}/mcp", json={}, headers=rebound, trust_env=False).status_code == 403
+
+
+class A2AAgent:
+    """The server's agent, spoken to by the official client in either version of the protocol."""
+
+    def __init__(self, server: LangGraphServer, client: httpx.AsyncClient, version: str) -> None:
+        self._server, self._client, self._version = server, client, version
+
+    async def open(self) -> None:
+        with get_sync_client(url=self._server.url) as sdk:
+            known = sdk.assistants.search(graph_id="debate", name="debate")[0]["assistant_id"]
+        path = f"/.well-known/agent-card.json?assistant_id={known}"
+        self.card = await A2ACardResolver(self._client, self._server.url, path).get_agent_card()
+        self.card.supported_interfaces[0].protocol_version = self._version
+        config = ClientConfig(streaming=self._version == "0.3", httpx_client=self._client)
+        self._agent = ClientFactory(config).create(self.card)
+
+    async def say(self, *parts: JsonObject, context: str = "", task: str = "") -> JsonObject:
+        """Say something, and return the task's id, its context, its last state, and all words of answers."""
+        said = {"message_id": str(uuid.uuid4()), "context_id": context, "task_id": task}
+        message = Message(role=Role.ROLE_USER, parts=[ParseDict(part, Part()) for part in parts], **said)
+        heard: JsonObject = {"artifacts": []}
+        async for each in self._agent.send_message(SendMessageRequest(message=message)):
+            for told in MessageToDict(each).values():
+                heard |= {"task": told.get("taskId") or told.get("id"), "context": told["contextId"]}
+                heard |= (
+                    {"state": told["status"]["state"], "status": told["status"]} if "status" in told else {}
+                )
+                heard["artifacts"] += [*told.get("artifacts", ()), *filter(None, [told.get("artifact")])]
+        return {**heard, "state": heard["status"]["state"], "text": json.dumps(heard)}
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_over_a2a_a_debate_is_argued_asked_about_answered_and_refused(
+    server: LangGraphServer, version: str
+) -> None:
+    async def talk() -> None:
+        async with httpx.AsyncClient(trust_env=False, timeout=LONG_TIMEOUT_S) as client:
+            agent = A2AAgent(server, client, version)
+            await agent.open()
+            assert "a judge decide it" in agent.card.description
+            told = await agent.say({"text": "Trams?"}, {"data": {"settings": {"turns": 2}}})
+            assert told["state"] == "TASK_STATE_COMPLETED"
+            assert "no model judged this" in told["text"]
+            asked = await agent.say(
+                {"text": "What is the placeholder for the opening?"}, context=told["context"]
+            )
+            assert asked["state"] == "TASK_STATE_COMPLETED"
+            assert "- [m00000" in asked["text"]
+            refused = await agent.say({"text": "Trams?"}, {"data": {"settings": {"model": "gpt-4o"}}})
+            assert refused["state"] == "TASK_STATE_FAILED"
+            named = "model: 'gpt-4o' needs the operator's permission" if version == "0.3" else "ConfigError"
+            assert named in refused["text"]
+            if version == "0.3":
+                return
+            line = [{"name": "Ada", "model": "human"}, {"name": "Ben"}]
+            settings = {"settings": {"turns": 2, "debaters": line}}
+            waiting = await agent.say({"text": "Trams?"}, {"data": settings})
+            assert waiting["state"] == "TASK_STATE_INPUT_REQUIRED"
+            words = {"context": waiting["context"], "task": waiting["task"]}
+            done = await agent.say({"text": "Trams, I say."}, **words)
+            assert done["state"] == "TASK_STATE_COMPLETED"
+
+    asyncio.run(talk())

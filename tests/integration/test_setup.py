@@ -1,0 +1,119 @@
+"""`moot setup`, and a bare question after it, against a loopback server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.moot_command import Moot
+from tests.support.openai_server import Act, OpenAIServer
+
+QUESTION = "Should we split the monolith?"
+PROPOSED = {
+    "debaters": [
+        {"name": "Ada", "role": "platform engineer", "stance": "Split it along team boundaries."},
+        {"name": "Ben", "role": "reliability engineer", "stance": "Keep one deployable."},
+    ]
+}
+
+
+def _acts(request: dict[str, object], number: int) -> Act | None:
+    asked = json.dumps(request)
+    if "Propose two debaters" in asked:
+        return Act(text=json.dumps(PROPOSED))
+    return Act(text='{"word": "ready"}') if "ready" in asked else None
+
+
+@pytest.fixture
+def moot(tmp_path: Path) -> Moot:
+    return Moot(tmp_path)
+
+
+def test_after_setup_a_question_alone_is_debated_by_two_proposed_debaters(moot: Moot) -> None:
+    with OpenAIServer(_acts) as server:
+        done = moot("setup", "--base-url", server.base_url, "--key-stdin", "--json", stdin=b"sk-mine\n")
+        assert done.code == 0, done.err
+        assert done.json["model"] == "test-model"
+        assert "replies in" in done.json["test"]
+        file = Path(done.json["file"])
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert {each.headers["authorization"] for each in server.requests} == {"Bearer sk-mine"}
+
+        ran = moot(QUESTION, "--turns", "2")
+        assert ran.code == 0, ran.err
+        assert "Ada (platform engineer): Split it along team boundaries." in ran.err
+        assert "price unknown for test-model" in ran.err
+        document = moot("show", "should-we-split-the-monolith", "--json").json
+        assert [each["stance"] for each in document["config"]["debaters"]] == [
+            "Split it along team boundaries.",
+            "Keep one deployable.",
+        ]
+        again = moot(QUESTION, "--turns", "1", "-d", "Eve::yes", "-d", "Kim::no", "--no-judge", "--json")
+        assert again.json["name"] == "should-we-split-the-monolith-2"
+        assert [each["name"] for each in again.json["config"]["debaters"]] == ["Eve", "Kim"]
+        proposals = [chat for chat in server.chats if "Propose two debaters" in json.dumps(chat)]
+        assert len(proposals) == 1
+        assert moot("-c", "--turns", "1", "--json").json["name"] == again.json["name"]
+        asked = moot("-c", "What does Eve say?", "--json")
+        assert asked.code == 0, asked.err
+        told = moot("doctor")
+        assert f"endpoint: {server.base_url}, from {file}" in told.out.replace("\n", " ")
+        assert "sk-mine" not in told.out + ran.err + done.out
+
+
+def test_a_key_can_stay_in_a_variable_of_the_users_choice(moot: Moot) -> None:
+    with OpenAIServer(_acts) as server:
+        done = moot("setup", "--base-url", server.base_url, "--key-env", "MY_KEY", MY_KEY="sk-else")
+        assert done.code == 0, done.err
+        assert "sk-else" not in (moot.folder / "config" / "moot" / "settings.env").read_text()
+        assert moot("models", MY_KEY="sk-else").out.strip() == "test-model"
+        unset = moot("setup", "--base-url", server.base_url, "--key-env", "OTHER_KEY")
+        assert (unset.code, "is not set" in unset.err) == (2, True)
+
+
+def test_the_shell_completes_models_and_samples(moot: Moot) -> None:
+    def completed(words: str, base_url: str = "") -> list[str]:
+        count = str(len(words.split()) - 1 + words.endswith(" "))
+        done = moot(
+            COMP_WORDS=words,
+            COMP_CWORD=count,
+            _MOOT_COMPLETE="complete_bash",
+            OPENAI_BASE_URL=base_url,
+        )
+        return done.out.split()
+
+    with OpenAIServer() as server:
+        run = completed("moot run Why? --model t", server.base_url)
+        resume = completed("moot resume x --model ", server.base_url)
+    assert (run, resume) == (["test-model"], ["offline", "test-model"])
+    assert completed("moot demo mono") == ["monolith"]
+
+
+def test_nothing_is_stored_if_the_call_fails(moot: Moot) -> None:
+    with OpenAIServer(lambda request, number: Act(status=401, message="wrong key")) as server:
+        done = moot("setup", "--base-url", server.base_url, "--key-stdin", stdin=b"sk-wrong\n")
+        assert done.code == 3
+        assert "Nothing was stored" in done.err
+        assert not (moot.folder / "config" / "moot" / "settings.env").exists()
+        other = moot("setup", "--base-url", server.base_url, "--no-key", "--model", "test-modl")
+        assert (other.code, "does not offer 'test-modl': it offers test-model" in other.err) == (2, True)
+
+
+def test_the_environment_has_priority_and_its_key_goes_to_no_stored_endpoint(moot: Moot) -> None:
+    with OpenAIServer(_acts) as server, OpenAIServer(_acts) as other:
+        assert moot("setup", "--base-url", server.base_url, "--no-key").code == 0
+        before = len(server.requests)
+        ran = moot("run", "Why?", "--turns", "1", "--no-judge", OPENAI_BASE_URL=other.base_url)
+        assert ran.code == 0, ran.err
+        assert (len(server.requests), bool(other.chats)) == (before, True)
+    keyed = moot("models", OPENAI_API_KEY="sk-env", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert "cannot list the models of http://127.0.0.1:9/v1" in keyed.err
+
+
+def test_without_a_key_the_commands_name_setup(moot: Moot) -> None:
+    assert "no API key: run `moot setup`" in moot("models").err
+    assert "none: run `moot setup`" in moot("doctor").out
+    refused = moot("setup")
+    assert (refused.code, "OpenAI needs a key" in refused.err) == (2, True)

@@ -1,0 +1,31 @@
+"""Structured replies for fake models: the smallest valid instance, with chosen fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moot.calls.effects import ModelCall
+from moot.models.offline import smallest_instance
+
+
+def filled(schema: dict[str, Any], fields: Mapping[str, object]) -> dict[str, Any]:
+    """Return the smallest instance of an object's schema, with those of the fields that the schema has."""
+    smallest: Any = smallest_instance(schema)
+    return {**smallest, **{name: fields[name] for name in schema.get("properties", {}) if name in fields}}
+
+
+def criteria_of(call: ModelCall) -> list[str]:
+    """Return the ids of the criteria that a judge's schema asks for."""
+    assert call.schema is not None
+    return list(dict.fromkeys(_criteria(call.schema.model_json_schema())))
+
+
+def _criteria(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from (node.get("criterion") or {}).get("enum", ())
+        for each in node.values():
+            yield from _criteria(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _criteria(each)

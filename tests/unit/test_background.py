@@ -1,0 +1,115 @@
+"""Background of a debate: whole while it fits, else in passages, in the prompts of everybody who needs it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.preflight import warnings_about
+from moot.graph.debate import build_graph
+from moot.judging.judge_prompt import TranscriptSelector
+from moot.state.config import DebateConfig
+from moot.state.entries import make_entry
+from moot.state.errors import ConfigError
+from tests.support.fakes import FakeModel, answer
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+SUBJECTS = ("harbour", "ferry", "school", "bridge", "tram", "museum", "library", "market")
+LONG = "\n".join(
+    f"The {subject} of district {n} costs {n * 17 + 3} thousand crowns a year, and its roof is {n} years old."
+    for n in range(1, 60)
+    for subject in SUBJECTS
+)
+"""A document of about 12,000 tokens, more than a whole prompt."""
+
+
+def _run(config: DebateConfig, content: str, says: str = "I stay with it.") -> FakeModel:
+    def reply(call: ModelCall) -> Reply:
+        return answer(call) if call.schema else Reply(text=says, model="m")
+
+    model = FakeModel(reply)
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    documents = [{"name": "figures.md", "content": content}]
+    given = {"topic": "Should the city repair the museum first?", "context_documents": documents}
+    graph.invoke(given, THREAD, context=config)
+    return model
+
+
+def _text(call: ModelCall) -> str:
+    return "\n".join(message["content"] for message in call.messages)
+
+
+@pytest.mark.parametrize("protocol", ["round-robin", "council", "dialogue", "vote"])
+def test_a_background_that_is_too_long_is_shown_in_passages_in_every_prompt(protocol: str) -> None:
+    config = DebateConfig.model_validate({"protocol": protocol, "debaters": [{"name": "A"}, {"name": "B"}]})
+    model = _run(config, LONG, "What does the ferry of district 41 cost?")
+    for call in model.calls:
+        if call.stream_as or call.purpose == "judge":
+            assert call.prompt
+            assert call.prompt.total_tokens <= 8_000
+            assert _text(call).count("thousand crowns") > 20, (call.purpose, call.hints)
+            assert "The museum of district" in _text(call)
+            assert {"shown in part"} == {
+                each["why"] for each in call.prompt.omitted if each["what"] == "background m000001"
+            }
+
+
+def test_the_passages_that_all_long_form_prompts_share_are_the_same_and_others_follow_the_question() -> None:
+    model = _run(DebateConfig(turns=6, judge={"enabled": False}), LONG, "And the ferry of district 41?")
+    turns = [call for call in model.calls if call.hints["phase"] == "argument"]
+    shared = {
+        call.messages[call.prompt.layout.index("background")]["content"] for call in turns if call.prompt
+    }
+    assert len(shared) == 1
+    assert "The ferry of district 41 costs 700" in _text(turns[-1])
+
+
+def test_claims_and_reflections_are_written_with_the_background_in_view() -> None:
+    config = DebateConfig.model_validate({"turns": 2, "blackboard": {"extraction": "llm"}, "model": "m"})
+    model = _run(config, "The museum costs 4,711 crowns.")
+    extractions = [call for call in model.calls if call.purpose == "extract"]
+    assert extractions
+    assert all("4,711" in _text(call) for call in extractions)
+
+
+def test_a_phase_has_its_own_budget_and_an_unknown_phase_is_refused() -> None:
+    dialogue = {"protocol": "dialogue", "memory": {"budget": {"phases": {"respond": 1500}}}}
+    model = _run(DebateConfig.model_validate(dialogue), "Nothing.", "Boats need a harbour. " * 150)
+    for call in model.calls:
+        if call.stream_as and call.prompt:
+            ground = call.prompt.sections["topic"] + call.prompt.sections["background"]
+            limit = {"respond": 1500, "opening": 8000, "closing": 8000}.get(call.hints["phase"], 4000)
+            assert call.prompt.total_tokens <= limit + ground
+    unknown = DebateConfig.model_validate({**dialogue, "memory": {"budget": {"phases": {"respnd": 1500}}}})
+    with pytest.raises(ConfigError, match="no phase 'respnd'"):
+        _run(unknown, "Nothing.")
+
+
+def test_an_unknown_summarizer_and_a_placeholder_are_told_before_the_first_call() -> None:
+    with pytest.raises(ConfigError, match="'nonsense' is unknown"):
+        _run(DebateConfig.model_validate({"memory": {"summarizer": "nonsense"}}), "Nothing.")
+    prompted = DebateConfig.model_validate({"memory": {"summary_prompt": "Sum up {transcript}."}})
+    assert any("{transcript} is no placeholder" in each for each in warnings_about(prompted))
+
+
+def test_another_context_on_a_resume_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    model = FakeModel()
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    graph.invoke({"topic": "Should we?"}, THREAD, context=DebateConfig(turns=3), interrupt_after=["plan"])
+    with caplog.at_level(logging.WARNING):
+        graph.invoke(None, THREAD, context=DebateConfig(turns=3))
+        assert not caplog.records
+        graph.invoke(None, THREAD, context=DebateConfig(turns=9, language="German"))
+    assert "differs in language, turns" in caplog.text
+
+
+def test_earlier_arguments_follow_the_judged_ones_even_beside_a_giant_remark() -> None:
+    said = [make_entry(seq, "ada", "critique", "No.", tokens=50) for seq in range(1, 4)]
+    final = make_entry(4, "ada", "refinement", "Yes.", tokens=50)
+    giant = make_entry(5, "moderator", "interjection", "News.", tokens=9_000)
+    shown = TranscriptSelector([*said, final, giant], ["ada"], {}, [final]).select("tax", 2_000).shown
+    assert {one.entry["seq"] for one in shown} >= {1, 2, 3, 4}

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from moot.runtime.background_loop import call_from_sync, iterate_from_async, iterate_from_sync
+
+mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
+
+
+async def _marked() -> str:
+    return mark.get()
+
+
+def test_a_coroutine_runs_in_the_callers_context() -> None:
+    token = mark.set("mine")
+    assert call_from_sync(_marked) == "mine"
+    mark.reset(token)
+
+
+def test_it_works_inside_a_running_loop() -> None:
+    async def outer() -> str:
+        return call_from_sync(_marked)
+
+    assert asyncio.run(outer()) == "unset"
+
+
+def test_errors_reach_the_caller() -> None:
+    async def fail() -> None:
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        call_from_sync(fail)
+
+
+def test_closing_an_iteration_early_waits_for_its_cleanup() -> None:
+    log: list[str] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            for n in range(10**9):
+                yield n
+                await asyncio.sleep(0)
+        finally:
+            log.append("wound up")
+
+    iterator = iterate_from_sync(numbers)
+    assert [next(iterator), next(iterator)] == [0, 1]
+    iterator.close()
+    assert log == ["wound up"]
+
+
+def test_an_iteration_waits_at_held_items_and_can_be_closed_there() -> None:
+    log: list[str] = []
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            for n in range(10**9):
+                log.append(f"makes {n}")
+                yield n
+                await asyncio.sleep(0)
+        finally:
+            log.append("wound up")
+
+    async def third_is_the_last() -> None:
+        async with aclosing(iterate_from_async(numbers, holds=lambda n: n % 2 == 0)) as items:
+            assert [await anext(items) for _ in range(3)] == [0, 1, 2]
+            log.append("has three")
+
+    iterator = iterate_from_sync(numbers, holds=lambda n: n % 2 == 0)
+    assert [next(iterator) for _ in range(3)] == [0, 1, 2]
+    log.append("has three")
+    iterator.close()
+    asyncio.run(third_is_the_last())
+    assert log == 2 * ["makes 0", "makes 1", "makes 2", "has three", "wound up"]
+
+
+def test_an_error_in_an_iteration_reaches_the_caller_after_its_items() -> None:
+    async def two_then_fail() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("third")
+
+    iterator = iterate_from_sync(two_then_fail)
+    assert [next(iterator), next(iterator)] == [1, 2]
+    with pytest.raises(ValueError, match="third"):
+        next(iterator)
+
+
+def test_a_running_write_is_cancelled_once_and_completes() -> None:
+    told = 0
+    begun, written = threading.Event(), threading.Event()
+
+    async def write() -> None:
+        begun.set()
+        await asyncio.sleep(0.05)
+        written.set()
+
+    async def writing() -> AsyncIterator[int]:
+        nonlocal told
+        yield 0
+        work = asyncio.ensure_future(write())
+        while not work.done():
+            try:
+                await asyncio.wait([work])
+            except asyncio.CancelledError:
+                told += 1
+
+    iterator = iterate_from_sync(writing)
+    next(iterator)
+    begun.wait()
+    iterator.close()
+    assert written.is_set()
+    assert told == 1
+
+
+def test_a_base_exception_ends_only_its_own_call() -> None:
+    class Died(BaseException):
+        """Stands for a kill."""
+
+    async def die() -> None:
+        raise Died
+
+    with pytest.raises(Died):
+        call_from_sync(die)
+    assert call_from_sync(_marked) == "unset"
+
+
+def test_all_callers_share_one_background_loop() -> None:
+    async def loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    async def loops() -> AsyncIterator[asyncio.AbstractEventLoop]:
+        yield asyncio.get_running_loop()
+
+    async def elsewhere() -> list[asyncio.AbstractEventLoop]:
+        return [each async for each in iterate_from_async(loops)]
+
+    found = {call_from_sync(loop), *iterate_from_sync(loops), *asyncio.run(elsewhere())}
+    assert len(found) == 1

@@ -1,0 +1,218 @@
+"""Claim statuses: what follows from a sequence of stances."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.claim_status import DATA, judge_case, read_cases
+from moot.claims.claim_fold import fold_events
+from moot.claims.claim_status import ClaimStatus
+from moot.claims.reflections import recent_activity
+from moot.state.claim_events import ReflectionPass
+from tests.support.ledger_state import FERRIES, Board, event, plain_event, topic_event
+
+IF_TIDE, IF_TIDE_TURNS, IF_CREW = "if the tide allows", "as long as the tide allows it", "if the crew is paid"
+
+
+def yes(who: str, condition: str = "", **fields: Any) -> dict[str, Any]:
+    kind = "conditional" if condition else "asserts"
+    return {"debater": who, "kind": kind, "condition": condition, **fields}
+
+
+def no(who: str, condition: str = "") -> dict[str, Any]:
+    if condition:
+        return {"debater": who, "kind": "conditional", "condition": condition, "leans": "no"}
+    return {"debater": who, "kind": "denies"}
+
+
+def does(who: str, kind: str) -> dict[str, Any]:
+    return {"debater": who, "kind": kind}
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "side", "conditions"),
+    [
+        ([], "open", "", []),
+        ([yes("eva")], "open", "yes", []),
+        ([yes("eva"), yes("leo")], "agreed", "yes", []),
+        ([no("eva"), no("leo")], "agreed", "no", []),
+        ([yes("eva"), no("leo")], "disputed", "", []),
+        ([yes("eva", IF_TIDE), no("leo", IF_CREW)], "disputed", "", []),
+        ([yes("eva", IF_TIDE), yes("leo")], "conditional", "yes", [IF_TIDE]),
+        ([yes("eva", IF_TIDE), yes("leo", IF_CREW)], "conditional", "yes", [IF_TIDE, IF_CREW]),
+        ([yes("eva", IF_TIDE), yes("leo", IF_TIDE)], "agreed", "yes", [IF_TIDE]),
+        ([yes("eva"), no("leo"), yes("leo", IF_TIDE)], "conditional", "yes", [IF_TIDE]),
+        ([yes("eva"), no("leo"), yes("eva", IF_TIDE), yes("leo", IF_TIDE)], "settled", "yes", [IF_TIDE]),
+        ([yes("eva"), no("leo"), yes("leo")], "settled", "yes", []),
+        ([yes("eva"), no("leo"), does("eva", "concedes")], "settled", "no", []),
+        ([yes("eva"), no("leo"), does("eva", "unsure")], "open", "no", []),
+        ([yes("eva"), no("leo"), yes("kim"), does("leo", "unsure")], "open", "yes", []),
+        ([yes("eva"), does("leo", "concedes")], "agreed", "yes", []),
+        ([no("eva"), does("leo", "concedes")], "agreed", "no", []),
+        ([yes("eva"), does("eva", "withdraws")], "withdrawn", "", []),
+        ([yes("eva"), no("leo"), does("eva", "withdraws"), does("leo", "withdraws")], "withdrawn", "", []),
+        ([yes("eva"), no("leo"), does("leo", "concedes"), no("leo")], "disputed", "", []),
+        ([yes("eva", IF_TIDE), yes("eva", IF_CREW)], "open", "yes", [IF_CREW]),
+        ([yes("eva", option="buy"), yes("leo", option="build")], "disputed", "", []),
+        ([yes("eva", option="buy"), yes("leo", option="buy")], "agreed", "buy", []),
+    ],
+)
+def test_a_status_follows_from_the_current_stances(
+    events: list[Any], status: str, side: str, conditions: list[str]
+) -> None:
+    found = judge_case({"id": "x", "events": events, "over": False})
+    assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+
+
+def test_only_the_end_of_the_debate_makes_a_dispute_unresolved() -> None:
+    events = [yes("eva"), no("leo")]
+    assert judge_case({"id": "x", "events": events, "over": True}).status == "unresolved"
+    agreed = judge_case({"id": "x", "events": [yes("eva"), yes("leo")], "over": True})
+    assert agreed.status == "agreed"
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the labelled cases do not lie beside the checkout")
+def test_every_labelled_case_has_the_status_that_its_label_says() -> None:
+    for case in read_cases(DATA):
+        found = judge_case(case)
+        assert (found.status, found.side, list(found.conditions)) == (
+            case["status"],
+            case["side"],
+            case["conditions"],
+        ), case["id"]
+
+
+def test_the_command_counts_the_right_cases_and_names_the_wrong_ones(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from benchmarks.claim_status import main
+
+    good = {"id": "a", "events": [yes("eva")], "over": False, "status": "open", "side": "yes"}
+    wrong = {**good, "id": "b", "status": "settled"}
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(f"{json.dumps({**each, 'conditions': []})}\n" for each in (good, wrong)))
+    main(["--data", str(path), "--json"])
+    assert json.loads(capsys.readouterr().out) == {"right": 1, "of": 2, "wrong": ["b"]}
+
+
+def test_the_same_id_is_the_same_condition_in_other_words() -> None:
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "bob", "conditional", condition=IF_TIDE_TURNS, condition_id="k001"),
+    ]
+    assert fold_events([*topic_event("p001"), *said]).status("p001") == "agreed"
+    said[1] = plain_event(2, "bob", "conditional", condition=IF_TIDE_TURNS, condition_id="k002")
+    assert fold_events([*topic_event("p001"), *said]).status("p001") == "conditional"
+
+
+def test_a_debater_keeps_all_its_conditions_until_one_replaces_another() -> None:
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
+    ]
+    ledger = fold_events([*topic_event("p001"), *said])
+    assert ledger.claim_status("p001").conditions == (IF_TIDE, IF_CREW)
+    stance = ledger.stance("ada", "p001")
+    assert stance is not None
+    assert stance["condition"] == f"{IF_TIDE}; {IF_CREW}"
+    later = plain_event(
+        3, "ada", "conditional", condition="if it is dry", condition_id="k003", replaces="k001"
+    )
+    ledger = fold_events([*topic_event("p001"), *said, later])
+    assert ledger.claim_status("p001").conditions == (IF_CREW, "if it is dry")
+
+
+def test_extraction_gives_a_condition_one_id_and_keeps_it_for_the_next_reading() -> None:
+    board = Board()
+    first = board.entry("ada", f"Yes, {IF_TIDE}.")
+    second = board.entry("bob", f"Yes, {IF_TIDE_TURNS}.")
+    claims = [{"ref": "n1", "text": FERRIES}]
+    said = [
+        event(first, "conditional", FERRIES, quote=IF_TIDE, condition=IF_TIDE, condition_id="c1"),
+        event(
+            second, "conditional", FERRIES, quote=IF_TIDE_TURNS, condition=IF_TIDE_TURNS, condition_id="c1"
+        ),
+    ]
+    board.take([first, second], "model", {"claims": claims, "events": said})
+    assert board.ledger.status("p001") == "agreed"
+    third = board.entry("bob", f"Rather {IF_CREW}.")
+    replaced = event(third, "conditional", FERRIES, quote=IF_CREW, condition=IF_CREW, replaces="k001")
+    board.take([third], "model", {"events": [{**replaced, "claim": "p001"}]})
+    assert [each.get("condition_id") for each in board.ledger.events] == ["k001", "k001", "k002"]
+    status = board.ledger.claim_status("p001")
+    assert (status.status, status.conditions) == ("conditional", (IF_TIDE, IF_CREW))
+
+
+def test_a_change_of_condition_is_a_change_of_mind_with_both_quotations() -> None:
+    said = [
+        plain_event(1, "ada", "asserts"),
+        plain_event(2, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(4, "ada", "conditional", condition=IF_CREW, condition_id="k002", replaces="k001"),
+    ]
+    ledger = fold_events([*topic_event("p001"), *said])
+    told = [(each.event["id"], each.before and each.before["id"]) for each in ledger.changes]
+    assert told == [("e002", "e001"), ("e004", "e003")]
+    assert all(change.before and change.before["quote"] for change in ledger.changes)
+
+
+def test_a_status_in_words_says_side_conditions_and_an_earlier_dispute() -> None:
+    assert ClaimStatus("settled", "no", (), True).label == "settled: no"
+    assert ClaimStatus("agreed", "yes", (IF_TIDE,), False).label == "agreed: yes, on a condition"
+    several = ClaimStatus("conditional", "yes", (IF_TIDE, IF_CREW), True)
+    assert several.label == "conditional: yes, on 2 conditions, disputed before"
+    assert ClaimStatus("disputed", "", (), True, in_room=True).label == "disputed, in crux room"
+
+
+def test_a_quotation_under_a_wrong_id_is_kept_under_the_one_new_message_that_has_it() -> None:
+    board = Board()
+    first = board.entry("ada", "Ferries are cheap to run.")
+    second = board.entry("bob", "No, ferries cost more every year.")
+    moved = event(first, "denies", FERRIES, quote="ferries cost more every year")
+    board.take([first, second], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [moved]})
+    (kept,) = board.ledger.events
+    assert (kept["debater"], kept["message_id"]) == ("bob", second["id"])
+    assert not any(board.ledger.dropped.values())
+
+
+def test_a_quotation_that_several_new_messages_have_is_dropped() -> None:
+    board = Board()
+    entries = [board.entry(who, "Ferries are cheap to run.") for who in ("ada", "bob")]
+    last = board.entry("cyd", "I see no reason.")
+    wanted = event(last, "asserts", FERRIES, quote="Ferries are cheap to run")
+    board.take([*entries, last], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [wanted]})
+    assert not board.ledger.events
+    assert dict(board.ledger.dropped) == {"quotation not found": 1}
+
+
+def test_a_dispute_settled_before_the_threshold_still_counts_for_a_reflection() -> None:
+    said = [
+        plain_event(1, "ada", "asserts"),
+        plain_event(2, "bob", "denies"),
+        plain_event(3, "bob", "asserts"),
+        plain_event(4, "ada", "asserts", "p002"),
+        plain_event(5, "bob", "denies", "p002"),
+    ]
+    claims = topic_event("p001", "p002")
+    activity = recent_activity(fold_events([*claims, *said]))
+    assert (activity.disputes, activity.score) == (["p001", "p002"], 3 + 3 + 5)
+    seen = [*claims, *said[:2], ReflectionPass(type="reflection_pass"), *said[2:]]
+    assert recent_activity(fold_events(seen)).disputes == ["p002"]
+
+
+def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
+    board = Board()
+    first = board.entry("ada", "Yes, close them.")
+    second = board.entry("ada", f"Yes, but only {IF_TIDE}.")
+    claims = [{"ref": "n1", "text": FERRIES}]
+    said = [
+        event(first, "asserts", FERRIES, quote="Yes, close them"),
+        event(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
+    ]
+    board.take([first, second], "model", {"claims": claims, "events": said})
+    change = f"“only {IF_TIDE}” [{second['id']}], before: “Yes, close them” [{first['id']}]"
+    assert f"you changed your mind: p001: {FERRIES}: {change}" in board.prompt_section("ada")
+    assert f"- Ada: p001: {FERRIES}: {change}" in board.prompt_section("judge")

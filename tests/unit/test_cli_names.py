@@ -1,0 +1,72 @@
+"""The first word after `moot`: a command, a question, or another program's name for a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from moot.api import DebateConfig, open_debates
+from moot.cli.group import _root, all_commands, built_in_commands, find_command, is_question
+from moot.state.errors import InputError
+
+SHORT: dict[str, Any] = {"turns": 1, "judge": {"enabled": False}}
+
+
+def moot(*words: str) -> Any:
+    return CliRunner().invoke(_root, list(words), prog_name="moot")
+
+
+@pytest.mark.parametrize("name", built_in_commands())
+def test_the_index_says_what_the_loaded_function_declares(name: str) -> None:
+    indexed = find_command(name)
+    assert indexed is not None
+    function, declared = indexed.load()
+    assert (declared.name, declared.panel, declared.examples) == (name, indexed.panel, indexed.examples)
+    assert (function.__doc__ or "").splitlines()[0] == indexed.help
+
+
+def test_commands_are_in_the_order_of_the_panels_and_of_their_names() -> None:
+    rows = [(each.panel, each.name) for each in all_commands().values()]
+    panels = list(dict.fromkeys(panel for panel, _ in rows))
+    assert rows == sorted(rows, key=lambda row: (panels.index(row[0]), row[1]))
+    assert panels[0] == "Run debates"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("rm", "delete"), ("ls", "list"), ("export", "report"), ("resum", "resume")], ids=str
+)
+def test_another_name_for_a_command_suggests_it(typed: str, meant: str) -> None:
+    done = moot(typed, "x")
+    assert done.exit_code == 2
+    assert f"Did you mean '{meant}'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [("Should we?", True), ("Tabs or spaces", True), ("why?", True), ("run", False), ("--db", False)],
+    ids=str,
+)
+def test_a_question_is_told_from_the_name_of_a_command(words: str, question: bool) -> None:
+    assert is_question(words) is question
+
+
+def test_a_question_alone_is_run(tmp_path: Path) -> None:
+    db = str(tmp_path / "d.sqlite")
+    done = moot("Tabs or spaces?", "--turns", "1", "--no-judge", "--json", "--db", db)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["topic"] == "Tabs or spaces?"
+
+
+def test_latest_is_the_most_recently_active_debate(tmp_path: Path) -> None:
+    db = str(tmp_path / "d.sqlite")
+    with open_debates(db) as debates:
+        for name in ("one", "two"):
+            debates.start("Tabs?", DebateConfig(**SHORT), name=name).run()
+        with pytest.raises(InputError, match="no debate can be called 'latest'"):
+            debates.start("Tabs?", DebateConfig(**SHORT), name="latest")
+    assert json.loads(moot("show", "latest", "--json", "--db", db).stdout)["name"] == "two"
+    assert moot("show", "latest", "--db", str(tmp_path / "none.sqlite")).exception

@@ -1,0 +1,318 @@
+"""How a debate ends and decides: stop conditions, votes after the discussion, options, and escalation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.judging.judge_response import CriterionScore, response_type
+from moot.judging.orders import reconcile
+from moot.judging.panel import decision_of
+from moot.judging.response_check import ResponseCheck
+from moot.judging.rubrics import Criterion, Rubric
+from moot.protocols.escalate import is_informative
+from moot.state.config.config_files import make_config
+from moot.state.verdict import Verdict
+from tests.support.fakes import FakeModel
+
+TOPIC = "Merge the change?"
+PEOPLE = [{"name": "Ada"}, {"name": "Ben"}, {"name": "Cem"}]
+RULING = {"reasoning": "weighed", "decision": "hold", "winner": "synthesis", "confidence": 64, "scores": []}
+
+
+def run(
+    tmp_path: Path, reply: Callable[[ModelCall], Reply], **config: Any
+) -> tuple[dict[str, Any], FakeModel]:
+    model = FakeModel(reply)
+    settings = {"debaters": PEOPLE, "blackboard": {"extraction": "off"}, **config}
+    if config.get("protocol") == "escalate":
+        settings = config
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        return debates.start(TOPIC, make_config(settings)).run(), model
+
+
+def debating(
+    said: Callable[[str, int], str], final: Mapping[str, tuple[str, float]] | None = None
+) -> Callable[[ModelCall], Reply]:
+    """Answer turns by debater and number of the turn, final answers by debater, and the judge with `hold`."""
+    turns: dict[str, int] = {}
+
+    def reply(call: ModelCall) -> Reply:
+        who = str(call.hints.get("speaker", ""))
+        if call.purpose == "decide":
+            answer, confidence = (final or {})[who]
+            return Reply(data={"reasoning": "", "answer": answer, "confidence": confidence}, model="m")
+        if call.schema is not None:
+            return Reply(data=dict(RULING), model="m")
+        turns[who] = turns.get(who, 0) + 1
+        return Reply(text=f"Because.\nAnswer: {said(who, turns[who])}", model="m")
+
+    return reply
+
+
+def speeches(document: dict[str, Any]) -> int:
+    return sum(entry["kind"] in ("speech", "proposal", "refinement") for entry in document["transcript"])
+
+
+def test_equal_answers_end_a_debate_after_its_openings_and_say_why(tmp_path: Path) -> None:
+    document, model = run(tmp_path, debating(lambda who, turn: "**Merge**."), turns=12, stop="agreement")
+    assert speeches(document) == 3
+    assert document["ended_because"] == "agreement: all 3 debaters answer “merge”"
+    assert '"Answer: "' in model.calls[0].messages[-1]["content"]
+
+
+def test_without_the_setting_nothing_asks_for_an_answer_line_and_nothing_stops(tmp_path: Path) -> None:
+    document, model = run(tmp_path, debating(lambda who, turn: "merge"), turns=6)
+    assert speeches(document) == 6
+    assert '"Answer: "' not in model.calls[0].messages[-1]["content"]
+
+
+def test_a_debate_in_which_nobody_changes_its_answer_is_stable_after_a_round(tmp_path: Path) -> None:
+    def said(who: str, turn: int) -> str:
+        return "wait" if who == "Ada" and turn == 1 else {"Ada": "4", "Ben": "5", "Cem": "6"}[who]
+
+    document, _ = run(tmp_path, debating(said), turns=15, stop=["agreement", "stable"])
+    # Ada changes in round 2, so round 3 is the first in which no answer changes.
+    assert speeches(document) == 7
+    assert document["ended_because"].startswith("stable: no answer changed for a round")
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "one two three four five six seven eight nine ten eleven twelve long"]
+)
+def test_answers_that_cannot_be_compared_stop_nothing(tmp_path: Path, answer: str) -> None:
+    document, _ = run(tmp_path, debating(lambda who, turn: answer), turns=6, stop="agreement")
+    assert speeches(document) == 6
+
+
+def test_placeholders_of_the_offline_model_never_agree(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        config = make_config({"turns": 6, "stop": ["agreement", "stable"], "options": ["merge", "hold"]})
+        document = debates.start(TOPIC, config).run()
+    assert speeches(document) == 6
+    assert document["verdict"]["placeholder"]
+    assert document["verdict"]["decision"] == ""
+
+
+def test_a_council_stops_when_all_proposals_give_the_same_answer(tmp_path: Path) -> None:
+    settings = {"protocol": "council", "rounds": 2, "stop": "agreement", "options": ["merge", "hold"]}
+    document, _ = run(tmp_path, debating(lambda who, turn: "hold"), **settings)
+    assert speeches(document) == 3
+    assert document["ended_because"] == "agreement: all 3 debaters answer “hold”"
+
+
+def test_a_planned_message_is_read_before_agreement_ends_the_debate(tmp_path: Path) -> None:
+    planned = [{"after": 4, "text": "Hiring was frozen."}]
+    answers = debating(lambda who, turn: "merge")
+    document, _ = run(tmp_path, answers, turns=12, stop="agreement", interjections=planned)
+    assert "Hiring was frozen." in [entry["content"] for entry in document["transcript"]]
+    assert document["ended_because"].startswith("agreement")
+
+
+def test_more_turns_are_taken_although_the_debaters_agree(tmp_path: Path) -> None:
+    model = FakeModel(debating(lambda who, turn: "merge"))
+    config = make_config({"debaters": PEOPLE, "turns": 12, "stop": "agreement"})
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start(TOPIC, config)
+        assert speeches(debate.run()) == 3
+        assert speeches(debate.run(turns=4)) == 7
+
+
+FINAL = {"Ada": ("merge", 60.0), "Ben": ("hold", 95.0), "Cem": ("merge", 20.0)}
+
+
+def test_a_vote_after_the_discussion_asks_everybody_alone_and_no_judge(tmp_path: Path) -> None:
+    options = ["merge", "hold"]
+    answers = debating(lambda who, turn: "?", FINAL)
+    document, model = run(tmp_path, answers, turns=6, decide="vote", options=options)
+    verdict = document["verdict"]
+    purposes = [call.purpose for call in model.calls]
+    assert (purposes.count("decide"), purposes.count("judge")) == (3, 0)
+    assert (verdict["judge"], verdict["decision"], verdict["confidence"]) == ("count", "merge", 67)
+    assert verdict["outcome"]["tally"] == {"merge": 2, "hold": 1}
+    assert verdict["final_position"] == {"ada": "merge", "ben": "hold", "cem": "merge"}
+    assert verdict["options"] == options
+    # Nobody sees another's final answer: these calls have equal prompts but for the last message.
+    asked = [call for call in model.calls if call.purpose == "decide"]
+    assert len({str(call.messages[:-1]) for call in asked}) == 1
+    schema = asked[0].schema
+    assert schema is not None
+    assert schema.model_json_schema()["properties"]["answer"]["enum"] == ["merge", "hold", "undecided"]
+
+
+def test_a_weighted_vote_sums_the_confidences(tmp_path: Path) -> None:
+    answers = debating(lambda who, turn: "?", FINAL)
+    document, _ = run(tmp_path, answers, turns=3, decide="weighted-vote", options=["merge", "hold"])
+    assert document["verdict"]["outcome"]["tally"] == {"merge": 0.8, "hold": 0.95}
+    assert document["verdict"]["decision"] == "hold"
+
+
+def test_the_judge_decides_a_tie_and_the_verdict_says_so(tmp_path: Path) -> None:
+    final = {"Ada": ("merge", 60.0), "Ben": ("hold", 95.0), "Cem": ("undecided", 20.0)}
+    answers = debating(lambda who, turn: "?", final)
+    document, _ = run(tmp_path, answers, turns=3, decide="vote", options=["merge", "hold"])
+    assert document["verdict"]["judge"] == "judge"
+    assert any("The vote is a tie between “hold”, “merge”" in note for note in document["verdict"]["notes"])
+
+
+def test_a_failed_final_answer_is_left_out_and_recorded(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose == "decide" and call.hints.get("speaker") == "Ben":
+            return Reply(error="down")
+        return debating(lambda who, turn: "?", FINAL)(call)
+
+    document, _ = run(tmp_path, reply, turns=3, decide="vote", options=["merge", "hold"])
+    assert document["verdict"]["outcome"]["tally"] == {"merge": 2}
+    assert [error["error"] for error in document["errors"]] == ["no final answer of Ben: down"]
+
+
+def test_a_vote_of_offline_debaters_is_a_placeholder(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        config = make_config({"turns": 2, "decide": "vote", "options": ["merge", "hold"]})
+        document = debates.start(TOPIC, config).run()
+    assert document["verdict"]["placeholder"]
+    assert document["verdict"]["decision"] == ""
+
+
+RUBRIC = Rubric(name="small", criteria=(Criterion(id="merit", name="Merit", scale_min=0),))
+
+
+def judged(decision: str, confidence: float = 80, order: tuple[str, ...] = ("ada", "bo")) -> Verdict:
+    said = response_type("contest")(
+        reasoning="", winner="ada", decision=decision, confidence=confidence, winner_confidence=50
+    )
+    said.scores = [CriterionScore(debater="ada", criterion="merit", score=5)]  # type: ignore[attr-defined]
+    return ResponseCheck(RUBRIC, order, judge="j", options=("Merge", "hold")).response_verdict(said, Reply())
+
+
+@pytest.mark.parametrize(
+    ("said", "recorded"),
+    [("Merge", "Merge"), (" `HOLD`. ", "hold"), ("undecided", "undecided"), ("Ship it", "undecided")],
+)
+def test_a_judge_s_decision_is_an_option_or_undecided(said: str, recorded: str) -> None:
+    verdict = judged(said)
+    assert verdict["decision"] == recorded
+    assert verdict["options"] == ["Merge", "hold"]
+    assert bool(verdict["notes"]) is (said == "Ship it")
+
+
+def test_two_orders_with_different_options_are_undecided_and_have_no_confidence() -> None:
+    verdict = reconcile(judged("Merge"), judged("hold", order=("bo", "ada")))
+    assert (verdict["decision"], verdict["confidence"]) == ("undecided", None)
+    assert "The judgements chose different options: Merge (1 of 2), hold (1 of 2)." in verdict["notes"]
+
+
+def scored(order: tuple[str, ...] = ("bo", "ada")) -> Verdict:
+    """Return the verdict of a second presentation order, which gives scores and no decision."""
+    said = response_type("scores")(reasoning="", winner="ada")
+    return ResponseCheck(RUBRIC, order, judge="j", options=("Merge", "hold")).response_verdict(said, Reply())
+
+
+def test_a_second_order_that_only_scores_leaves_the_decision() -> None:
+    verdict = reconcile(judged("Merge"), scored())
+    assert (verdict["decision"], verdict["confidence"]) == ("Merge", 80)
+
+
+def test_without_the_order_that_decides_the_decision_is_undecided() -> None:
+    failed = ResponseCheck(RUBRIC, ("ada", "bo"), judge="j").failed("down")
+    assert reconcile(failed, scored())["decision"] == "undecided"
+
+
+def test_a_panel_decides_by_majority_and_dissent_lowers_the_confidence() -> None:
+    verdicts = [{**judged(option), "judge": f"j{n}"} for n, option in enumerate(["Merge", "hold", "Merge"])]
+    panel = decision_of(verdicts, "mean")  # type: ignore[arg-type]  # copies with other ids
+    assert (panel["decision"], panel["confidence"]) == ("Merge", 53)
+
+
+def solving(answers: Mapping[str, str], debate: Mapping[str, str] | None = None) -> Callable[..., Reply]:
+    """Answer by solver, and in the debate by solver too."""
+
+    def reply(call: ModelCall) -> Reply:
+        if call.schema is not None:
+            return Reply(data=dict(RULING), model="m")
+        who = str(call.hints["speaker"]).removeprefix("Solver ")
+        said = (debate or {}) if call.hints["phase"] == "debate" else answers
+        return Reply(text=f"Because {who}.\nAnswer: {said[who]}", model=call.model)
+
+    return reply
+
+
+def test_escalate_stops_after_two_equal_answers(tmp_path: Path) -> None:
+    document, model = run(tmp_path, solving({"1": "x", "2": "X."}), protocol="escalate")
+    verdict = document["verdict"]
+    assert len(model.calls) == 2
+    assert verdict["decision"] == "x"
+    assert document["ended_because"] == "the first two answers agree: “x”"
+    assert verdict["stages"] == [{"name": "two answers", "calls": 2, "answer": "x", "votes": {"x": 2}}]
+
+
+def test_escalate_takes_three_more_if_two_differ(tmp_path: Path) -> None:
+    answers = {"1": "x", "2": "y", "3": "y", "4": "y", "5": "z"}
+    document, model = run(tmp_path, solving(answers), protocol="escalate")
+    assert len(model.calls) == 5
+    assert len({call.digest for call in model.calls}) == 5
+    assert document["verdict"]["decision"] == "y"
+    assert [(each["calls"], each["answer"]) for each in document["verdict"]["stages"]] == [(2, ""), (3, "y")]
+
+
+def test_escalate_debates_between_those_who_differ_if_nothing_has_a_majority(tmp_path: Path) -> None:
+    answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
+    document, model = run(tmp_path, solving(answers, {"1": "y", "2": "y", "5": "y"}), protocol="escalate")
+    debate = [call for call in model.calls if call.hints["phase"] == "debate"]
+    assert [call.hints["speaker"] for call in debate] == ["Solver 1", "Solver 2", "Solver 5"]
+    shown = " ".join(message["content"] for message in debate[0].messages)
+    assert all(f"Because {who}." in shown for who in "125")
+    verdict = document["verdict"]
+    assert verdict["decision"] == "y"
+    assert verdict["outcome"]["tally"] == {"y": 4, "x": 1}
+    assert [each["calls"] for each in verdict["stages"]] == [2, 3, 3]
+    assert document["ended_because"] == "the authors of different answers agree"
+
+
+def test_the_second_answer_comes_from_another_model(tmp_path: Path) -> None:
+    debaters = [{"name": f"Solver {n}", "model": "one" if n < 3 else "two"} for n in range(1, 6)]
+    answers = dict.fromkeys("12345", "x")
+    _, model = run(tmp_path, solving(answers), protocol="escalate", debaters=debaters)
+    assert [call.model for call in model.calls] == ["one", "two"]
+
+
+def test_two_placeholders_are_no_agreement(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        document = debates.start(TOPIC, make_config({"protocol": "escalate"})).run()
+    assert document["verdict"]["placeholder"]
+    assert len([entry for entry in document["transcript"] if entry["phase"] == "answer"]) == 5
+
+
+def test_agreement_that_audits_overturn_is_no_longer_trusted(tmp_path: Path) -> None:
+    model = FakeModel(solving({"1": "x", "2": "x", "3": "y", "4": "y", "5": "y"}))
+    ended = []
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        config = make_config({"protocol": "escalate", "escalate": {"audit": 1.0}})
+        for number in range(9):
+            ended.append(debates.start(f"Question {number}?", config).run())
+    calls = [sum(each["calls"] for each in document["verdict"]["stages"]) for document in ended]
+    assert calls == [2] * 5 + [5] * 4
+    assert (
+        "The first two answers agree on “x”. All five were taken to audit such agreement."
+        in (ended[5]["verdict"]["notes"])
+    )
+    assert ended[-1]["verdict"]["decision"] == "y"
+    assert ended[-1]["verdict"]["notes"] == [
+        "Answer after each stage: two answers (2 calls): “x”; five answers (3 calls): “y”.",
+        "The agreement of two answers says little here, so all five were counted: of 3 audited agreements a "
+        "vote of five overturned 3.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("audited", "overturned", "trusted"),
+    [(0, 0, True), (1, 1, True), (10, 2, False), (40, 1, True), (15, 2, False), (60, 1, True)],
+)
+def test_the_sequential_test_needs_evidence(audited: int, overturned: int, trusted: bool) -> None:
+    earlier = {"agreed": 100, "audited": audited, "overturned": overturned}
+    assert is_informative(earlier) is trusted  # type: ignore[arg-type]  # a dict of these keys

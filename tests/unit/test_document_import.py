@@ -1,0 +1,273 @@
+"""Import of exported debates and of transcripts."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from moot.api import Debates, open_debates
+from moot.importing import parse_transcript
+from moot.importing.transcript import transcript_config
+from moot.judging.response_check import failed_verdict
+from moot.memory.window import entries_to_cover
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.entries import EntryKind, make_entry
+from moot.state.errors import ConfigError, DebateExists, InputError
+from moot.text.tokens import counter
+from tests.support.fakes import FakeModel
+
+COUNT = counter()
+CSV = """speaker,minute,text
+Moderator,00:01,Welcome. Should we tax carbon?
+Ann Lee,01:20,"Yes, a carbon tax cuts emissions by 20 % at 50 dollars a tonne."
+Bob Ray,02:00,"No. It hits the poor first, and Ann Lee has no figures for leakage."
+Ann Lee,03:00,Rebates solve that.
+"""
+SAME = (
+    "transcript",
+    "config",
+    "summaries",
+    "verdicts",
+    "verdict",
+    "blackboard",
+    "solution",
+    "usage",
+    "errors",
+    "receipts",
+    "status",
+    "topic",
+    "agreement",
+    "protocol",
+    "prompt_sources",
+)
+
+
+@pytest.fixture
+def debates(tmp_path: Path) -> Iterator[Debates]:
+    with open_debates(str(tmp_path / "d.sqlite")) as opened:
+        yield opened
+
+
+def small_memory(turns: int = 12, **more: Any) -> DebateConfig:
+    return make_config(
+        {"turns": turns, "seed": 1, "memory": {"keep_recent": 2, "summarize_every": 2}, **more}
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        small_memory(),
+        make_config({"turns": 3, "judge": {"panel": [{"id": "a"}, {"id": "b"}]}}),
+        make_config({"protocol": "council", "rounds": 1}),
+        make_config({"turns": 2, "judge": {"enabled": False}}),
+    ],
+    ids=["with summaries", "with a panel", "a council", "without a verdict"],
+)
+def test_what_was_exported_comes_back_the_same_in_another_database(
+    debates: Debates, tmp_path: Path, config: DebateConfig
+) -> None:
+    original = debates.start("Is a round trip possible?", config, name="trip").run()
+    with open_debates(str(tmp_path / "other.sqlite")) as others:
+        imported = others.import_document(original)
+        assert imported.document() == original
+        assert imported.is_over()
+        assert not entries_to_cover(imported.state().values)
+
+
+TEXT = st.text(max_size=60)
+KINDS: st.SearchStrategy[EntryKind] = st.sampled_from(["speech", "critique", "interjection", "notice"])
+
+
+SUMMARY: dict[str, Any] = {
+    **dict.fromkeys(
+        ("version", "messages", "before_tokens", "after_tokens", "before_chars", "after_chars"), 1
+    ),
+    **dict.fromkeys(("owner", "text", "model", "created_at", "updated_at"), ""),
+    "kind": "rolling",
+    "points": {},
+    "covers_from_seq": 0,
+    "covers_through_seq": 0,
+    "method": "rule-based",
+    "temperature": None,
+    "latency_s": 0.0,
+}
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw whole documents with any words in every place that holds words."""
+    config = DebateConfig()
+    said = draw(
+        st.lists(st.tuples(st.sampled_from(["advocate", "skeptic", "user"]), KINDS, TEXT), max_size=8)
+    )
+    entries = [
+        make_entry(seq, who, kind, words, at="2026-01-01") for seq, (who, kind, words) in enumerate(said)
+    ]
+    covered = draw(st.integers(-1, len(entries) - 1))
+    summary = {**SUMMARY, "text": draw(TEXT), "covers_through_seq": covered}
+    opened = {"type": "claim", "id": "p001", "text": draw(TEXT), "aspect": "overall", "seq": 0}
+    verdict = {**failed_verdict("judge", ""), "status": "ok", "winner": "tie", "reasoning": draw(TEXT)}
+    return {
+        "topic": draw(st.text(min_size=1, max_size=40)), "config": config.to_json(),
+        "transcript": [{**entry, "tokens": COUNT(entry["content"])} for entry in entries],
+        "summaries": [{**summary, "points": []}] if covered >= 0 else [],
+        "blackboard": {
+            **draw(st.sampled_from([{}, {"claim_events": [opened]}])), "reflections": [], "cards": [],
+        },
+        "verdicts": [verdict], "verdict": verdict, "solution": draw(TEXT),
+        "state": {"rolling_summary": summary} if covered >= 0 else {},
+        "errors": [{"step": 1, "node": "judge", "error": draw(TEXT)}],
+        "status": draw(st.sampled_from(["done", "limit"])),
+    }  # fmt: skip
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=documents())
+def test_any_document_survives_the_round_trip(debates: Debates, drawn: dict[str, Any]) -> None:
+    for row in debates.rows():
+        debates.get(row.id).delete()
+    template = debates.import_transcript(CSV, topic="x", name="template").document()
+    document = {**template, **drawn, "receipts": [], "agreement": {}}
+    before = copy.deepcopy(document)
+    imported = debates.import_document(document, name="again").document()
+    assert document == before
+    kept = {
+        key: imported["blackboard"][key] for key in document["blackboard"]
+    }  # beside it stands what is computed
+    same = {**{key: imported[key] for key in SAME}, "blackboard": kept}
+    assert same == {key: document[key] for key in SAME}
+
+
+def test_an_imported_debate_can_be_gone_on_with(debates: Debates, tmp_path: Path) -> None:
+    original = debates.start("Shall we go on?", small_memory(6), name="first").run()
+    with open_debates(str(tmp_path / "other.sqlite")) as others:
+        longer = others.import_document(original).run(turns=2)
+    assert longer["transcript"][: len(original["transcript"])] == original["transcript"]
+    assert len(longer["transcript"]) == len(original["transcript"]) + 2
+    assert longer["verdict"]["status"] == "ok"
+
+
+def test_a_taken_name_is_refused_with_a_way_out(debates: Debates) -> None:
+    document = debates.start("Taken?", DebateConfig(turns=2), name="taken").run()
+    with pytest.raises(DebateExists, match="another --id"):
+        debates.import_document(document)
+    assert debates.import_document(document, name="free").document()["name"] == "free"
+
+
+def _without(key: str) -> Any:
+    return lambda document: document.pop(key)
+
+
+def _renumbered(document: dict[str, Any]) -> None:
+    document["transcript"][1]["seq"] = 7
+
+
+def _bad_config(document: dict[str, Any]) -> None:
+    document["config"]["protocl"] = "x"
+
+
+def _beyond(document: dict[str, Any]) -> None:
+    document["state"]["rolling_summary"] = {**SUMMARY, "covers_through_seq": 99}
+
+
+def _no_summary(document: dict[str, Any]) -> None:
+    document["state"]["perspective_summaries"] = {"ann": "words"}
+
+
+def _newer(document: dict[str, Any]) -> None:
+    document["schema_version"] = 99
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (_without("transcript"), "transcript"),
+        (_without("blackboard"), "blackboard"),
+        (_renumbered, "seq is 7"),
+        (_bad_config, "protocl"),
+        (_newer, "newer"),
+        (_beyond, "covers_through_seq 99"),
+        (_no_summary, "state"),
+    ],
+    ids=[
+        "no transcript",
+        "no blackboard",
+        "a gap",
+        "a bad configuration",
+        "a newer version",
+        "a summary of nothing",
+        "no summary",
+    ],
+)
+def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(
+    debates: Debates, spoil: Any, says: str
+) -> None:
+    document = debates.start("Whole?", DebateConfig(turns=2), name="whole").run()
+    spoil(document)
+    with pytest.raises((InputError, ConfigError), match=says):
+        debates.import_document(document, name="bad_value")
+    assert [row.name for row in debates.rows()] == ["whole"]
+
+
+def test_counts_of_a_document_are_not_believed(debates: Debates) -> None:
+    document = debates.start("Counted?", DebateConfig(turns=2), name="c").run()
+    document["transcript"][1]["tokens"] = 1
+    entry = debates.import_document(document, name="d").document()["transcript"][1]
+    assert entry["tokens"] == COUNT(entry["content"])
+
+
+def test_the_speakers_of_a_transcript_are_the_debaters_but_for_the_moderator(debates: Debates) -> None:
+    document = debates.import_transcript(CSV, topic="Carbon tax?", name="tv").document()
+    assert [debater["name"] for debater in document["config"]["debaters"]] == ["Ann Lee", "Bob Ray"]
+    assert [entry["speaker"] for entry in document["transcript"]] == [
+        "user",
+        "moderator",
+        "ann-lee",
+        "bob-ray",
+        "ann-lee",
+    ]
+    assert (document["status"], debates.get("tv").row.turns) == ("done", 3)
+    assert document["blackboard"]["claim_events"] == []
+
+
+def test_who_argues_can_be_chosen_by_name() -> None:
+    chosen = transcript_config(parse_transcript(CSV), debaters=["bob ray"])
+    assert [debater.id for debater in chosen.debaters] == ["bob-ray"]
+    with pytest.raises(InputError, match="no speaker has this name"):
+        transcript_config(parse_transcript(CSV), debaters=["Carl"])
+
+
+@pytest.mark.parametrize("name", ["tie", "synthesis", "user", "Moot", "Ann Mary Louise " * 4], ids=str)
+def test_speakers_whose_names_mean_something_to_moot_get_other_ids(debates: Debates, name: str) -> None:
+    document = debates.import_transcript(f"speaker,text\n{name},For it.\nAnn,Not.\n", topic="x").document()
+    assert len(document["config"]["debaters"]) == 2
+
+
+def test_a_transcript_without_a_topic_is_refused(debates: Debates) -> None:
+    with pytest.raises(InputError, match="--topic"):
+        debates.import_transcript("Ann: yes\nBen: no\n")
+    assert debates.rows() == []
+
+
+def test_a_large_import_is_summarised_within_its_budget(tmp_path: Path) -> None:
+    model = FakeModel()
+    words = "We hold that a carbon price of 50 cuts emissions by 20 % while leakage stays below 3 %. " * 8
+    lines = [f"{('Ann', 'Ben', 'Cem')[turn % 3]}: Point {turn}. {words}" for turn in range(900)]
+    config = make_config({"memory": {"summarizer": "llm", "budget": {"total": 4000}}})
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.import_transcript("\n".join(lines), topic="Carbon?", config=config)
+        document, values = debate.document(), debate.state().values
+    assert sum(entry["tokens"] for entry in document["transcript"]) > 150_000
+    assert not entries_to_cover(values)
+    assert len(values["messages"]) < 60
+    assert document["summaries"][-1]["after_tokens"] <= config.memory.budget.summary
+    assert model.calls
+    assert all(call.prompt_tokens <= 4000 for call in model.calls)

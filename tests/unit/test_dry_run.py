@@ -1,0 +1,307 @@
+"""Estimates compared with the calls that debates make."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.debates import dry_run
+from moot.debates.dry_run import Estimate, Scenario, StubReplies, estimates, with_plan
+from moot.documents import whole_document
+from moot.memory.summarizers.registry import SUMMARIZERS
+from moot.memory.summarizers.summarizer import Draft, SummaryGenerator, SummaryRequest
+from moot.models.offline import recording_config, recordings
+from moot.protocols.registry import PROTOCOLS
+from moot.reports.positions import read_plan
+from moot.runtime.environment import Environment
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.errors import WaitingForPerson
+from tests.support.fakes import OPINION, FakeModel
+
+TOPIC = "Design a rate limiter."
+SCENARIOS = get_args(Scenario)
+ALWAYS = {"perspectives": {"threshold_chars": 0}}
+NEVER = {"perspectives": {"enabled": False}}
+BY_RULE = {"perspectives": {"threshold_chars": 0, "method": "rule-based"}}
+
+
+def estimate_of(config: DebateConfig) -> Estimate:
+    estimate = dry_run.estimate(config)
+    assert estimate is not None
+    return estimate
+
+
+def obliging(call: ModelCall) -> Reply:
+    """Answer in the shape that the call wants."""
+    usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20}
+    shapes: dict[str, dict[str, Any]] = {
+        "evaluate": {"reasoning": "r", "agreement": 0.0},
+        "clarify": {"questions": []},
+        "extract": {"entries": []},
+    }
+    if call.schema is not None:
+        return Reply(data=shapes.get(call.purpose, OPINION), model=call.model, usage=usage)
+    return Reply(text=f"I hold that {call.digest[:8]} matters, for 40 % fail.", model=call.model, usage=usage)
+
+
+FIXED = {"termination": {"type": "fixed"}}
+"""Settings of a council that runs all its rounds."""
+CASES: dict[str, dict[str, Any]] = {
+    "round-robin": {"turns": 7},
+    "round-robin of one": {"turns": 3, "debaters": [{"name": "Ann"}]},
+    "round-robin with a panel": {"turns": 4, "judge": {"panel": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}},
+    "round-robin in an order": {
+        "turns": 7,
+        "debaters": [{"name": "A"}, {"name": "B"}, {"name": "C"}],
+        "order": ["a", "b", "a", "c"],
+    },
+    "round-robin unjudged": {"turns": 2, "judge": {"enabled": False}},
+    "council": {"protocol": "council", "memory": NEVER},
+    "council 3 by 3 with summaries": {"protocol": "council", "rounds": 3, "memory": ALWAYS},
+    "council by rule": {"protocol": "council", "memory": BY_RULE},
+    "council of two, one round": {
+        "protocol": "council",
+        "rounds": 1,
+        "debaters": [{"name": "Ann"}, {"name": "Bo"}],
+        "memory": ALWAYS,
+    },
+    "council that may converge": {
+        "protocol": "council",
+        "rounds": 4,
+        "termination": {"type": "convergence", "threshold": 0.9},
+        "memory": NEVER,
+    },
+    "council judged in two orders": {"protocol": "council", "judge": {"swap": True}, "memory": NEVER},
+    "council unjudged": {"protocol": "council", "judge": {"enabled": False}, "memory": ALWAYS},
+    "council with clarifications": {
+        "protocol": "council",
+        "rounds": 1,
+        "clarifications": {"enabled": True},
+        "memory": NEVER,
+    },
+    "council read by a model": {
+        "protocol": "council",
+        "rounds": 2,
+        "blackboard": {"extraction": "llm", "verify_changes": False},
+        "memory": NEVER,
+    },
+    "council until so many turns": {"protocol": "council", "turns": 40, "memory": NEVER},
+    "moderated": {"protocol": "moderated", "turns": 5},
+    "pairwise": {"protocol": "pairwise"},
+    "random": {"protocol": "random", "turns": 5, "seed": 4},
+    "single": {"protocol": "single"},
+    "vote": {"protocol": "vote", "vote": {"answers": 7}},
+    "escalate": {"protocol": "escalate"},
+    "vote after the discussion": {"turns": 4, "decide": "vote", "options": ["merge", "hold"]},
+    "stops on agreement": {"turns": 8, "stop": "agreement"},
+    "vote by a judge": {"protocol": "vote", "vote": {"answers": 3}, "decide": "judge"},
+}
+READ: dict[str, dict[str, Any]] = {
+    "dialogue": {"protocol": "dialogue", "model": "m", "dialogue": {"max_aspects": 2}},
+    "dialogue of three with rooms": {
+        "protocol": "dialogue",
+        "model": "m",
+        "debaters": [{"name": "A"}, {"name": "B"}, {"name": "C"}],
+        "dialogue": {"aspects": ["cost"], "crux": {"cooldown": 0, "max_rooms": 3, "cycles": 2}},
+    },
+    "dialogue without rooms": {
+        "protocol": "dialogue",
+        "model": "m",
+        "dialogue": {"aspects": ["cost", "speed"], "crux": {"max_rooms": 0}},
+    },
+    "round-robin read by a model": {
+        "turns": 40,
+        "model": "m",
+        "blackboard": {"extraction": "llm"},
+        "memory": {"summarizer": "llm"},
+    },
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("case", [*CASES, *READ])
+def test_a_debate_that_goes_like_a_scenario_makes_the_calls_that_were_planned(
+    case: str, scenario: Scenario, tmp_path: Path
+) -> None:
+    config = make_config({**CASES, **READ}[case])
+    model = StubReplies(scenario, config)
+    environment = Environment(complete=model, factory=FakeModel().environment().factory)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
+        document = answered(debates.start(TOPIC, config))
+    planned = estimate_of(config)
+    bound = planned.least if scenario == "agreeing" else planned.most
+    assert bound.by_purpose() == Counter(each.call.purpose for each in model.planned)
+    assert bound.calls == document["usage"]["calls"] == len(model.planned)
+
+
+def answered(debate: Any) -> Any:
+    answer = None
+    while True:
+        try:
+            return debate.run(answer=answer)
+        except WaitingForPerson:
+            answer = "As you like."
+
+
+def test_every_shipped_protocol_is_compared() -> None:
+    shipped = {name for name in PROTOCOLS if type(PROTOCOLS[name]).__module__.startswith("moot.")}
+    assert shipped <= {make_config(case).protocol for case in (*CASES.values(), *READ.values())}
+
+
+@pytest.mark.parametrize("case", sorted(CASES.keys() - {"council read by a model"}))
+def test_a_model_that_answers_briefly_takes_as_many_calls_as_are_planned(case: str, tmp_path: Path) -> None:
+    config = make_config(CASES[case])
+    model = FakeModel(obliging)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debates.start(TOPIC, config).run()
+    planned = estimate_of(config)
+    assert planned.calls_at_least <= len(model.calls) <= planned.calls_at_most
+
+
+@pytest.mark.parametrize("recording", recordings())
+def test_the_calls_of_a_recorded_debate_lie_near_the_middle_of_the_range(
+    recording: str, tmp_path: Path
+) -> None:
+    config = make_config(recording_config(recording))
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        made = debates.start(config=config).run()["usage"]["calls"]
+    planned = estimate_of(config)
+    assert planned.calls_at_least <= made <= planned.calls_at_most
+    assert planned.calls == pytest.approx(made, rel=0.2)
+
+
+def test_a_council_of_three_by_three_is_planned_with_38_calls_and_a_critical_path_of_11() -> None:
+    estimate = estimate_of(make_config({"protocol": "council", "rounds": 3, **FIXED}))
+    assert (estimate.calls_at_least, estimate.calls, estimate.calls_at_most) == (37, 38, 38)
+    assert estimate.calls_by_purpose() == {"turn": 30, "summary": 7, "judge": 1}
+    assert estimate.critical_path == 11
+    assert estimate.seconds(0.2) == pytest.approx(2.2)
+
+
+def test_a_council_that_converges_at_once_takes_as_many_calls_as_there_are_at_least(tmp_path: Path) -> None:
+    settings = {"rounds": 4, "termination": {"type": "convergence", "threshold": 0.0}, "memory": NEVER}
+    config, model = make_config({"protocol": "council", **settings}), FakeModel(obliging)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        debates.start(TOPIC, config).run()
+    assert len(model.calls) == estimate_of(config).calls_at_least
+
+
+def test_a_plugged_in_summariser_that_asks_no_model_is_planned_without_calls(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Headlines:
+        name = "headlines"
+
+        def summarize(self, request: SummaryRequest) -> SummaryGenerator:
+            yield from ()
+            return Draft(" ".join(entry["content"][:40] for entry in request.entries))
+
+    monkeypatch.setitem(SUMMARIZERS, "headlines", Headlines())
+    memory = {"summarizer": "headlines", "keep_recent": 4, "summarize_every": 2}
+    config, model = make_config({"turns": 40, "memory": memory}), FakeModel(obliging)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
+        document = debates.start(TOPIC, config).run()
+    planned = estimate_of(config)
+    assert planned.calls_by_purpose() == {"turn": 40, "judge": 2}
+    assert planned.calls_at_least == planned.calls_at_most == len(model.calls)
+    assert {summary["method"] for summary in document["summaries"]} == {"headlines"}
+
+
+def test_calls_beyond_the_concurrency_lengthen_the_critical_path() -> None:
+    wide = make_config({"protocol": "vote", "vote": {"answers": 10}, "limits": {"concurrency": 4}})
+    assert estimate_of(wide).critical_path == 4  # three batches of answers, and the judge if they tie
+
+
+def test_people_make_no_calls_and_nobody_waits_for_them() -> None:
+    config = make_config({"turns": 4, "debaters": [{"name": "A", "model": "human"}, {"name": "B"}]})
+    estimate = estimate_of(config)
+    assert estimate.calls_by_purpose() == {"turn": 2, "judge": 2}
+    assert estimate.turns_at_most == 4
+
+
+def test_a_dry_run_writes_nothing_and_begins_no_span(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MOOT_DB", str(tmp_path / "moot.sqlite"))
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", ModuleType("trace"))  # in which a span would fail
+    estimate_of(make_config({"turns": 2, "limits": {"cost_usd": 0.001}, "models": {"offline": {}}}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_compares_the_estimate_and_its_bounds_with_what_was_used(tmp_path: Path) -> None:
+    config = make_config(READ["dialogue"])
+    model = StubReplies("disputing", config)
+    environment = Environment(complete=model, factory=FakeModel().environment().factory)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=environment) as debates:
+        document = with_plan(debates.start(TOPIC, config).run())
+    planned = estimate_of(config.model_copy(update={"topic": TOPIC}))
+    compared = {row.name: row.planned for row in read_plan(whole_document(document))}
+    assert compared["Calls"] == planned.calls
+    assert compared["Calls, at least"] == planned.calls_at_least
+    assert compared["Calls, at most"] == planned.calls_at_most
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    protocol=st.sampled_from(sorted(PROTOCOLS)),
+    debaters=st.integers(2, 4),
+    rounds=st.integers(1, 8),
+    total=st.integers(1000, 100_000),
+    reply=st.integers(16, 8000),
+)
+def test_what_is_expected_never_passes_the_upper_bound(
+    protocol: str, debaters: int, rounds: int, total: int, reply: int
+) -> None:
+    config = make_config(
+        {
+            "protocol": protocol,
+            "rounds": rounds,
+            "debaters": [{"name": f"D{index}"} for index in range(debaters)],
+            "memory": {"budget": {"total": total, "reply": reply}},
+        }
+    )
+    planned = estimate_of(config).to_json()
+    assert 0 < planned["prompt_tokens"] <= planned["prompt_tokens_at_most"]
+    assert 0 < planned["completion_tokens"] <= planned["completion_tokens_at_most"]
+    assert planned["critical_path_calls"] <= planned["calls"]
+    assert planned["calls_at_least"] <= planned["calls"] <= planned["calls_at_most"]
+    assert planned["critical_path_calls"] <= planned["critical_path_calls_at_most"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param({"turns": 300}, id="by rule"),
+        pytest.param({"turns": 300, "memory": {"summarizer": "llm"}, "model": "m"}, id="summarised"),
+        pytest.param({"protocol": "moderated", "turns": 300, "model": "m"}, id="moderated"),
+        pytest.param({"protocol": "council", "rounds": 16, "memory": NEVER, **FIXED}, id="council"),
+        pytest.param({"protocol": "council", "rounds": 16, **FIXED}, id="council with fresh perspectives"),
+    ],
+)
+def test_an_extrapolated_debate_is_counted_nearly_as_if_it_was_run_whole(config: dict[str, Any]) -> None:
+    whole = make_config(config)
+    extrapolated = dry_run.dry_run(whole, "agreeing")
+    walked = estimates._run(estimates._without_side_effects(whole), "agreeing")
+    assert len(extrapolated.planned) < len(walked.planned)
+    assert extrapolated.turns == walked.turns
+    found, wanted = extrapolated.by_purpose(), walked.by_purpose()
+    assert found["turn"] == wanted["turn"]
+    assert found["judge"] == wanted["judge"]
+    assert extrapolated.calls == pytest.approx(walked.calls, rel=0.05)
+    assert found["summary"] == pytest.approx(wanted["summary"], rel=0.2, abs=1)
+    assert extrapolated.prompt_tokens() == pytest.approx(walked.prompt_tokens(), rel=0.05)
+    assert extrapolated.critical_path == pytest.approx(walked.critical_path, rel=0.05)
+
+
+def test_ten_thousand_turns_are_planned_from_a_few_hundred() -> None:
+    few, many = (estimate_of(make_config({"turns": turns})) for turns in (10, 10_000))
+    assert len(many.batches) == len(few.batches)
+    assert many.calls == 10_002
+    assert len(many.most.planned) < 500

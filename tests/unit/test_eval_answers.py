@@ -1,0 +1,99 @@
+"""Reading answers: normal forms that never call a wrong answer right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.evals.answer_matching import answer_part, gold_answer, majority, read_answer, topic_of
+from moot.evals.items import QuestionItem
+
+
+def item(**keys: Any) -> QuestionItem:
+    return QuestionItem.model_validate({"id": "1", "question": "Q?", **keys})
+
+
+COLOURS = item(choices=["Red", "Blue-green", "I do not know"], answer="B")
+NUMBER = item(answer=1250)
+WORDS = item(answer="The Hague")
+LIST = item(answer=["Oslo", "Bergen"])
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "answer"),
+    [
+        ("Answer: B", COLOURS, "B"),
+        ("**Answer:** (b).", COLOURS, "B"),
+        ("Final answer: B) Blue-green", COLOURS, "B"),
+        ("blue-green", COLOURS, "B"),
+        ("Answer: A\nNo, wait.\nAnswer: B", COLOURS, "B"),
+        ("I think B is right.", COLOURS, None),
+        ("Answer: B or C", COLOURS, None),
+        ("Answer: D", COLOURS, None),
+        ("Answer: B) Red", COLOURS, None),
+        ("Answer: I", COLOURS, None),
+        ("Answer: A\nAnswer:", COLOURS, None),
+        ("Answer: 1,250", NUMBER, "1250"),
+        ("Answer: 1250.0", NUMBER, "1250"),
+        ("Answer: 1.25e3", NUMBER, "1250"),
+        ("Answer: **1250**.", NUMBER, "1250"),
+        ("Answer: 12,50", NUMBER, None),
+        ("Answer: 1250 km", NUMBER, None),
+        ("Answer: about 1250", NUMBER, None),
+        ("Answer: 1250 or 1300", NUMBER, None),
+        ("Answer: -1250", NUMBER, "-1250"),
+        ("Answer: the  hague.", WORDS, "the hague"),
+        ("Answer: Hague", WORDS, "hague"),
+        ("Answer: Bergen; oslo", LIST, "bergen; oslo"),
+        ("Answer: Oslo", LIST, "oslo"),
+        ("Answer: Oslo;", LIST, None),
+    ],
+)
+def test_an_answer_has_a_normal_form_or_none(text: str, of: QuestionItem, answer: str | None) -> None:
+    found = read_answer(text, of)
+    if answer is not None and of is NUMBER:
+        assert found is not None
+        assert float(found) == float(answer)
+    else:
+        assert found == answer
+
+
+@pytest.mark.parametrize("of", [COLOURS, NUMBER, WORDS, LIST], ids=lambda of: of.form)
+def test_the_gold_answer_is_read_as_right(of: QuestionItem) -> None:
+    written = {"choice": "B", "number": "1250", "text": "The Hague", "set": "Bergen; Oslo"}[of.form]
+    assert read_answer(f"Answer: {written}", of) == gold_answer(of)
+
+
+@given(st.text(max_size=40), st.integers(-(10**6), 10**6))
+def test_a_number_with_anything_else_is_unreadable(text: str, number: int) -> None:
+    said = read_answer(f"Answer: {number} {text}", item(answer=number))
+    assert (
+        said in (None, gold_answer(item(answer=number)))
+        or text.strip(" \t\r\n.*_`'\"“”‘’").isdigit()
+        or "\n" in text
+        or "\r" in text
+        or "nswer" in text.casefold()
+    )
+
+
+@given(st.text(max_size=300))
+def test_the_stored_part_of_a_text_gives_the_same_answer(text: str) -> None:
+    for of in (COLOURS, NUMBER, WORDS):
+        assert read_answer(answer_part(text), of) == read_answer(text, of)
+
+
+def test_the_first_of_equally_frequent_answers_wins() -> None:
+    texts = ["Answer: C", "no idea", "Answer: B", "Answer: (b)", "Answer: c"]
+    found = majority(texts, COLOURS)
+    assert (found.answer, found.index, found.agreement) == ("C", 0, 0.4)
+    assert majority(["?", "!"], COLOURS).answer is None
+
+
+def test_the_topic_has_the_choices_and_no_gold() -> None:
+    topic = topic_of(item(choices=["x", "y"], answer="B", reference="secret"))
+    assert "A) x\nB) y" in topic
+    assert "secret" not in topic
+    assert topic_of(item()) == "Q?"

@@ -1,0 +1,111 @@
+"""What the report of an evaluation says about judges, seeds and discussions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import krippendorff
+import pytest
+
+from moot.evals.arms import Arm
+from moot.evals.items import ItemSet, PairItem, QuestionItem
+from moot.evals.report import evaluation_report
+from moot.evals.report_text import report_html, report_markdown
+from moot.evals.store import EvaluationRecord, Outcome
+from moot.state.config.config_files import make_config
+
+DEBATE = Arm("council.yaml", "debate", make_config({"protocol": "council"}))
+VOTE = Arm("vote@tokens", "vote", make_config({"protocol": "vote"}), match="tokens")
+PANEL = Arm("judge:panel.yaml", "judge", make_config({"protocol": "pairwise"}))
+
+
+def questions(number: int) -> ItemSet:
+    items = [
+        QuestionItem(id=str(n), question=f"Question {n}?", choices=("x", "y", "z"), answer="A")
+        for n in range(number)
+    ]
+    return ItemSet("set.jsonl", "question", tuple(items))
+
+
+def report_of(items: ItemSet, arms: tuple[Arm, ...], outcomes: list[Outcome], seeds: int = 1) -> Any:
+    record = EvaluationRecord("e", items, arms, seeds, "2026-11-01T00:00:00+00:00")
+    return evaluation_report(record, {each.key: each for each in outcomes})
+
+
+def debated(item: int, *rounds: str, seed: int = 1) -> Outcome:
+    """Return a debate whose debaters give these letters round by round, and whose result is the last one."""
+    said = tuple({str(who): f"Answer: {letter}" for who, letter in enumerate(each)} for each in rounds)
+    return Outcome(str(item), DEBATE.name, seed, texts=(f"Answer: {rounds[-1][0]}",), rounds=said, tokens=300)
+
+
+def test_the_first_lines_say_what_the_discussion_changed_and_where() -> None:
+    outcomes = [
+        debated(0, "AAA", "AAB", "AAA"),  # one goes wrong in round 1 and right again in round 2
+        debated(1, "BBA", "ABA", "AAA"),  # the vote goes from wrong to right
+        debated(2, "ABC", "BBB", "BBB"),  # a tie, whose first answer was right, becomes a wrong vote
+        debated(3, "AAA", "AAA", "AAA"),
+        *(
+            Outcome(str(n), VOTE.name, 1, texts=(f"Answer: {'A' if n else 'B'}",), tokens=100)
+            for n in range(4)
+        ),
+    ]
+    report = report_of(questions(4), (DEBATE, VOTE), outcomes)
+    council = report["arms"][0]
+    assert [(each["right_to_wrong"], each["wrong_to_right"]) for each in council["changes"]] == [
+        (2, 1),
+        (0, 2),
+    ]
+    assert council["vote_changed"] == 0.5
+    assert report["findings"] == [
+        "The discussion in council.yaml turned 3 wrong answers right and 2 right answers wrong. It changed "
+        "the vote in 50.0 % of 4 debates.",
+        "Where the first answers of council.yaml all agree (2 answers), council.yaml is right in 100.0 % and "
+        "vote@tokens is right in 50.0 %.",
+        "Where the first answers of council.yaml have a majority (1 answer), council.yaml is right in "
+        "100.0 % and vote@tokens is right in 100.0 %.",
+        "Where the first answers of council.yaml have no majority (1 answer), council.yaml is right in 0.0 % "
+        "and vote@tokens is right in 100.0 %.",
+    ]
+    text, page = report_markdown(report), report_html(report)
+    assert text.index("turned 3 wrong") < text.index("| arm |")
+    assert page.index("turned 3 wrong") < page.index("<svg") < page.index("<table")
+
+
+def test_the_agreement_of_a_panel_is_that_of_the_reference_implementation() -> None:
+    items = ItemSet(
+        "pairs.jsonl",
+        "pair",
+        tuple(PairItem(id=str(n), input=f"Task {n}", a="x", b="y", better="a") for n in range(6)),
+    )
+    chosen = {"one": "aababaabbaab", "two": "aababbabbaab", "three": "abbabaabbbab"}
+    outcomes = []
+    for n in range(6):
+        judges = {judge: tuple(letters[2 * n : 2 * n + 2]) for judge, letters in chosen.items()}
+        outcomes.append(Outcome(str(n), PANEL.name, 1, winners=("a", "b"), judges=judges))
+    (row,) = report_of(items, (PANEL,), outcomes)["arms"]
+    data = [[" ab".index(letter) for letter in letters] for letters in chosen.values()]
+    assert row["alpha_judges"] == pytest.approx(krippendorff.alpha(data, level_of_measurement="nominal"))
+    kappas = {(each["first"], each["second"]): each["kappa"] for each in row["kappa_judges"]}
+    assert kappas["one", "two"] == pytest.approx((11 / 12 - 0.5) / 0.5)
+    text = report_markdown(report_of(items, (PANEL,), outcomes))
+    assert "| judge:panel.yaml | one | two | 12 |" in text
+
+
+def test_seeds_that_answer_differently_have_a_low_agreement() -> None:
+    letters = ("ABAC", "ABBC", "ABAA")
+    outcomes = [
+        Outcome(str(n), VOTE.name, seed, texts=(f"Answer: {each[n]}",))
+        for seed, each in enumerate(letters, 1)
+        for n in range(4)
+    ]
+    (row,) = report_of(questions(4), (VOTE,), outcomes, seeds=3)["arms"]
+    data = [[" ABC".index(letter) for letter in each] for each in letters]
+    assert row["alpha_seeds"] == pytest.approx(krippendorff.alpha(data, level_of_measurement="nominal"))
+    (steady,) = report_of(questions(4), (VOTE,), outcomes[:4])["arms"]
+    assert "alpha_seeds" not in steady
+
+
+def test_an_arm_without_answers_is_no_baseline() -> None:
+    report = report_of(questions(2), (DEBATE, VOTE), [debated(0, "AAA", "AAA"), debated(1, "AAA", "AAA")])
+    assert report["baseline"] == DEBATE.name
+    assert any("vote@tokens 2" in note for note in report["notes"])

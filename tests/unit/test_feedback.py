@@ -1,0 +1,75 @@
+"""Brier scores from the feedback on decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moot.api import open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.feedback import brier_scores, give_feedback
+from moot.state.config.config_files import make_config
+from moot.state.errors import InputError
+from moot.storage.records import Feedback, Forecast, Rating
+from tests.support.fakes import FakeModel
+
+
+def forecast(judge: str, confidence: float, *, agrees: bool = True) -> Forecast:
+    return {
+        "judge": judge,
+        "model": "m",
+        "decision": "merge" if agrees else "hold",
+        "confidence": confidence,
+        "agrees": agrees,
+    }
+
+
+def feedback(rating: Rating, *forecasts: Forecast) -> Feedback:
+    return Feedback("d", rating, "", "merge", forecasts, "2026-01-01")
+
+
+def test_the_score_is_the_mean_squared_difference_of_confidence_and_outcome() -> None:
+    scores = brier_scores(
+        [
+            feedback("right", forecast("a", 80)),
+            feedback("wrong", forecast("a", 60)),
+            feedback("mixed", forecast("a", 50)),
+        ]
+    )
+    assert scores == [
+        {"judge": "a", "model": "m", "decisions": 3, "brier": 0.1333, "confidence": 63.3, "right": 50.0}
+    ]
+
+
+def test_a_judge_with_another_option_was_right_where_the_debate_was_wrong() -> None:
+    given = [feedback("wrong", forecast("a", 90), forecast("b", 90, agrees=False))]
+    assert {score["judge"]: score["brier"] for score in brier_scores(given)} == {"a": 0.81, "b": 0.01}
+
+
+def test_feedback_keeps_the_forecasts_of_the_time_and_new_feedback_replaces_it(tmp_path: Path) -> None:
+    def reply(call: ModelCall) -> Reply:
+        said = {"reasoning": "", "decision": "hold", "winner": "tie", "confidence": 70, "scores": []}
+        return Reply(data=said, model="m") if call.schema else Reply(text="I say so.", model="m")
+
+    config = make_config({"turns": 2, "options": ["merge", "hold"]})
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel(reply).environment()) as debates:
+        debate = debates.start("Merge?", config)
+        with pytest.raises(InputError, match="has no decision"):
+            give_feedback(debate, "right", "", "2026-01-01")
+        debate.run()
+        give_feedback(debate, "wrong", "It broke.", "2026-01-01")
+        given = give_feedback(debate, "right", "", "2026-01-02")
+        assert debates.records.follow_ups.feedback() == [given]
+        (one,) = given.forecasts
+        assert (one["judge"], one["decision"], one["confidence"]) == ("judge", "hold", 70)
+        debate.delete()
+        assert debates.records.follow_ups.feedback() == []
+
+
+def test_a_placeholder_is_no_decision(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        debate = debates.start("Merge?", make_config({"turns": 2}))
+        debate.run()
+        with pytest.raises(InputError, match="has no decision"):
+            give_feedback(debate, "right", "", "2026-01-01")

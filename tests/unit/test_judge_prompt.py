@@ -1,0 +1,318 @@
+"""Prompt of the judge: its budget, equal shares for the debaters, and no names."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.calls.effects import ModelCall
+from moot.judging.judge_prompt import MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
+from moot.nodes.judge import assess_debate
+from moot.prompts.request import schema_tokens
+from moot.state.claim_events import MAIN_QUESTION, StanceEvent
+from moot.state.config import DebateConfig
+from moot.state.config.config_files import make_config
+from moot.state.entries import Entry, make_entry
+from moot.text.tokens import counter, message_tokens, prompt_tokens, truncate_middle
+
+COUNT = counter()
+DEBATERS = [{"name": "Alice Johnson", "id": "alice"}, {"name": "Bob Smith", "id": "bob"}]
+
+
+def entries_of(said: Sequence[tuple[str, str]], kind: Any = "speech") -> list[Entry]:
+    topic = make_entry(0, "user", "topic", "Should we tax carbon?")
+    speeches = [make_entry(seq, who, kind, words) for seq, (who, words) in enumerate(said, 1)]
+    return [{**entry, "tokens": COUNT(entry["content"])} for entry in (topic, *speeches)]
+
+
+def stance_of(who: str, seq: int, quote: str) -> StanceEvent:
+    """Return a note of where somebody stands."""
+    return {
+        "type": "event",
+        "id": f"e{seq:03d}",
+        "kind": "asserts",
+        "claim": MAIN_QUESTION,
+        "debater": who,
+        "message_id": f"m{seq:06d}",
+        "quote": quote,
+        "condition": "",
+        "ground": False,
+        "by": "model",
+        "confidence": 0.9,
+    }
+
+
+def calls_for(
+    entries: list[Entry], config: DebateConfig, more: Mapping[str, Any] | None = None
+) -> Sequence[ModelCall]:
+    state: Any = {"topic": entries[0]["content"], "full_transcript": entries, "config": config.to_json()}
+    state |= more or {}
+    return assess_debate(state, config, COUNT).send(None)  # type: ignore[arg-type]  # starts it
+
+
+def tokens_by_label(call: ModelCall) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for message in call.messages:
+        label = message["content"].partition(" [m")[0]
+        if message["role"] == "user" and len(label) < 20:
+            found[label] = found.get(label, 0) + message_tokens(message, COUNT)
+    return found
+
+
+def long_debate(turns: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
+    dice = random.Random(7)
+    words = [
+        "carbon",
+        "tax",
+        "price",
+        "leakage",
+        "rebate",
+        "border",
+        "industry",
+        "court",
+        "evidence",
+        "figure",
+    ]
+    return entries_of(
+        [
+            (names[turn % len(names)], " ".join(dice.choices(words, k=dice.randrange(20, 200))))
+            for turn in range(turns)
+        ]
+    )
+
+
+TEXTS = st.one_of(
+    st.text(max_size=400),
+    st.sampled_from(
+        [
+            "Alice Johnson",
+            "Bob said so. ",
+            "漢字かな交じり文。",
+            "🙂",
+            "<|endoftext|>",
+            "a " * 4000,
+            "\n" * 900,
+        ]
+    ),
+)
+
+
+@settings(max_examples=25)
+@given(
+    said=st.lists(st.tuples(st.sampled_from(["alice", "bob", "chair"]), TEXTS), min_size=1, max_size=30),
+    budget=st.sampled_from([400, 600, 1500, 8000]),
+    summary=st.sampled_from(["", "Bob Smith held that. " * 300]),
+    blind=st.booleans(),
+)
+def test_no_view_exceeds_its_budget(
+    said: list[tuple[str, str]], budget: int, summary: str, blind: bool
+) -> None:
+    config = make_config(
+        {"debaters": DEBATERS, "memory": {"budget": {"total": budget}}, "judge": {"blind": blind}}
+    )
+    for call in calls_for(entries_of(said), config, {"rolling_summary": {"text": summary}}):
+        assert call.prompt_tokens == prompt_tokens(call.messages, COUNT) <= budget
+
+
+def test_five_thousand_turns_are_judged_in_seconds_within_budget_and_with_equal_shares() -> None:
+    entries = long_debate(5000)
+    began = time.process_time()
+    calls = calls_for(entries, make_config({"debaters": DEBATERS}))
+    assert time.process_time() - began < 15
+    for call in calls:
+        shares = tokens_by_label(call)
+        assert call.schema
+        schema = schema_tokens(call.schema, COUNT)
+        assert call.prompt_tokens + schema <= 8000
+        assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
+        assert sum(shares.values()) + schema > 6500
+
+
+@pytest.mark.parametrize("sides", [2, 3, 5])
+def test_every_side_gets_the_same_share_however_many_there_are(sides: int) -> None:
+    names = [f"speaker-{number}" for number in range(sides)]
+    config = make_config({"debaters": [{"name": name} for name in names]})
+    shares = tokens_by_label(calls_for(long_debate(600, names), config)[0])
+    assert len(shares) == sides
+    assert max(shares.values()) <= 1.1 * min(shares.values())
+
+
+def test_a_side_that_says_ten_times_more_is_not_heard_more() -> None:
+    said = [("alice", "We hold that a carbon price works. " * 5)] * 90 + [
+        ("bob", "It does not, see leakage. " * 90)
+    ] * 60
+    config = make_config({"debaters": DEBATERS, "memory": {"budget": {"total": 11_000}}})
+    shares = tokens_by_label(calls_for(entries_of(said), config)[0])
+    assert shares["Debater A"] == pytest.approx(shares["Debater B"], rel=0.1)
+
+
+def test_one_giant_message_is_shown_in_part_and_does_not_push_the_other_side_out() -> None:
+    said = [
+        ("alice", "carbon " * 30_000),
+        ("bob", "A price works."),
+        ("alice", "I rest."),
+        ("bob", "So do I."),
+    ]
+    (call, _) = calls_for(entries_of(said), make_config({"debaters": DEBATERS}))
+    shown = "\n".join(message["content"] for message in call.messages)
+    assert "[…cut…]" in shown
+    assert all(words in shown for words in ("A price works.", "I rest.", "So do I."))
+
+
+def test_first_and_last_words_of_each_side_are_always_shown() -> None:
+    entries = long_debate(400)
+    call = calls_for(entries, make_config({"debaters": DEBATERS}))[0]
+    assert {"m000001", "m000002", "m000399", "m000400"} <= set(call.hints["message_ids"])
+
+
+def test_what_was_said_about_the_question_is_shown_first() -> None:
+    said = [
+        (("alice", "bob")[turn % 2], "The weather was fine and lunch was long. " * 8) for turn in range(300)
+    ]
+    said[150] = ("alice", "We should tax carbon at 50 a tonne. " * 8)
+    said[151] = ("bob", "To tax carbon hits the poor. " * 8)
+    call = calls_for(entries_of(said), make_config({"debaters": DEBATERS}))[0]
+    assert {"m000151", "m000152"} <= set(call.hints["message_ids"])
+
+
+def test_everything_is_shown_where_everything_fits() -> None:
+    call = calls_for(long_debate(6), make_config({"debaters": DEBATERS}))[0]
+    assert call.hints["message_ids"] == [f"m00000{seq}" for seq in range(1, 7)]
+
+
+def test_a_moderator_and_the_floor_get_a_small_part() -> None:
+    entries = long_debate(300, ("alice", "chair", "bob", "chair"))
+    shares = tokens_by_label(calls_for(entries, make_config({"debaters": DEBATERS}))[0])
+    assert 0 < shares["chair"] < 0.15 * sum(shares.values())
+
+
+def test_no_name_reaches_a_blinded_judge() -> None:
+    said = [("alice", "Bob Smith is wrong, and Bob knows it."), ("bob", "Alice, as Ms Johnson says herself.")]
+    more = {
+        "rolling_summary": {"text": "Alice Johnson opened; Bob Smith doubted."},
+        "claim_events": [stance_of("alice", 1, "Alice Johnson is for it")],
+    }
+    for call in calls_for(entries_of(said), make_config({"debaters": DEBATERS}), more):
+        shown = str([{**message} for message in call.messages])
+        assert not any(name in shown for name in ("Alice", "Bob", "Johnson", "Smith", "alice", "bob"))
+
+
+def test_names_are_shown_to_a_judge_who_may_see_them() -> None:
+    config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
+    shown = str(calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config)[0].messages)
+    assert "Alice Johnson [m000001]" in shown
+
+
+def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
+    notes = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
+    config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
+    first, second = (
+        next(m["content"] for m in call.messages if m["content"].startswith("# Where the debate stands"))
+        for call in calls_for(long_debate(300), config, {"claim_events": notes})
+    )
+    assert first.index("position of alice") < first.index("position of bob")
+    assert second.index("position of bob") < second.index("position of alice")
+
+
+def test_a_second_order_that_shows_every_message_leaves_out_the_ledger() -> None:
+    notes = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
+    config, entries = make_config({"debaters": DEBATERS}), entries_of([("alice", "Yes."), ("bob", "No.")])
+    shown = [str(call.messages) for call in calls_for(entries, config, {"claim_events": notes})]
+    assert ["# Where the debate stands" in text for text in shown] == [True, False]
+
+
+def test_the_ledger_hides_a_name_that_is_an_everyday_word() -> None:
+    debaters = [{"name": "Mark"}, {"name": "Irene"}]
+    said = entries_of([("mark", "Stop the fees."), ("irene", "Keep them. Mark the items.")])
+    notes = [stance_of("mark", 1, "Stop the fees."), stance_of("irene", 2, "Keep them.")]
+    call = calls_for(said, make_config({"debaters": debaters}), {"claim_events": notes})[0]
+    ledger = next(m["content"] for m in call.messages if "# Where the debate stands" in m["content"])
+    assert "Mark" not in ledger
+    assert "Debater" in ledger
+    assert "Mark the items." in str(call.messages)
+
+
+def test_summaries_stand_in_only_for_messages_that_are_not_shown() -> None:
+    more = {
+        "rolling_summary": {"text": "rolling text"},
+        "judge_summary": {"text": "own text"},
+    }
+    config = make_config({"debaters": DEBATERS})
+    texts = ("own text", "rolling text")
+    for entries, wanted in (
+        (entries_of([("alice", "Yes."), ("bob", "No.")]), False),
+        (long_debate(300), True),
+    ):
+        shown = str(calls_for(entries, config, more)[0].messages)
+        assert [text in shown for text in texts] == [wanted] * 2
+
+
+@given(
+    costs=st.dictionaries(st.text("abcdef", min_size=1), st.integers(1, 900), max_size=12),
+    share=st.integers(0, 3000),
+)
+def test_a_side_keeps_to_its_share_and_gives_up_no_more_than_it_must(
+    costs: dict[str, int], share: int
+) -> None:
+    rooms = fair_shares(costs, share)
+    assert sum(rooms.values()) <= share or not rooms
+    assert all(rooms[key] >= MIN_TRUNCATED_TOKENS or rooms[key] == costs[key] for key in rooms)
+    if sum(costs.values()) <= share:
+        assert rooms == costs
+
+
+def test_a_docket_without_anybody_shows_nothing() -> None:
+    assert TranscriptSelector([], ["alice"], {}).select("tax", 500).shown == ()
+
+
+def test_a_cut_text_keeps_its_head_and_its_tail() -> None:
+    cut = truncate_middle("start " + "middle " * 500 + "end", 40, COUNT)
+    assert cut.startswith("start")
+    assert cut.endswith("end")
+
+
+def test_the_topic_documents_and_quotations_of_them_keep_the_words_that_are_names() -> None:
+    said = [("alice", "“Alice Johnson pays”, says the contract. Bob Smith pays."), ("bob", "No.")]
+    topic, *speeches = entries_of([("user", ""), *said])
+    document = make_entry(1, "user", "context", "Alice Johnson pays.", tokens=9)
+    entries = [topic, document, *speeches[1:]]
+    call = calls_for(entries, DebateConfig.model_validate({"debaters": DEBATERS}))[0]
+    shown = [message["content"] for message in call.messages]
+    labels = call.hints["debaters"]
+    assert any("\nAlice Johnson pays.\n" in text for text in shown)
+    assert any(f"“Alice Johnson pays”, says the contract. {labels[1]} pays." in text for text in shown)
+
+
+def _selected(remaining: int, remark: int) -> dict[str, int]:
+    """Return the ids that a judge is shown, with their limits, of four arguments and a person's remark."""
+    said = entries_of(
+        [("alice", "old. " * 100), ("bob", "old. " * 100), ("alice", "new. "), ("bob", "new. ")]
+    )
+    note = make_entry(5, "user", "interjection", "news " * remark)
+    entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
+    names = {"alice": "Alice", "bob": "Bob"}
+    chosen = TranscriptSelector(entries, ["alice", "bob"], names, said[3:]).select("news", remaining)
+    return {one.entry["id"]: one.remaining for one in chosen.shown}
+
+
+def test_a_long_remark_displaces_no_argument_of_the_debate() -> None:
+    shown = _selected(1000, remark=900)
+    assert {"m000001", "m000002", "m000003", "m000004", "m000005"} == {*shown}
+    assert shown["m000005"] < 900  # cut, to what the arguments leave
+
+
+def test_a_long_remark_takes_no_tokens_for_a_summary_from_the_messages_to_judge() -> None:
+    said = entries_of([("alice", "new. " * 300), ("bob", "new. " * 300)])
+    note = make_entry(3, "user", "interjection", "news " * 900)
+    entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
+    selector = TranscriptSelector(entries, ["alice", "bob"], {"alice": "Alice", "bob": "Bob"})
+    judged = 2 * 600
+    assert selector.reserved(4000) > judged + 900
+    assert judged < selector.reserved(1500) < 1500
+    assert selector.reserved(1000) == 0

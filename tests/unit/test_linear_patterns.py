@@ -1,0 +1,254 @@
+"""Every regular expression of the package takes linear time, whatever text it is given."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]  # the parser of `re`, undocumented
+from re import _parser
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import moot
+from moot.importing.transcript import parse_transcript
+from moot.judging.blinding import make_blinding
+from moot.prompts.fences import break_fence, fenced, prompt_parts
+from moot.runtime.qa import can_continue
+from moot.state.config import DebateConfig
+from moot.text.plain_text import break_template_tokens, sanitize_line
+from moot.text.terms import split_sentences
+
+SHORT, LONG = 1_000, 8_000
+"""Lengths of the texts that are compared, in characters."""
+RATIO, SLOW_S = 24.0, 0.03
+"""A pattern fails that takes this many times longer for 8 times the text, and longer than these seconds."""
+ROOT = Path(moot.__file__).parent
+SOURCES = {path: path.read_text() for path in ROOT.rglob("*.py")}
+METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
+_USE = re.compile(rf"\b(\w+)\.({'|'.join(METHODS)})\b")
+ANCHORED = {"match", "fullmatch"}
+
+
+def _modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(moot.__path__, "moot."):
+        # `langgraph_server` needs a server around it.
+        if not found.name.endswith(("__main__", "langgraph_server")):
+            yield importlib.import_module(found.name)
+
+
+def _patterns_in(value: object) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern):
+        if isinstance(value.pattern, str):
+            yield value
+    elif isinstance(value, tuple | list | set | frozenset):
+        for item in value:
+            yield from _patterns_in(item)
+    elif isinstance(value, dict):
+        yield from _patterns_in([*value.values()])
+
+
+def _called_patterns() -> Iterator[tuple[str, str, int]]:
+    """Yield method, pattern and place of each call such as `re.sub(PATTERN, …)` with a constant pattern."""
+    for text in SOURCES.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
+                method, first = ast.unparse(node.func)[3:], node.args[0]
+                if method in METHODS and isinstance(first, ast.Constant):
+                    yield method, str(first.value), node.lineno
+
+
+def _collect() -> dict[tuple[str, int], tuple[str, set[str]]]:
+    """Return the patterns of the package, each with its name and the methods that are called on it."""
+    used = {path: _USE.findall(text) for path, text in SOURCES.items()}
+    found: dict[tuple[str, int], tuple[str, set[str]]] = {}
+    for module in _modules():
+        classes = [value for value in vars(module).values() if isinstance(value, type)]
+        for holder in (module, *(each for each in classes if each.__module__ == module.__name__)):
+            for name, value in vars(holder).items():
+                if f"{module.__name__}.{name}" == "moot.cli.group._DECLARATION":
+                    continue  # it reads Moot's own source alone
+                for pattern in _patterns_in(value):
+                    users = [
+                        path
+                        for path, text in SOURCES.items()
+                        if str(path) == module.__file__ or f"from {module.__name__} import" in text
+                    ]
+                    methods = {method for path in users for own, method in used[path] if own == name}
+                    methods = methods or set(METHODS)
+                    key = pattern.pattern, pattern.flags
+                    found.setdefault(key, (f"{module.__name__}.{name}", set()))[1].update(methods)
+    for method, text, line in _called_patterns():
+        found.setdefault((text, re.compile(text).flags), (f"line {line}: {text}", {method}))
+    return found
+
+
+FOUND = _collect()
+
+
+def _samples(items: object) -> list[str]:  # noqa: C901  # one case an operation
+    """Return short texts that the parts of a parsed pattern match."""
+    texts: list[str] = []
+    for operation, argument in items:  # type: ignore[attr-defined]
+        if operation is sre.LITERAL:
+            texts.append(chr(argument))
+        elif operation is sre.NOT_LITERAL:
+            texts.append("a" if argument != ord("a") else "b")
+        elif operation is sre.ANY:
+            texts.append("a")
+        elif operation is sre.IN:
+            texts += _of_class(argument)
+        elif operation in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            texts += _samples(argument[2])
+        elif operation is sre.SUBPATTERN:
+            texts += _samples(argument[3])
+        elif operation is sre.ATOMIC_GROUP:
+            texts += _samples(argument)
+        elif operation in (sre.ASSERT, sre.ASSERT_NOT):
+            texts += _samples(argument[1])
+        elif operation is sre.BRANCH:
+            for branch in argument[1]:
+                texts += _samples(branch)
+    return texts
+
+
+CATEGORIES = {
+    sre.CATEGORY_SPACE: " ",
+    sre.CATEGORY_DIGIT: "1",
+    sre.CATEGORY_WORD: "a",
+    sre.CATEGORY_NOT_SPACE: "a",
+    sre.CATEGORY_NOT_DIGIT: "a",
+    sre.CATEGORY_NOT_WORD: "-",
+}
+COMMON = (" ", "a", "1", "*", "-", "\n", "\t", "[", "(", ".", ":", "_", "<", '"')
+
+
+def _of_class(kinds: list[tuple[object, Any]]) -> list[str]:
+    if kinds[0][0] is sre.NEGATE:
+        return [char for char in COMMON if _matches(kinds, char)][:4]
+    texts: list[str] = []
+    for operation, argument in kinds:
+        if operation is sre.LITERAL:
+            texts.append(chr(argument))
+        elif operation is sre.RANGE:
+            texts.append(chr(argument[0]))
+        elif operation is sre.CATEGORY:
+            texts.append(CATEGORIES[argument])
+    return texts
+
+
+def _matches(kinds: list[tuple[object, Any]], char: str) -> bool:
+    excluded = set(_of_class(kinds[1:])) if len(kinds) > 1 else set()
+    if any(argument is sre.CATEGORY_SPACE for _, argument in kinds):
+        excluded |= {" ", "\n", "\t"}
+    if any(argument is sre.CATEGORY_WORD for _, argument in kinds):
+        excluded |= {"a", "1", "_"}
+    return char not in excluded
+
+
+def _texts(pattern: str, flags: int, length: int) -> Iterator[str]:
+    """Yield texts of a length that repeat atoms of a pattern and then miss it."""
+    parsed = _parser.parse(pattern, flags & ~re.DEBUG)
+    samples = _samples(parsed)
+    atoms = list(dict.fromkeys([*samples, " ", "a", "1"]))[:16]
+    whole = "".join(samples)[:60]
+    pairs = [a + b for a, b in product(atoms[:5], repeat=2) if a != b]
+    runs = [*atoms, *pairs, whole, whole[: len(whole) // 2], whole[:-1], "\n" + whole[:-1]]
+    for run in filter(None, runs):
+        text = (run * (length // len(run) + 1))[:length]
+        for start in ("", whole[: len(whole) // 2]):
+            yield start + text + "\x00"
+    for first, second in product(atoms[:6], repeat=2):
+        yield first * (length // 2) + second * (length // 2) + "\x00"
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """Return the processor time of some work, which does not depend on other processes."""
+    started = time.thread_time()
+    work()
+    return time.thread_time() - started
+
+
+def _too_slow(work: Callable[[str], object], short: str, long: str) -> bool:
+    """Return whether work on the long text takes longer than linear time would, in the best of three."""
+    if _seconds(lambda: work(long)) < SLOW_S:
+        return False
+    took_long = min(_seconds(lambda: work(long)) for _ in range(2))
+    took_short = min(_seconds(lambda: work(short)) for _ in range(3))
+    return took_long > SLOW_S and took_long > RATIO * took_short
+
+
+@pytest.mark.parametrize(("key", "named"), FOUND.items(), ids=[name for name, _ in FOUND.values()])
+def test_a_pattern_takes_linear_time(key: tuple[str, int], named: tuple[str, set[str]]) -> None:
+    pattern, flags = key
+    compiled = re.compile(pattern, flags)
+    if named[1] <= ANCHORED:
+        works: list[Callable[[str], object]] = [getattr(compiled, method) for method in sorted(named[1])]
+    else:
+        works = [lambda text: [*compiled.finditer(text)]]
+    for short, long in zip(_texts(pattern, flags, SHORT), _texts(pattern, flags, LONG), strict=True):
+        for work in works:
+            assert not _too_slow(work, short, long), f"{named[0]}: {short[:40]!r}…"
+
+
+NAMES = ("Ann", "Ann Ann", "*", "(x", "a a a a", "A. B.", "x-x-x", "[m0]")
+CONFIG = DebateConfig.model_validate(
+    {"debaters": [{"id": f"d{at}", "name": name} for at, name in enumerate(NAMES)]}
+)
+BLINDINGS = [make_blinding(CONFIG.names(), texts, ["Ann said so."]) for texts in ([], ["ann ann", "x " * 99])]
+WORKS: dict[str, Callable[[str], object]] = {
+    "blinding": lambda text: [blinding.blind_text(text) for blinding in BLINDINGS],
+    "unblinding": lambda text: [blinding.unblind_text(text) for blinding in BLINDINGS],
+    "a request to go on": lambda text: can_continue(text, CONFIG),
+    "control tokens": break_template_tokens.__wrapped__,
+    "the fence": lambda text: break_fence.__wrapped__(text, "kelvon"),
+    "parts of a prompt": lambda text: [*prompt_parts(fenced(text, "kelvon", text.replace("\n", " ")))],
+    "one line": sanitize_line.__wrapped__,
+    "sentences": split_sentences,
+    "import": lambda text: parse_transcript(f"Ann: Yes.\n{text}\nBob: No.\n{text}: x\nAnn: {text}"),
+    "Markdown import": lambda text: parse_transcript(f"**Ann:** Yes.\n{text}\n**Bob:** No.", format="md"),
+}
+HOSTILE = [
+    "Ann" + "*",
+    "*",
+    "* ",
+    " ",
+    "Ann ",
+    "(",
+    "[",
+    "[m000002 ",
+    "#",
+    "> ",
+    "< ",
+    " <<kelvon\n",
+    "kelvo",
+    "<|",
+    "kelv\u043e",
+    ".",
+    "_",
+    "1",
+    "**A",
+    "a: ",
+    "Ann, ",
+    "a ",
+    "Debater A ",
+    "x-",
+    "A. ",
+]
+
+
+@pytest.mark.parametrize("end", ["-", ":", ""], ids=["miss", "colon", "end"])
+@pytest.mark.parametrize("work", WORKS.values(), ids=WORKS)
+def test_hostile_text_is_read_in_linear_time(work: Callable[[str], object], end: str) -> None:
+    for run in HOSTILE:
+        texts = [run[:-1] + run[-1] * length + end for length in (SHORT, LONG)]
+        repeated = [run * (length // len(run)) + end for length in (SHORT, LONG)]
+        for short, long in (texts, repeated):
+            assert not _too_slow(work, short, long), repr(short[:40])

@@ -1,0 +1,295 @@
+"""Laws of memory over random debates: every message is in a tier, and no prompt leaves out what fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+
+from moot.calls.effects import ModelCall, Reply
+from moot.graph.debate import build_graph
+from moot.memory.background import background_entries, select_background
+from moot.memory.window import LOW_WATER, window_start
+from moot.prompts.request import prompt_budget
+from moot.prompts.truncation import LABEL_TOKENS
+from moot.protocols.registry import protocol_named
+from moot.protocols.turn_suffix import reserved_tokens, window_limits
+from moot.state.config import DebateConfig
+from moot.state.entries import traits_of
+from moot.text.tokens import counter
+from moot.tools.mcp_tools import most_functions_tokens
+from moot.tools.tool import Tool, ToolContext
+from tests.support.fakes import FakeModel, answer
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+SIZES = st.sampled_from([5, 40, 40, 150, 150, 400, 7000])
+"""Words of a message. One giant among short ones is what broke prompts."""
+QUICK = settings(
+    max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+DEBATERS: Any = st.sampled_from(
+    [
+        [{"name": "Ada", "tools": tools}, {"name": "Bo", "stance": "against"}]
+        for tools in ([], [], ["look_up"], ["look_up", "calculator"])
+    ]
+)
+MANY = settings(QUICK, max_examples=200, derandomize=False)
+
+
+@st.composite
+def long_forms(draw: st.DrawFn) -> DebateConfig:
+    memory: Any = {
+        "budget": {"total": draw(st.sampled_from([1500, 3000, 8000]))},
+        "keep_recent": draw(st.sampled_from([1, 3, 8, 50])),
+        "summarize_every": draw(st.sampled_from([1, 2, 5, 50])),
+        "summarizer": draw(st.sampled_from(["rule-based", "llm", "hierarchical"])),
+    }
+    return DebateConfig.model_validate(
+        {
+            "protocol": draw(st.sampled_from(["round-robin", "random", "moderated"])),
+            "turns": draw(st.integers(2, 24)),
+            "debaters": draw(DEBATERS),
+            "memory": memory,
+            "judge": {"enabled": False},
+        }
+    )
+
+
+@st.composite
+def protocols(draw: st.DrawFn) -> DebateConfig:
+    protocol = draw(st.sampled_from(["council", "dialogue", "round-robin", "moderated", "single", "vote"]))
+    own: Any = {
+        "council": {"rounds": draw(st.integers(1, 2)), "debaters": [{"name": "Ada"}, {"name": "Bo"}]},
+        "dialogue": {"dialogue": {"max_aspects": draw(st.integers(1, 2))}},
+        "vote": {"vote": {"answers": 3}, "decide": "judge"},
+    }
+    remarks = [{"after": 1, "text": "News: the budget is 4,711 crowns. " * draw(st.sampled_from([1, 300]))}]
+    return DebateConfig.model_validate(
+        {
+            "protocol": protocol,
+            **({"turns": draw(st.integers(2, 12))} if protocol in ("round-robin", "moderated") else {}),
+            **({} if protocol == "council" else {"debaters": draw(DEBATERS)}),
+            **own.get(protocol, {}),
+            "interjections": draw(st.sampled_from([[], remarks])),
+            "blackboard": {"extraction": draw(st.sampled_from(["auto", "llm"]))},
+            "memory": {
+                "budget": {"total": draw(st.sampled_from([5000, 8000, 16000]))},
+                "perspectives": {"threshold_chars": draw(st.sampled_from([500, 5000]))},
+                "summarizer": draw(st.sampled_from(["rule-based", "llm"])),
+            },
+        }
+    )
+
+
+class LookUp(Tool):
+    """Tool of the laws, which returns as many words as it is asked for."""
+
+    name = "look_up"
+    description = "Return words from a file. " * 3
+    words: int
+
+    def run(self, context: ToolContext) -> str:
+        return "Found: " + " ".join(f"figure {n}." for n in range(1 + self.words // 2))
+
+
+class Killed(Exception):
+    """Error that stands for the death of the process."""
+
+
+def model_of(sizes: list[int], failing: list[bool], dies_at: int = 0) -> FakeModel:
+    """Return a model with messages of these words, whose summaries fail or echo in this order.
+
+    Its call number `dies_at` ends the run. 0: none does.
+    """
+    summaries, numbers = iter(failing * 50), iter(range(1, 10**6))
+
+    def reply(call: ModelCall) -> Reply:
+        if next(numbers) == dies_at:
+            raise Killed
+        if call.purpose == "summary":
+            echo = Reply(text=call.messages[-1]["content"])
+            if next(summaries, False):
+                return echo if len(echo.text) % 2 else Reply(error="HTTP 500")
+            return Reply(text="Costs 5 of m000001.")
+        if call.schema is not None or (call.stream_as is None and not call.tools):
+            return answer(call)
+        at = int(call.digest[:6], 16)
+        if call.tools and at % 3:  # so a turn has two rounds of tool calls on average
+            wanted = [{"words": sizes[(at + n) % len(sizes)]} for n in range(1 + at % 2)]
+            asked = tuple({"id": f"c{n}", "name": "look_up", "args": args} for n, args in enumerate(wanted))
+            return Reply(text="Let me see.", tool_calls=asked, model=call.model)
+        if call.stream_as is None:
+            return answer(call)
+        size = sizes[int(call.stream_as.entry_id[1:]) % len(sizes)]
+        words = " ".join(f"{call.digest[:6]} point {n} costs {n * 7}." for n in range(1 + size // 4))
+        return Reply(text=words, model=call.model)
+
+    return FakeModel(reply)
+
+
+def run_to_the_end(graph: Any, given: Any, config: DebateConfig | None, place: Any = THREAD) -> None:
+    """Run a debate, and resume it after its process died."""
+    context = {"context": config} if config else {}
+    try:
+        graph.invoke(given, place, **context)
+    except Killed:
+        graph.invoke(None if graph.get_state(THREAD).values else given, THREAD, **context)
+
+
+def check_tiers(
+    config: DebateConfig,
+    sizes: list[int],
+    failing: list[bool],
+    more: int,
+    imported: int,
+    dies_at: int,
+    *,
+    forks: bool,
+) -> None:
+    """Check that every message is in the window or in the summary in every checkpoint of a debate."""
+    model = model_of(sizes, failing, dies_at)
+    environment = replace(model.environment(), tools={"look_up": LookUp})
+    graph: Any = build_graph(InMemorySaver(), environment=environment)
+    said = [
+        {"speaker": "advocate", "content": f"Item {n} costs {n} crowns. " * sizes[n % len(sizes)]}
+        for n in range(imported)
+    ]
+    run_to_the_end(graph, {"topic": "Should we?", "full_transcript": said}, config)
+    if forks:
+        earlier = [each for each in graph.get_state_history(THREAD) if each.next == ("plan",)]
+        run_to_the_end(graph, None, None, earlier[len(earlier) // 2].config)
+    if more:
+        turns = graph.get_state(THREAD).values["turn_count"] + more
+        graph.update_state(THREAD, {"config": {**config.to_json(), "turns": turns}, "status": "running"})
+        run_to_the_end(graph, {}, None)
+        assert graph.get_state(THREAD).values["turn_count"] == turns
+
+    for snapshot in graph.get_state_history(THREAD):
+        values = snapshot.values
+        if not values.get("config"):
+            continue
+        covered = (values.get("rolling_summary") or {}).get("covers_through_seq", -1)
+        neither = values["full_transcript"][covered + 1 : window_start(values)]
+        assert not [entry["id"] for entry in neither if traits_of(entry).in_prompts], snapshot.metadata
+    if not forks:  # a fork writes other messages under the same ids
+        _check_windows(graph.get_state(THREAD).values, config, model)
+
+
+def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
+    """Check that no prompt of a turn is half empty while it leaves messages out."""
+    memory, transcript = config.memory, state["full_transcript"]
+    apart = select_background(state, config, counter())
+    tools = most_functions_tokens(config, counter(), {"look_up": LookUp})
+    limits = window_limits(state["topic"], config, counter(), reserved_tokens(apart, config, tools))
+    least = LOW_WATER * min(memory.budget.messages, limits.high_tokens)
+    for call in model.calls:
+        if not call.stream_as:
+            continue
+        prompt, seq = call.prompt, int(call.stream_as.entry_id[1:])
+        assert prompt
+        assert prompt.total_tokens <= memory.budget.total
+        before = [e for e in transcript[1:seq] if traits_of(e).in_prompts and e["id"] not in apart.ids]
+        while before and prompt.sections.get("tools") and traits_of(before[-1]).tool:
+            before.pop()  # a tool call of this turn, which the section `tools` shows
+        is_independent = config.openings == "independent" and call.hints["phase"] == "opening"
+        if not is_independent and len(prompt.shown) < min(memory.keep_recent, len(before)):
+            shown = prompt.sections["messages"] + prompt.sections.get("tools", 0)
+            assert shown >= least, (call.stream_as.entry_id, prompt.shown)
+
+
+TIERS = st.tuples(
+    long_forms(),
+    st.lists(SIZES, min_size=1, max_size=6),
+    st.lists(st.booleans(), min_size=1, max_size=4),
+    st.integers(0, 4),
+    st.integers(0, 30),
+    st.sampled_from([0, 0, 2, 5, 9]),
+)
+
+
+@settings(QUICK, max_examples=5)
+@given(TIERS, st.booleans())
+def test_every_message_is_in_the_window_or_in_the_summary_in_every_checkpoint(
+    drawn: Any, forks: bool
+) -> None:
+    check_tiers(*drawn, forks=forks)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3600)
+@MANY
+@given(TIERS, st.booleans())
+def test_every_message_is_in_a_tier_in_many_debates(drawn: Any, forks: bool) -> None:
+    check_tiers(*drawn, forks=forks)
+
+
+def check_prompts(
+    config: DebateConfig, sizes: list[int], failing: list[bool], documents: list[int], dies_at: int
+) -> None:
+    """Check the budget, the background and the judge's messages in all prompts of a debate."""
+    model = model_of(sizes, failing, dies_at)
+    environment = replace(model.environment(), tools={"look_up": LookUp})
+    graph: Any = build_graph(InMemorySaver(), environment=environment)
+    contents = [
+        f"Item {n}: " + " ".join(f"word{n}x{i}." for i in range(words)) for n, words in enumerate(documents)
+    ]
+    texts = [{"name": f"d{n}.md", "content": text} for n, text in enumerate(contents)]
+    run_to_the_end(graph, {"topic": "Should we?", "context_documents": texts}, config)
+    state, total = graph.get_state(THREAD).values, config.memory.budget.total
+    transcript, names, protocol = state["full_transcript"], config.names(), protocol_named(config.protocol)
+
+    sent = sum(entry["tokens"] + LABEL_TOKENS + 6 for entry in transcript[: len(documents) + 1])
+    fits = sent + sum(e["tokens"] for e in background_entries(state, config)[len(documents) :]) <= total / 2
+    for call in model.calls:
+        assert call.prompt
+        budget = prompt_budget(total, call.schema, counter()) if call.schema else total
+        assert call.prompt.total_tokens <= budget, (call.purpose, call.hints)
+        limit = protocol.phase_budgets.get(call.hints["phase"], total) if call.stream_as else total
+        ground = sum(call.prompt.sections.get(section, 0) for section in ("background", "topic", "tools"))
+        assert call.prompt.total_tokens <= limit + ground + 3, call.hints
+        if not call.stream_as and call.purpose not in ("judge", "extract"):
+            continue
+        if protocol.name in ("single", "vote") and call.purpose == "extract":
+            continue
+        text = "\n".join(message["content"] for message in call.messages)
+        if fits:
+            assert all(content in text for content in contents), (call.purpose, call.hints)
+        elif documents:
+            assert "word" in text, (call.purpose, call.hints)
+
+    if not protocol.judge_spec.interactive:
+        return  # of independent answers, the judge reads those that differ
+    argued = [e for e in transcript if e["speaker"] in names and traits_of(e).argues]
+    for call in model.calls:
+        if call.purpose == "judge" and call.prompt and not {e["id"] for e in argued} <= {*call.prompt.shown}:
+            kept = ("system", "topic", "background", "pinned", "turn_suffix")
+            fixed = sum(call.prompt.sections.get(section, 0) for section in kept)
+            said = sum(entry["tokens"] + 2 * LABEL_TOKENS for entry in argued)
+            assert fixed + said > call.prompt.budget, call.prompt.omitted
+
+
+PROMPTS = st.tuples(
+    protocols(),
+    st.lists(SIZES, min_size=1, max_size=6),
+    st.lists(st.booleans(), min_size=1, max_size=4),
+    st.lists(st.sampled_from([10, 300, 4000]), max_size=2),
+    st.sampled_from([0, 0, 3, 8]),
+)
+
+
+@QUICK
+@given(PROMPTS)
+def test_no_prompt_of_any_protocol_leaves_out_what_fits(drawn: Any) -> None:
+    check_prompts(*drawn)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3600)
+@MANY
+@given(PROMPTS)
+def test_no_prompt_of_many_debates_leaves_out_what_fits(drawn: Any) -> None:
+    check_prompts(*drawn)

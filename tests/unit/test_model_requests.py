@@ -1,0 +1,93 @@
+"""Model requests: which model is called, and that requests are built in one place."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from moot.calls.effects import Prompt
+from moot.prompts.request import ModelParams, make_call, model_params
+from moot.protocols.long_form import ModeratorConfig
+from moot.state.config import DebateConfig
+
+MOOT = Path(__file__).parents[2] / "moot"
+CONFIG = DebateConfig.model_validate(
+    {
+        "model": "house",
+        "temperature": 0.5,
+        "fallbacks": ["spare"],
+        "seed": 3,
+        "debaters": [
+            {"name": "Ada", "model": "own", "temperature": 0.1, "fallbacks": []},
+            {"name": "Ben"},
+            {"name": "Cy", "model": "human"},
+        ],
+        "judge": {
+            "model": "context",
+            "panel": [{"id": "j1", "temperature": 0.9}, {"id": "j2", "model": "k"}],
+        },
+        "memory": {"budget": {"reply": 700}, "summary_temperature": 0.2},
+        "blackboard": {"temperature": None, "reply": 900},
+        "moderator": {"model": "chair", "temperature": 0.3},
+    }
+)
+PROMPT = Prompt(({"role": "user", "content": "Speak."},), total_tokens=8, budget=100)
+
+
+class Said(BaseModel):
+    """A structured answer."""
+
+    words: str
+
+
+@pytest.mark.parametrize(
+    ("who", "params"),
+    [
+        pytest.param(CONFIG.debaters[0], ModelParams("own", 0.1, (), 3, 700), id="a debater's own"),
+        pytest.param(CONFIG.debaters[1], ModelParams("house", 0.5, ("spare",), 3, 700), id="the debate's"),
+        pytest.param(CONFIG.debaters[2], ModelParams("house", 0.5, ("spare",), 3, 700), id="for a person"),
+        pytest.param(CONFIG.judge, ModelParams("context", 0.0, ("spare",), 3, 2000), id="the judge's"),
+        pytest.param(
+            CONFIG.judge.panel[0], ModelParams("context", 0.9, ("spare",), 3, 2000), id="the panel's model"
+        ),
+        pytest.param(
+            CONFIG.judge.panel[1], ModelParams("k", 0.0, ("spare",), 3, 2000), id="a seat's own model"
+        ),
+        pytest.param(CONFIG.memory, ModelParams("house", 0.2, ("spare",), 3, 700), id="summaries"),
+        pytest.param(
+            CONFIG.blackboard, ModelParams("house", None, ("spare",), 3, 900), id="the provider's choice"
+        ),
+        pytest.param(
+            ModeratorConfig.of(CONFIG), ModelParams("chair", 0.3, ("spare",), 3, 700), id="the moderator's"
+        ),
+    ],
+)
+def test_what_a_part_leaves_open_is_the_debates(who: object, params: ModelParams) -> None:
+    assert model_params(CONFIG, who) == params  # type: ignore[arg-type]  # one of the sections
+
+
+def test_a_call_says_what_the_voice_and_the_view_say() -> None:
+    call = make_call(model_params(CONFIG, CONFIG.judge), "judge", PROMPT, schema=Said, hints={"round": 2})
+    assert (call.model, call.temperature, call.fallbacks, call.seed) == ("context", 0.0, ("spare",), 3)
+    assert (call.messages, call.prompt_tokens, call.max_tokens) == (PROMPT.messages, 8, 2000)
+    assert call.hints == {"phase": "judge", "round": 2}
+
+
+def test_hints_and_counts_leave_the_digest_alone() -> None:
+    params = model_params(CONFIG, CONFIG.debaters[0])
+    plain = make_call(params, "turn", PROMPT, hints={})
+    assert make_call(params, "turn", PROMPT, call_index=2, hints={"phase": "propose"}).digest == plain.digest
+    assert make_call(params, "turn", PROMPT, reply=16, hints={}).digest != plain.digest
+
+
+def test_a_request_is_made_in_one_place() -> None:
+    makers = {
+        str(path.relative_to(MOOT))
+        for path in MOOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ModelCall"
+    }
+    assert makers == {"prompts/request.py"}

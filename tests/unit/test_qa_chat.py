@@ -1,0 +1,101 @@
+"""Questions in a chat after the end of a debate, and the words that continue the debate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from moot import DebateConfig, build_graph, open_debates
+from moot.calls.effects import ModelCall, Reply
+from moot.debates.prompt_reconstruction import reconstruct_prompt
+from moot.runtime.qa import can_continue
+from tests.support.fakes import FakeModel, answer
+
+ADA: Any = [{"name": "Ada Lovelace", "id": "ada"}, {"name": "Ben", "id": "ben"}]
+CONFIG = DebateConfig(turns=2, debaters=ADA, judge={"enabled": False})
+THREAD: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d6"}}
+SAID = {
+    "reasoning": "r",
+    "answer": "Ada, for the cost [m000001].",
+    "citations": ["m000001", "m000099"],
+    "not_found": ["what it cost"],
+}
+
+
+def replies(call: ModelCall) -> Reply:
+    return Reply(data=SAID) if call.purpose == "ask" else answer(call)
+
+
+@pytest.mark.parametrize(
+    ("said", "argued"),
+    [
+        ("Who won, and why?", False),
+        ("What did Ben, who spoke last, hold of Ada's cost?", False),
+        ("ada won, did she not?", True),  # a name before a comma is whom it is said to
+        ("Ada Lovelace: what of deliveries?", True),
+        ("@ben why?", True),
+        ("@Benny why?", False),
+        ("Benefits, and costs?", False),
+        ("Go on: what about winter?", True),
+        ("go on", True),
+        ("Going on like this, who would win?", False),
+    ],
+)
+def test_what_is_said_to_a_debater_or_to_go_on_is_argued(said: str, argued: bool) -> None:
+    config = DebateConfig(debaters=[{"name": "Ada Lovelace", "id": "ada"}, {"name": "Ben"}])
+    if said.startswith("ada won"):
+        said = f"ada, {said}"
+    assert can_continue(said, config) == argued
+
+
+def test_a_question_after_the_end_is_answered_from_the_record_which_stays_as_it_is() -> None:
+    graph = build_graph(InMemorySaver(), environment=FakeModel(replies).environment())
+    graph.invoke({"topic": "Tabs?"}, THREAD, context=CONFIG)
+    before = graph.get_state(THREAD).values
+    asked = graph.invoke({"messages": [HumanMessage("Who won?", id="one")]}, THREAD)
+    told = asked["messages"][-1]
+    assert (told.name, told.text) == (
+        "judge",
+        "Ada, for the cost [m000001].\n\nFrom m000001.\n\nNot in the transcript:\n- what it cost",
+    )
+    assert [asked["messages"][-2].type, asked["messages"][-2].text] == ["human", "Who won?"]
+    graph.invoke({"messages": [("human", "And why?")]}, THREAD)
+    after = graph.get_state(THREAD)
+    same = ("full_transcript", "status", "turn_count", "step", "config", "verdict")
+    assert {key: after.values.get(key) for key in same} == {key: before.get(key) for key in same}
+    assert after.next == ()
+    assert after.values["usage"]["calls"] == before["usage"]["calls"] + 2
+    graph.invoke({"messages": [("human", "Go on: and in winter?")]}, THREAD)
+    argued = graph.get_state(THREAD).values["full_transcript"]
+    assert [each["kind"] for each in argued[2:]] == ["speech", "interjection", "speech", "speech"]
+    assert argued[3]["content"] == "Go on: and in winter?"
+
+
+def test_a_question_that_no_model_answers_is_told_so_and_asked_anew() -> None:
+    def broken(call: ModelCall) -> Reply:
+        return Reply(error="HTTP 401: no key") if call.purpose == "ask" else answer(call)
+
+    graph = build_graph(InMemorySaver(), environment=FakeModel(broken).environment())
+    graph.invoke({"topic": "Tabs?"}, THREAD, context=CONFIG)
+    for question in ("Who won?", "And why?"):
+        told = graph.invoke({"messages": [("human", question)]}, THREAD)
+        assert told["messages"][-2].text == question
+        assert "No answer.** " in told["messages"][-1].text
+        assert "HTTP 401" in told["messages"][-1].text
+        assert told["status"] == "done"
+
+
+def test_the_prompt_of_an_answer_is_looked_back_at(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(replies).environment()) as debates:
+        debate = debates.start("Tabs?", CONFIG)
+        debate.run()
+        session = debate.session
+        session.graph.invoke({"messages": [("human", "Who won?")]}, session.run_config)
+        receipt = debate.document()["calls"][-1]
+        assert receipt["purpose"] == "ask"
+        assert reconstruct_prompt(session, receipt["id"]).exact
+        assert debate.row.status == "done"

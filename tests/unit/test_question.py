@@ -1,0 +1,117 @@
+"""The debated question: its options and criteria are asked for once, before the debate, and used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from moot.calls.effects import ModelCall, Reply
+from moot.claims.claim_fold import ledger_of
+from moot.graph.debate import build_graph
+from moot.judging.question import asked_of_topic, question_found, question_text
+from moot.protocols.registry import protocol_named
+from moot.state.config import DebateConfig
+from tests.support.fakes import FakeModel, answer
+from tests.support.schema_answers import filled
+
+THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}
+TOPIC = "Build our own controller, or keep buying?"
+CRITERIA = [{"name": f"Fit {n}", "description": f"It fits {n}."} for n in ("cost", "time", "risk")]
+FOUND = {"question": "Build or buy?", "options": ["build", "keep buying"], "criteria": CRITERIA}
+TEAM = [{"name": "Ines", "role": "head of hardware"}, {"name": "Tomas", "role": "finance lead"}]
+
+
+def _reply(call: ModelCall) -> Reply:
+    if call.schema is None:
+        return answer(call)
+    data: dict[str, Any] = filled(call.schema.model_json_schema(), FOUND)
+    if "events" in data:
+        said = [message["content"] for message in call.messages[1:]]
+        ids = list(call.hints["message_ids"])
+        last = [next(text for text in said if f"[{key}]" in text).splitlines()[1] for key in ids]
+        base = {"claim": "p000", "kind": "asserts", "condition": "", "ground": False, "confidence": 0.9}
+        chosen = zip(ids, last, ("build", "keep buying"), strict=False)
+        data["events"] = [{**base, "message_id": k, "quote": q, "option": o} for k, q, o in chosen]
+    return Reply(data=data, model=call.model)
+
+
+def _run(protocol: str, **fields: Any) -> tuple[dict[str, Any], FakeModel]:
+    model = FakeModel(_reply)
+    config = DebateConfig.model_validate(
+        {"protocol": protocol, "model": "m", "debaters": TEAM, "topic": TOPIC, **fields}
+    )
+    graph = build_graph(InMemorySaver(), environment=model.environment())
+    graph.invoke({"topic": TOPIC}, THREAD, context=config)
+    return graph.get_state(THREAD).values, model
+
+
+def test_a_council_on_a_decision_is_judged_by_the_criteria_of_its_question() -> None:
+    values, model = _run("council", rounds=1)
+    asked = [call for call in model.calls if call.hints["phase"] == "question"]
+    assert len(asked) == 1
+    turns = [call for call in model.calls if call.purpose == "turn"]
+    assert all("- Fit cost: It fits cost." in call.messages[0]["content"] for call in turns)
+    assert not any("Security" in str(call.messages) for call in turns)
+    assert [each["name"] for each in values["verdict"]["criteria"]] == ["Fit cost", "Fit time", "Fit risk"]
+    assert values["full_transcript"][1]["kind"] == "proposal"  # the topic already says what is asked
+
+
+def test_members_without_a_built_in_role_speak_as_their_own_role() -> None:
+    _, model = _run("council", rounds=1)
+    said = str([call.messages for call in model.calls if call.purpose == "turn"])
+    assert "Your role: finance lead." in said
+    assert "generalist" not in said
+
+
+def test_a_council_of_software_roles_asks_for_no_criteria() -> None:
+    values, model = _run(
+        "council", rounds=1, debaters=[{"name": "A", "role": "architect"}, {"name": "security"}]
+    )
+    assert not [call for call in model.calls if call.hints["phase"] == "question"]
+    assert "security" in {each["id"] for each in values["verdict"]["criteria"]}
+
+
+def test_a_position_on_an_open_question_is_an_option() -> None:
+    values, _ = _run("round-robin", turns=2, blackboard={"extraction": "llm"}, judge={"enabled": False})
+    status = ledger_of(values).claim_status("p000")
+    assert values["full_transcript"][1]["content"].endswith("Options:\n- build\n- keep buying")
+    assert values["question"]["options"] == ["build", "keep buying"]
+    assert status.status == "disputed"
+    assert {e["option"] for e in ledger_of(values).stances("p000").values()} == {"build", "keep buying"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "topic", "parts"),
+    [
+        ({"protocol": "round-robin"}, "Trams?", ()),
+        ({"protocol": "round-robin"}, "Trams?\nThey are late.", ("question",)),
+        ({"protocol": "dialogue"}, "Trams?", ("question", "options")),
+        ({"protocol": "dialogue", "options": ["a", "b"]}, "Trams?", ()),
+        ({"protocol": "dialogue", "model": "offline"}, "Trams?", ()),
+        ({"protocol": "single"}, "Trams?\nThey are late.", ()),
+        ({"protocol": "council", "debaters": TEAM}, "Trams?", ("question", "criteria")),
+        ({"protocol": "council", "debaters": TEAM, "judge": {"rubric": "debate"}}, "Trams?", ()),
+    ],
+)
+def test_a_model_is_asked_only_for_parts_that_somebody_reads(
+    fields: dict[str, Any], topic: str, parts: tuple[str, ...]
+) -> None:
+    config = DebateConfig.model_validate({"model": "m", **fields})
+    protocol = protocol_named(config.protocol)
+    extracts = protocol.extracts_by_model(config)
+    assert asked_of_topic(config, topic, protocol.judge_spec, extracts=extracts) == parts
+
+
+def test_one_option_is_none_and_a_failed_reply_finds_nothing() -> None:
+    parts = ("question", "options")
+    one = {"question": "Q?", "options": ["yes", "undecided"]}
+    assert question_found(parts, Reply(data=one)) == {"question": "Q?"}
+    assert question_found(parts, Reply(error="down")) == {}
+
+
+def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:
+    assert question_text({}, "Trams?\nThey are late.") == ""
+    assert question_text({"question": "Trams?"}, "Trams?") == ""
+    assert question_text({"question": "Trams?"}, "Trams?\nThey are late.") == "Question to decide: Trams?"

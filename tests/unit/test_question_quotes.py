@@ -1,0 +1,45 @@
+"""Answers to questions without a model: quoted passages of the debate."""
+
+from __future__ import annotations
+
+import pytest
+
+from moot.memory.questions import NO_MODEL, NOTHING, extract_for
+from moot.state.entries import Entry, make_entry
+
+NAMES = {"ada": "Ada Quay", "ben": "Ben Ray"}
+FILLER = "The council met again and looked at the calendar of the coming year without much joy. "
+POOL = "The connection pool is shared by reporting and checkout."
+FREEZE = "Hiring was frozen yesterday, so plan with the people we are."
+
+
+def _entries() -> list[Entry]:
+    said = [("ada", f"{FILLER * 4}{POOL} {FILLER * 4}"), ("ben", FREEZE)]
+    said += [(("ada", "ben")[n % 2], FILLER * 3) for n in range(20)]
+    return [
+        {**make_entry(seq, who, "speech", text), "tokens": len(text) // 4}
+        for seq, (who, text) in enumerate(said, 1)
+    ]
+
+
+def test_what_bears_on_the_question_is_quoted_with_its_id_and_nothing_newer_stands_for_it() -> None:
+    text, ids = extract_for("What is said about the connection pool?", _entries(), NAMES)
+    assert ids == ("m000001",)
+    assert text.startswith(f"{NO_MODEL}\n\n- [m000001] Ada Quay: […] ")
+    assert POOL in text
+    assert len(text) < 500
+
+
+def test_other_questions_get_other_passages() -> None:
+    text, ids = extract_for("Is there a hiring freeze?", _entries(), NAMES)
+    assert (text, ids) == (f"{NO_MODEL}\n\n- [m000002] Ben Ray: {FREEZE}", ("m000002",))
+
+
+@pytest.mark.parametrize("question", ["What did Ben say about the pool?", "Why penguins?"])
+def test_what_nobody_asked_for_said_is_not_made_up_from_others(question: str) -> None:
+    assert extract_for(question, _entries(), NAMES) == (NOTHING, ())
+
+
+def test_a_message_asked_for_by_its_id_is_quoted_as_it_is() -> None:
+    text, ids = extract_for("What does m000002 say?", _entries(), NAMES, [2])
+    assert (FREEZE in text, ids) == (True, ("m000002",))

@@ -1,0 +1,135 @@
+"""Requests that are too large, too slow or too many are refused or share the work."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+from starlette.types import Message
+
+from moot.configuration.configure import requested_config
+from moot.debates.stored_debate import MAX_MESSAGE_CHARS
+from moot.embedding import MAX_QUESTION_CHARS
+from moot.evals.comparison import MAX_COMPARED
+from moot.importing.read_context import MAX_UNPACKED_BYTES
+from moot.models import attempt
+from moot.people import person_questions
+from moot.state.config import DebateConfig
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS, NAME_CHARS
+from moot.state.errors import ConfigError
+from moot.storage.catalogue import MAX_NAME
+from moot.web import auth_middleware, page_routes
+from moot.web.auth_middleware import AuthMiddleware, body_of
+from moot.web.debate_host import DebateReader
+
+TRUST = Path(__file__).parents[2] / "docs" / "trust.md"
+LIMITS = {
+    "body of any request": auth_middleware.MAX_REQUEST_BYTES,
+    "body of a request of the live page, except uploads": auth_middleware.MAX_BYTES,
+    "time for a body to arrive at the live page": int(auth_middleware.BODY_S),
+    "question of a debate that the live page or an agent starts": MAX_QUESTION_CHARS,
+    "debaters in a request": MAX_REQUESTED_DEBATERS,
+    "background documents in a request of the live page": page_routes.MAX_DOCUMENTS,
+    "interjection, question about a debate": MAX_MESSAGE_CHARS,
+    "a person's reply, which is cut at the limit": person_questions.MAX_REPLY_CHARS,
+    "name of a debater": NAME_CHARS,
+    "name of a debate": MAX_NAME,
+    "debates that are compared": MAX_COMPARED,
+    "uploaded document": page_routes.MAX_UPLOAD_BYTES,
+    "unpacked Word or Excel file": MAX_UNPACKED_BYTES,
+    "reply of a model, which is cut at the limit and marked": attempt.MAX_REPLY_CHARS,
+}
+
+
+@pytest.mark.parametrize(("what", "limit"), LIMITS.items(), ids=LIMITS)
+def test_the_documented_limit_is_the_enforced_one(what: str, limit: int) -> None:
+    assert re.search(rf"\| {re.escape(what)} \| {limit:,} ", TRUST.read_text())
+
+
+class Body(BaseModel):
+    x: int = 0
+
+
+def _request(receive: Any) -> Request:
+    headers = [(b"content-type", b"application/json")]
+    return Request({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive)
+
+
+async def _never() -> Message:
+    await asyncio.sleep(60)
+    raise AssertionError
+
+
+async def _gone() -> Message:
+    return {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize(("receive", "status"), [(_never, 408), (_gone, 400)], ids=["too slow", "gone"])
+def test_a_body_that_does_not_arrive_is_refused(
+    receive: Any, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_middleware, "BODY_S", 0.01)
+    with pytest.raises(HTTPException) as error:
+        asyncio.run(body_of(_request(receive), Body))
+    assert error.value.status_code == status
+
+
+@pytest.mark.parametrize("size", [90, 101])
+@pytest.mark.parametrize("chunked", [False, True], ids=["whole", "chunked"])
+def test_no_application_behind_the_middleware_reads_more_than_the_limit(
+    size: int, chunked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_middleware, "MAX_REQUEST_BYTES", 100)
+
+    async def read(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(str(len(await request.body())))
+
+    app = AuthMiddleware(Starlette(routes=[Route("/", read, methods=["POST"])]))
+    client = TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5))
+    body = b"x" * size
+    answer = client.post("/", content=iter([body[:50], body[50:]]) if chunked else body)
+    assert (answer.status_code, answer.text) == (
+        (200, "90") if size == 90 else (413, "the body has more than 100 bytes")
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [(7, "settings: 7"), ({"debaters": [{"name": f"d{n}"} for n in range(51)]}, "at most 50")],
+    ids=["no settings", "debaters"],
+)
+def test_a_request_with_impossible_settings_is_refused(said: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        requested_config(DebateConfig(), said)
+
+
+def test_followers_of_a_debate_share_each_read() -> None:
+    reads: list[object] = []
+
+    class Counting(DebateReader):
+        def version(self, debate: Any) -> Any:
+            return ("v",)
+
+        def overview(self, debate: Any) -> Any:
+            reads.append(debate)
+            return {}
+
+    async def follow() -> None:
+        reader, debate = Counting(cast(Any, None)), cast(Any, SimpleNamespace(id="d"))
+        found = await asyncio.gather(*(reader.changed_overview(debate, None) for _ in range(20)))
+        assert found == [(("v",), {})] * 20
+        assert await reader.changed_overview(debate, ("v",)) is None
+
+    asyncio.run(follow())
+    assert len(reads) == 1

@@ -1,0 +1,116 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems, rank, retrieve
+from moot.retrieval.memories import MAX_CANDIDATES, MAX_PER_TERM
+from moot.state.entries import Entry, make_entry
+
+WORDS = ["tax", "carbon", "price", "nuclear", "wind", "cost"]
+
+
+def entry(seq: int, content: str, importance: int = 3, tokens: int = 20) -> Entry:
+    return make_entry(seq, "ada", "speech", content, tokens=tokens, importance=importance)
+
+
+def transcript(*lines: str | tuple[str, int]) -> EvidenceIndex:
+    pairs = [(line, 3) if isinstance(line, str) else line for line in lines]
+    return EvidenceIndex(entry(n, text, importance) for n, (text, importance) in enumerate(pairs))
+
+
+def item(name: str, text: str, importance: int = 5, seq: int = 0) -> MemoryItem:
+    return MemoryItem(name, text, 20, importance, seq)
+
+
+rows = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), st.integers(1, 10), st.integers(0, 300)
+    ),
+    max_size=30,
+)
+
+
+@given(
+    rows,
+    st.lists(st.sampled_from(WORDS)).map(" ".join),
+    st.integers(0, 600),
+    st.integers(0, 30),
+    st.integers(0, 10),
+)
+def test_recall_keeps_its_budget_its_number_and_its_window(
+    lines: list[tuple[str, int, int]], query: str, budget: int, before: int, top: int
+) -> None:
+    index = EvidenceIndex(
+        entry(n, text, importance, tokens) for n, (text, importance, tokens) in enumerate(lines)
+    )
+    found = retrieve(index, query, budget=budget, before=before, top=top, neighbours=0)
+    assert found.tokens == sum(max(1, lines[seq][2]) for seq in found.seqs) <= budget
+    assert len(found.seqs) + len(found.item_ids) <= top
+    assert all(seq < before for seq in found.seqs)
+    assert retrieve(index, query, budget=budget, before=before, top=top, neighbours=0) == found
+
+
+def test_a_match_comes_back_with_its_neighbours() -> None:
+    index = transcript("wind", "cost", "carbon tax", "price", "wind", "wind")
+    assert retrieve(index, "carbon tax", budget=100).seqs == (1, 2, 3)
+
+
+def test_neighbours_never_take_the_place_of_a_memory() -> None:
+    index = transcript("carbon tax", "wind", "wind", "wind", "carbon tax")
+    assert retrieve(index, "carbon tax", budget=40).seqs == (0, 4)
+
+
+def test_an_important_entry_comes_back_without_a_match() -> None:
+    index = transcript("wind", ("we concede the cost", 8), "wind", "nuclear")
+    assert retrieve(index, "nuclear", budget=100, neighbours=0).seqs == (1, 3)
+
+
+def test_what_shares_one_word_with_a_long_question_stays_out() -> None:
+    index = transcript("price", *["wind"] * 20)
+    query = "zoning lottery subsidy treaty harbour referendum aquifer price"
+    assert retrieve(index, query, budget=100).seqs == ()
+
+
+def test_of_equal_memories_the_newest_comes_first() -> None:
+    index = transcript("carbon", *["wind"] * 40, "carbon")
+    assert retrieve(index, "carbon", budget=20).seqs == (41,)
+
+
+def test_what_the_view_holds_is_not_brought_back() -> None:
+    index = transcript("carbon", "wind", "carbon", "wind", "carbon")
+    assert retrieve(index, "carbon", budget=100, before=4, exclude={2}, neighbours=0).seqs == (0,)
+
+
+def test_the_question_counts_more_than_the_message_being_answered() -> None:
+    index = transcript("carbon", "wind", "nuclear", "wind")
+    assert retrieve(index, "carbon", answering="nuclear", budget=20).seqs == (0,)
+
+
+def test_items_compete_with_entries() -> None:
+    index = transcript("wind", "carbon tax", "wind")
+    items = MemoryItems([item("r1", "they agree on the carbon tax", 9, 1), item("r2", "nothing of it")])
+    found = retrieve(index, "carbon tax", budget=40, items=items, neighbours=0)
+    assert (found.seqs, found.item_ids) == ((1,), ("r1",))
+
+
+def test_a_newer_item_supersedes_the_one_with_its_id() -> None:
+    items = MemoryItems([item("p", "ada wants a carbon tax", 8), item("p", "ada gave up on nuclear", 8)])
+    found = retrieve(EvidenceIndex(), "carbon tax", budget=100, items=items)
+    assert (found.item_ids, found.omitted) == (("p",), 0)
+
+
+def test_the_number_of_candidates_does_not_grow_with_the_transcript() -> None:
+    index = EvidenceIndex(entry(n, " ".join(WORDS), 8) for n in range(2_000))
+    found = retrieve(index, " ".join(WORDS), budget=60, neighbours=0)
+    assert found.omitted + len(found.seqs) <= MAX_CANDIDATES + MAX_PER_TERM
+
+
+def test_nothing_said_gives_nothing_back() -> None:
+    found = retrieve(EvidenceIndex(), "carbon", budget=100)
+    assert (found.seqs, found.item_ids, found.tokens, found.omitted) == ((), (), 0, 0)
+
+
+def test_every_text_that_shares_a_word_is_ranked_the_most_relevant_first() -> None:
+    texts = ["wind", *["carbon price"] * 200, "carbon tax"]
+    found = rank(MemoryItems([item(str(n), text) for n, text in enumerate(texts)]), "the carbon tax")
+    assert [each.item.id for each in found] == ["201", *map(str, range(1, 201))]
+    assert all(0 < each.relevance <= 1 for each in found)

@@ -1,0 +1,159 @@
+"""Node runner: batches in order, journal, interrupts, sync and async graphs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
+from typing_extensions import TypedDict
+
+from moot.calls.effects import Ask, Emit, ModelCall, NodeBody, Reply
+from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.run_node import Node
+from tests.support.fakes import FakeModel
+
+CONFIG: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}
+
+
+class State(TypedDict, total=False):
+    said: list[str]
+    usage: dict[str, float]
+
+
+def _call(text: str) -> ModelCall:
+    return ModelCall(purpose="turn", model="m", messages=({"role": "user", "content": text},), max_tokens=10)
+
+
+def _graph(body: Any, env: Environment) -> Any:
+    builder = StateGraph(State)
+    builder.add_node("node", Node("node", body, env))
+    builder.add_edge(START, "node")
+    builder.add_edge("node", END)
+    return builder.compile(checkpointer=InMemorySaver())
+
+
+def _echo(call: ModelCall) -> Reply:
+    return Reply(text=call.messages[0]["content"].upper(), usage={"prompt_tokens": 2, "completion_tokens": 1})
+
+
+def two_batches(state: Any, context: NodeContext) -> NodeBody:
+    first = yield [_call("a"), _call("b")]
+    second = yield [_call(first[0].text + "!")]
+    return {"said": [reply.text for reply in (*first, *second)]}
+
+
+def test_a_node_body_receives_the_replies_of_each_batch_in_order() -> None:
+    out = _graph(two_batches, FakeModel(_echo).environment()).invoke({}, CONFIG)
+    assert out["said"] == ["A", "B", "A!"]
+    assert {key: out["usage"][key] for key in ("calls", "prompt_tokens", "completion_tokens")} == {
+        "calls": 3,
+        "prompt_tokens": 6,
+        "completion_tokens": 3,
+    }
+
+
+def test_async_graphs_run_the_same_body() -> None:
+    graph = _graph(two_batches, FakeModel(_echo).environment())
+    assert asyncio.run(graph.ainvoke({}, CONFIG))["said"] == ["A", "B", "A!"]
+
+
+def test_calls_of_a_batch_run_at_the_same_time_up_to_the_limit() -> None:
+    running = peak = 0
+    full = asyncio.Event()
+
+    async def complete(call: ModelCall, models: Any, *, config: Any = None) -> Reply:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        if running == 8:
+            full.set()
+        await full.wait()  # nobody answers before as many run as may
+        running -= 1
+        return Reply(text="x")
+
+    def wide(state: Any, context: NodeContext) -> NodeBody:
+        yield [_call(str(n)) for n in range(20)]
+        return {}
+
+    _graph(wide, Environment(complete=complete)).invoke({}, CONFIG)
+    assert peak == 8
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_an_interrupt_replays_the_batches_before_it_from_the_journal(mode: str) -> None:
+    def asking(state: Any, context: NodeContext) -> NodeBody:
+        (reply,) = yield [_call("before")]
+        answer = yield Ask({"question": reply.text})
+        return {"said": [reply.text, answer]}
+
+    model = FakeModel(_echo)
+    graph = _graph(asking, model.environment())
+
+    def invoke(given: Any) -> Any:
+        return graph.invoke(given, CONFIG) if mode == "sync" else asyncio.run(graph.ainvoke(given, CONFIG))
+
+    assert invoke({})["__interrupt__"][0].value == {"question": "BEFORE"}
+    assert invoke(Command(resume="because"))["said"] == ["BEFORE", "because"]
+    assert len(model.calls) == 1
+
+
+def test_a_resume_reads_the_replies_of_the_failed_run_from_the_journal() -> None:
+    broken = True
+
+    def fragile(state: Any, context: NodeContext) -> NodeBody:
+        first = yield [_call("a"), _call("b")]
+        if broken:
+            raise RuntimeError("the process died here")
+        (last,) = yield [_call("c")]
+        return {"said": [*(reply.text for reply in first), last.text]}
+
+    model = FakeModel(_echo)
+    graph = _graph(fragile, model.environment())
+    with pytest.raises(RuntimeError, match="died"):
+        graph.invoke({}, CONFIG)
+    broken = False
+    assert graph.invoke(None, CONFIG)["said"] == ["A", "B", "C"]
+    assert [call.messages[0]["content"] for call in model.calls] == ["a", "b", "c"]
+
+
+def test_failed_calls_are_not_journalled_and_are_repeated() -> None:
+    failing = True
+
+    def reply(call: ModelCall) -> Reply:
+        return Reply(error="503") if failing else _echo(call)
+
+    def strict(state: Any, context: NodeContext) -> NodeBody:
+        (got,) = yield [_call("a")]
+        return {"said": [got.require().text]}
+
+    graph = _graph(strict, FakeModel(reply).environment())
+    with pytest.raises(Exception, match="503"):
+        graph.invoke({}, CONFIG)
+    failing = False
+    assert graph.invoke(None, CONFIG)["said"] == ["A"]
+
+
+def test_progress_goes_to_the_custom_stream() -> None:
+    def telling(state: Any, context: NodeContext) -> NodeBody:
+        yield Emit({"event": "hello"})
+        return {}
+
+    graph = _graph(telling, FakeModel(_echo).environment())
+    assert list(graph.stream({}, CONFIG, stream_mode="custom")) == [{"event": "hello"}]
+
+
+def test_a_fork_in_the_same_thread_makes_new_calls() -> None:
+    model = FakeModel(lambda call: Reply(text=f"take {len(model.calls)}"))
+
+    def once(state: Any, context: NodeContext) -> NodeBody:
+        (got,) = yield [_call("same prompt")]
+        return {"said": [got.text]}
+
+    graph = _graph(once, model.environment())
+    assert graph.invoke({}, CONFIG)["said"] == ["take 1"]
+    before = next(state for state in graph.get_state_history(CONFIG) if state.next == ("node",))
+    assert graph.invoke(None, before.config)["said"] == ["take 2"]
