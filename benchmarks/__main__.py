@@ -14,8 +14,9 @@ import traceback
 from collections.abc import Sequence
 
 QUICK = {
-    "fidelity": ("--quick",),
+    "retrieval": ("--quick",),
     "prefix": ("--quick",),
+    "budgets": ("--quick",),
     "attack": ("--quick",),
     "drift": ("--quick",),
     "policy_cpu": ("--quick",),
@@ -24,6 +25,10 @@ QUICK = {
     "commands": ("--quick",),
     "minutes": (),
     "summaries": ("--quick",),
+    "escalate": ("--quick",),
+    "overhead": (),
+    "agreement": ("--quick",),
+    "evaluation": ("--quick",),
 }
 """Benchmarks in the order of their running, with what makes each a matter of seconds."""
 

@@ -1,9 +1,9 @@
-"""Budgets under attack: the largest prompt that each case brings about, by exact count.
+"""Benchmark of budgets under hostile input: the largest prompt of each case by exact count.
 
     python -m benchmarks.attack [--quick]
 
-Every case runs as a real debate of Moot; where the `bench` extra is installed, the same messages go through
-langmem, LangChain's SummarizationMiddleware and trim_messages, each told to keep within 8,000 tokens.
+Every case runs as a real debate. With the `bench` extra, the same messages go through langmem, LangChain's
+SummarizationMiddleware and trim_messages, each with a limit of 8,000 tokens.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-from benchmarks.peers import PEERS, Outcome
+from benchmarks.peers import PEERS, AttackResult
+from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
-from moot.nodes.memory.summarizers.summarizer_table import SUMMARIZERS, summarizer_named
-from moot.nodes.text.tokens import counter
-from moot.nodes.tools.exchange import wire_tokens
+from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
+from moot.memory.summarizers.summarizer import Summarizer
+from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
+from moot.text.tokens import counter
+from moot.tools.tool_exchange import wire_tokens
 
 BUDGET = 8_000
 QUESTION = "Should we?"
@@ -41,29 +43,29 @@ _LABEL = re.compile(r"\[(m\d{6,})\]:")
 
 @dataclass(frozen=True)
 class Case:
-    """One attack."""
+    """Hostile input of one debate."""
 
     name: str
     said: Sequence[str] = ()
-    """What debaters say, turn by turn, before three short turns more."""
+    """Messages of the debaters, turn by turn. Three short turns follow."""
     imported: Sequence[str] = ()
-    """A transcript that is continued, all at once."""
+    """Transcript to continue, imported at once."""
     summary: str | None = "They argued about costs [m000001]."
-    """What the summarising model answers; `None` echoes its input, `"raise"` fails."""
+    """Reply of the summarizer's model. `None` repeats its input, `"raise"` fails."""
     method: str = "llm"
     tools: bool = False
-    """Whether the first turn calls ten tools at once."""
+    """True if the first turn makes ten tool calls at once."""
     memory: dict[str, Any] = field(default_factory=dict)
 
 
 def text_of(tokens: int, script: str = "prose") -> str:
-    """Return a text of at least so many tokens."""
+    """Return a text of at least this many tokens."""
     piece = SCRIPTS[script]
     return piece * (tokens // counter()(piece) + 1)
 
 
 def cases(scale: float = 1.0) -> list[Case]:
-    """Return the cases; `scale` shrinks the long ones."""
+    """Return the cases; `scale` shortens the long ones."""
     short = [SHORT.format(n=n) for n in range(1, 21)]
     many = [f"{n}. {text_of(400)}" for n in range(int(80 * scale))]
     giant = text_of(int(40_000 * scale))
@@ -82,27 +84,27 @@ def cases(scale: float = 1.0) -> list[Case]:
     ]
 
 
-class _Raising:
-    """A summariser that always raises."""
+class _Raising(Summarizer):
+    """Summarizer that always raises."""
 
     name = "raising"
 
     def summarize(self, request: Any) -> Any:
-        """Raise."""
+        """Raise an error."""
         raise RuntimeError("out of order")
         yield
 
 
 @dataclass
-class Attacked:
-    """A model that answers a case's lines and keeps what it was sent."""
+class AttackedModel:
+    """Model that replies with a case's messages and records its prompts."""
 
     case: Case
     calls: list[ModelCall] = field(default_factory=list)
     spoken: int = 0
 
     async def complete(self, call: ModelCall, models: Any, *, config: Any = None) -> Reply:
-        """Answer a call."""
+        """Return the reply to a call."""
         self.calls.append(call)
         if call.purpose == "summary":
             return self._summary(call)
@@ -125,14 +127,13 @@ class Attacked:
         return Reply(text=text, model="m")
 
 
-def attack(case: Case, **memory: Any) -> Outcome:
-    """Run a case as a debate and return its largest prompt and what nobody ever saw."""
-    SUMMARIZERS["raising"] = _Raising()
+def attack(case: Case, **memory: Any) -> AttackResult:
+    """Run a case as a debate, and return its largest prompt and the messages that no prompt showed."""
     summarizer_named.cache_clear()
-    with tempfile.TemporaryDirectory() as folder:
+    with patch.dict(SUMMARIZERS, {"raising": _Raising()}), tempfile.TemporaryDirectory() as folder:
         for number in range(10):
             (Path(folder) / f"{number}.txt").write_text(text_of(3_000))
-        model = Attacked(case)
+        model = AttackedModel(case)
         environment = Environment(complete=model.complete)
         graph: Any = build_graph(InMemorySaver(), environment=environment)
         thread = {"configurable": {"thread_id": "5cf1a1f4-1fd8-4a4c-9a27-6f1a9f0c5d10"}}
@@ -158,7 +159,7 @@ def _config(case: Case, folder: str, memory: dict[str, Any]) -> DebateConfig:
     )
 
 
-def _outcome(state: dict[str, Any], calls: Sequence[ModelCall]) -> Outcome:
+def _outcome(state: dict[str, Any], calls: Sequence[ModelCall]) -> AttackResult:
     count = counter()
     sizes = [3 + wire_tokens(call.messages, count) for call in calls]
     shown = {key for call in calls for m in call.messages for key in _LABEL.findall(m["content"])}
@@ -169,24 +170,24 @@ def _outcome(state: dict[str, Any], calls: Sequence[ModelCall]) -> Outcome:
         if entry["id"] not in shown and entry["seq"] > covered and entry["kind"] not in _TOOLS
     ]
     empty = any(not call.messages or not call.messages[-1]["content"].strip() for call in calls)
-    return Outcome(max(sizes), len(unseen), "an empty view" if empty else "")
+    return AttackResult(max(sizes), len(unseen), "an empty view" if empty else "")
 
 
 _TOOLS = frozenset({"tool_call", "tool_result"})
-"""Shown as what they are, not under a label, within the turn that made them."""
+"""Entry kinds that are shown as tool messages within the turn that made them."""
 
 
-def rows(scale: float = 1.0) -> Iterator[tuple[Case, dict[str, Outcome]]]:
-    """Yield each case with the outcome of everyone."""
+def rows(scale: float = 1.0) -> Iterator[tuple[Case, dict[str, AttackResult]]]:
+    """Yield each case with the results of all libraries."""
     for case in cases(scale):
-        contenders: dict[str, Callable[[], Outcome]] = {"Moot": lambda case=case: attack(case)}  # type: ignore[misc]  # bound at once
+        contenders: dict[str, Callable[[], AttackResult]] = {"Moot": lambda case=case: attack(case)}  # type: ignore[misc]  # bound at once
         for name, run in PEERS.items():
             contenders[name] = lambda case=case, run=run: run(messages_of(case), case.summary, BUDGET)  # type: ignore[misc]  # bound at once
         yield case, {name: contender() for name, contender in contenders.items()}
 
 
 def messages_of(case: Case) -> list[tuple[str, str]]:
-    """Return a case's messages for others: `(kind, text)`, kinds `person`, `import`, `tool` and `ai`."""
+    """Return a case's messages for other libraries: `(kind, text)` each."""
     tools = [("tool", text_of(3_000)) for _ in range(10)] if case.tools else []
     person = [] if case.imported else [("person", QUESTION)]
     imported = [("import", text) for text in case.imported]
@@ -194,7 +195,7 @@ def messages_of(case: Case) -> list[tuple[str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run and print one block."""
+    """Run the benchmark and print its results."""
     parser = argparse.ArgumentParser(description="Largest prompt under attack.")
     parser.add_argument("--quick", action="store_true", help="an eighth of the size")
     given = parser.parse_args(arguments)

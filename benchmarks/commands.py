@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.council import TOPIC, council_config
-from moot.graph.api import open_debates
-from moot.graph.many import PlannedDebate, run_many
-from moot.nodes.protocols.stand_in import forecast
+from moot.api import open_debates
+from moot.debates.dry_run import estimate
+from moot.run_many import PlannedDebate, run_many
 from moot.state.config import DebateConfig
-from tests.support.openai_process import serving
+from tests.support.openai_process import serve_openai
 
 LATENCY_S = 0.2
 TURNS = 10
@@ -40,11 +40,11 @@ graph = StateGraph(State).add_node(speak).set_entry_point("speak").set_finish_po
 asyncio.run(graph.ainvoke({"said": ""}))
 """
 """The least that asks a model in a graph."""
-MOOT = "from moot.graph.cli import main; main()"
-LENGTHY = ("--plan-function", "benchmarks.council:lengthy")
+MOOT = "from moot.cli import main; main()"
+LENGTHY = ("--plan-function", "benchmarks.council:slow_reply")
 
 
-def started(record: Path) -> list[float]:
+def start_times(record: Path) -> list[float]:
     """Return when each recorded request came in, seconds of the wall clock, sorted."""
     return sorted(json.loads(line)["started"] for line in record.read_text(encoding="utf-8").splitlines())
 
@@ -54,7 +54,7 @@ def command(
 ) -> tuple[float, float]:
     """Run a cold `moot`, or other code; return the seconds to its first request, and to its end."""
     record = folder / f"{time.time_ns()}.jsonl"
-    with serving("--latency", LATENCY_S, "--record", record, *plan) as base_url:
+    with serve_openai("--latency", LATENCY_S, "--record", record, *plan) as base_url:
         there = {
             **os.environ,
             "OPENAI_BASE_URL": base_url,
@@ -65,14 +65,14 @@ def command(
         began = time.time()
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=there)
         ended = time.time()
-    return started(record)[0] - began, ended - began
+    return start_times(record)[0] - began, ended - began
 
 
-def side_by_side(folder: Path, debates: int) -> tuple[float, float]:
+def run_in_parallel(folder: Path, debates: int) -> tuple[float, float]:
     """Return the wall seconds of debates run at the same time in this process, and the processor's."""
     config = DebateConfig.model_validate({"model": "test-model", "turns": TURNS, "judge": {"enabled": False}})
     planned = [PlannedDebate(f"d{n}", f"Should city {n} ban cars?", config) for n in range(debates)]
-    with serving("--latency", LATENCY_S) as base_url:
+    with serve_openai("--latency", LATENCY_S) as base_url:
         os.environ.update(OPENAI_BASE_URL=base_url, OPENAI_API_KEY="none")
         with open_debates(str(folder / "many.sqlite")) as there:
             began, worked = time.perf_counter(), time.process_time()
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="once, four debates")
     given = parser.parse_args(arguments)
     times, debates = (1, 4) if given.quick else (given.times, given.debates)
-    planned = forecast(council_config())
+    planned = estimate(council_config())
     assert planned is not None  # noqa: S101  # a council has one
     critical = planned.seconds(LATENCY_S)
     with tempfile.TemporaryDirectory() as name:
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wall = statistics.median(walls)
         most = 1.25 * critical + 1.2
         print(f"a cold council of 3 × 3: {wall:.1f} s, critical path {critical:.1f} s (target ≤ {most:.1f})")
-        took, worked = side_by_side(folder, debates)
+        took, worked = run_in_parallel(folder, debates)
         alone = TURNS * LATENCY_S
         share = (debates * alone - took) / (debates * alone - alone)
         told = f"{took:.1f} s, one after another {debates * alone:.0f} s, processor {worked:.1f} s"

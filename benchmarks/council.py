@@ -3,7 +3,7 @@
     python -m benchmarks.council [--rounds 3] [--latency 0.2] [--json]
 
 Prints calls, peak concurrency by phase, wall from the first request to the last answer, and its ratio to the
-critical path that the forecast gives.
+critical path that the plan gives.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import moot.nodes.models.neutral  # noqa: F401  # the server's, which fills schemas with it: not to be timed
-from moot.graph.api import open_debates
-from moot.nodes.protocols.stand_in import forecast
+import moot.models.offline  # noqa: F401  # the server's, which fills schemas with it: not to be timed
+from moot.api import open_debates
+from moot.debates.dry_run import estimate
 from moot.state.config import DebateConfig
 from tests.support.openai_answers import Act
-from tests.support.openai_process import serving
+from tests.support.openai_process import serve_openai
 
 TOPIC = "Design a rate limiter for a public API with 10,000 requests a second, fair to small customers."
 ROLES = ("architect", "performance", "testing")
@@ -57,6 +57,7 @@ def council_config(rounds: int = 3) -> DebateConfig:
             "protocol": "council",
             "topic": TOPIC,
             "rounds": rounds,
+            "termination": {"type": "fixed"},
             "model": "test-model",
             "debaters": debaters,
             "limits": {"concurrency": 8},
@@ -64,7 +65,7 @@ def council_config(rounds: int = 3) -> DebateConfig:
     )
 
 
-def lengthy(request: dict[str, Any], number: int) -> Act | None:
+def slow_reply(request: dict[str, Any], number: int) -> Act | None:
     """Answer speeches as long as the prompts ask for, so that perspectives pass their threshold."""
     if "response_format" in request:
         return None
@@ -76,12 +77,12 @@ def lengthy(request: dict[str, Any], number: int) -> Act | None:
 
 def measure(config: DebateConfig, latency_s: float, folder: Path) -> Measured:
     """Run a council against a server that takes `latency_s` a call."""
-    planned = forecast(config)
+    planned = estimate(config)
     if planned is None:
-        raise ValueError(f"{config.protocol!r} has no forecast")
+        raise ValueError(f"{config.protocol!r} has no estimate")
     record = folder / "requests.jsonl"
-    with serving(
-        "--latency", latency_s, "--record", record, "--plan-function", "benchmarks.council:lengthy"
+    with serve_openai(
+        "--latency", latency_s, "--record", record, "--plan-function", "benchmarks.council:slow_reply"
     ) as base_url:
         os.environ.update(OPENAI_BASE_URL=base_url, OPENAI_API_KEY="none")
         with open_debates(str(folder / "council.sqlite")) as debates:

@@ -1,10 +1,10 @@
-"""How much of what was said first is still known after 200 turns, with a summariser that forgets.
+"""Benchmark of summary drift: share of the oldest facts that are known after 200 turns.
 
     python -m benchmarks.drift [--turns 200] [--keep 0.9] [--quick]
 
-Each turn states one fact. The summarising model keeps each fact that it is shown with a fixed probability,
-every time anew. Counted is which of the 50 oldest facts are still in what some debater is shown at the end:
-in the summary, or on the blackboard.
+Each turn states one fact. The summarizer's model keeps each fact that it reads with a fixed probability,
+independently each time. The result is the share of the 50 oldest facts in the last summary or blackboard of
+some debater.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
 
+from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
-from moot.nodes.calls import ModelCall, Reply
-from moot.nodes.driving.environment import Environment
+from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
 
 OLDEST, TARGET = 50, 40
 METHODS = ("llm", "hierarchical")
-"""The methods that ask a model; the others forget by choice, not by drift."""
+"""Summarizers that use a model."""
 FILLER = (
     "Whoever has walked along that shore knows how little of it is visible from the road, and how much of "
     "what is said about it comes from people who were never there. I do not blame them, but I would rather "
@@ -35,15 +35,15 @@ _FACT = re.compile(r"F(\d{3}) reads (\d{4})")
 
 
 @dataclass
-class Forgetful:
-    """States a fact a turn; as a summariser keeps each fact with probability `keep`."""
+class ForgetfulSummarizer:
+    """Model that states a fact in each turn, and keeps each fact with probability `keep` in a summary."""
 
     keep: float
     seed: int
     calls: list[ModelCall] = field(default_factory=list)
 
     async def complete(self, call: ModelCall, models: Any, *, config: Any = None) -> Reply:
-        """Answer a call."""
+        """Return the reply to a call."""
         if call.purpose == "summary":
             return Reply(text=self._summary(call) or "Nothing was measured.", model="m")
         self.calls.append(call)
@@ -64,9 +64,9 @@ def fact(number: int) -> str:
     return f"F{number:03d} reads {1000 + number * 37 % 9000}"
 
 
-def known_at_the_end(method: str, turns: int = 200, keep: float = 0.9, seed: int = 1) -> set[int]:
-    """Run a debate and return which facts are in some debater's last summary or blackboard."""
-    model = Forgetful(keep, seed)
+def facts_kept(method: str, turns: int = 200, keep: float = 0.9, seed: int = 1) -> set[int]:
+    """Run a debate and return the facts in some debater's last summary or blackboard."""
+    model = ForgetfulSummarizer(keep, seed)
     config = DebateConfig.model_validate(
         {
             "turns": turns,
@@ -82,15 +82,15 @@ def known_at_the_end(method: str, turns: int = 200, keep: float = 0.9, seed: int
 
 
 def _remembered(call: ModelCall) -> Iterator[str]:
-    """Yield what a prompt remembers: summary and tail, not the messages of the window."""
+    """Yield the summary and the turn suffix of a prompt, without the messages of the window."""
     for message in (*call.messages[2:3], call.messages[-1]):
         if "name" not in message:
             yield message["content"]
 
 
 def nested(turns: int = 200, keep: float = 0.9, seed: int = 1, every: int = 10) -> set[int]:
-    """Return which facts survive a summary that is rewritten from itself every so many turns."""
-    model, known = Forgetful(keep, seed), set[int]()
+    """Return the facts that survive a summary that is rewritten from itself every few turns."""
+    model, known = ForgetfulSummarizer(keep, seed), set[int]()
     for start in range(1, turns + 1, every):
         known |= set(range(start, start + every))
         known = {number for number in known if model._keeps(f"{number}:{start}")}
@@ -98,7 +98,7 @@ def nested(turns: int = 200, keep: float = 0.9, seed: int = 1, every: int = 10) 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run and print one block."""
+    """Run the benchmark and print its results."""
     parser = argparse.ArgumentParser(description="Oldest facts still known at the end.")
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--keep", type=float, default=0.9)
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"p = {given.keep} (target ≥ {TARGET})"
     )
     for method in METHODS[:1] if given.quick else METHODS:
-        kept = [len(known_at_the_end(method, given.turns, given.keep, seed) & oldest) for seed in seeds]
+        kept = [len(facts_kept(method, given.turns, given.keep, seed) & oldest) for seed in seeds]
         print(f"  {method:<26} {', '.join(map(str, kept))}")
     rewritten = [len(nested(given.turns, given.keep, seed) & oldest) for seed in seeds]
     print(f"  {'rewritten every 10 turns':<26} {', '.join(map(str, rewritten))}")

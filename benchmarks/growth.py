@@ -2,7 +2,7 @@
 
     python -m benchmarks.growth [--turns 10000] [--plain-turns 1000]
 
-Prints, for Moot with the offline model, a bare `DeltaChannel` loop beside it and a loop with plain reducers:
+Prints, for Moot with `SpeechModel`, a bare `DeltaChannel` loop beside it and a loop with plain reducers:
 time and growth of the SQLite file over the second and the last tenth of the turns, and how long a state takes
 to load; then the ratios that have targets, and `moot resume --turns 1` beside the same at ten turns. All run
 with the collector of cycles as the command line sets it.
@@ -30,12 +30,13 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
-from moot.graph.cli import ALLOCATIONS
+from benchmarks.speeches import SpeechModel
+from moot.cli import ALLOCATIONS
 from moot.graph.debate import build_graph
-from moot.state.checkpoints import open_saver
 from moot.state.config import DebateConfig
-from moot.state.conversation import SNAPSHOT_EVERY
+from moot.state.conversation import SNAPSHOT_FREQUENCY
 from moot.state.reducers import append
+from moot.storage.checkpoints import open_saver
 
 THREAD = "00000000-0000-0000-0000-000000000001"
 STRIDE = 100
@@ -98,11 +99,12 @@ async def alternating(*runs: tuple[Growth, AsyncIterator[int]]) -> None:
 
 
 async def moot(growth: Growth) -> AsyncIterator[int]:
-    """Run a Moot debate with the offline model; yield after each turn how many there were."""
+    """Run a Moot debate of varied speeches; yield after each turn how many there were."""
     path, turns = growth.path, growth.turns
     config: Any = {"configurable": {"thread_id": THREAD}}
     async with open_saver(str(path)) as saver:
-        graph = build_graph(saver)
+        # Under the offline model's name, so that `moot resume` can go on with the same database.
+        graph = build_graph(saver, models={"offline": SpeechModel()})
         stream = graph.astream(
             {"topic": "Should a small team run its own database servers?"},
             config,
@@ -126,7 +128,7 @@ async def moot(growth: Growth) -> AsyncIterator[int]:
 
 def resuming(path: Path, times: int) -> float:
     """Return the median seconds of `moot resume --turns 1`, process and all."""
-    command = [sys.executable, "-c", "from moot.graph.cli import main; main()", "resume", THREAD]
+    command = [sys.executable, "-c", "from moot.cli import main; main()", "resume", THREAD]
     taken = []
     for _ in range(times):
         started = time.perf_counter()
@@ -165,7 +167,9 @@ class PlainState(TypedDict):
 class DeltaState(TypedDict):
     """A transcript as a delta channel."""
 
-    transcript: Annotated[list[dict[str, Any]], DeltaChannel(append, list, snapshot_frequency=SNAPSHOT_EVERY)]
+    transcript: Annotated[
+        list[dict[str, Any]], DeltaChannel(append, list, snapshot_frequency=SNAPSHOT_FREQUENCY)
+    ]
     n: int
     turns: int
 

@@ -1,10 +1,10 @@
-"""How true the minutes are: labelled excerpts of debates, read by Moot's own reader.
+"""How true the extracted claims are: labelled excerpts of debates, read by a model.
 
-    python -m benchmarks.minutes --data FILE [--json] [--reader rule-based|MODEL] [--only ID …] [--wrong]
+    python -m benchmarks.minutes --reader MODEL [--data FILE] [--json] [--only ID …] [--wrong]
 
-Each excerpt is imported and then read for the blackboard, as `moot import` does; with a model's name as the
-reader, through an endpoint. A quotation is right where its words and those of the label overlap with F1 ≥ 0.5
-in the same message. The motion itself counts under stances: as a proposition only where a label names it.
+Each excerpt is imported, and the model extracts its claims, as in `moot import`. A quotation is right where
+its words and those of the label overlap with F1 ≥ 0.5 in the same message. The motion itself counts under
+stances: as a proposition only where a label names it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moot.graph.importing import ImportedTranscript, ParsedSpeech, Speaker
-from moot.graph.importing.adopting import transcript_config, transcript_values
-from moot.nodes.blackboard.folding import ledger_of
-from moot.nodes.driving.answering import Answering, JournalPlace, run_flow
-from moot.nodes.driving.environment import Environment, NodeContext
-from moot.nodes.record import record
+from moot.claims.claim_fold import ledger_of
+from moot.importing import ImportedTranscript, ParsedMessage, Speaker
+from moot.importing.transcript import transcript_config, transcript_values
+from moot.nodes.extract import extract
+from moot.runtime.environment import Environment, NodeContext
+from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
+from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim
+from moot.state.config.boundary import Permissions
 from moot.state.entries import seq_of
-from moot.state.ledger import MOTION
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "minutes-dev.jsonl"
-EVERYDAY = Path(__file__).parent / "excerpts" / "everyday.jsonl"
-"""84 excerpts in everyday words, made for Moot after most of the rules: see the README beside it."""
 OVERLAP = 0.5
 """F1 of tokens from which two quotations of one message are the same, as the labels' conventions say."""
-RULE_BASED = "rule-based"
 KINDS = ("stances", "propositions", "concessions", "shifts", "open_questions")
-TRAPPED = {
+FALSE_POSITIVE_KINDS = {
     "shift": "shifts",
     "concession": "concessions",
     "question": "open_questions",
@@ -133,33 +130,28 @@ def among(one: Span, others: Iterable[Span]) -> bool:
     return any(same(one, other) for other in others)
 
 
-def imported(item: Mapping[str, Any]) -> ImportedTranscript:
+def import_excerpt(item: Mapping[str, Any]) -> ImportedTranscript:
     """Return an excerpt as the import reads a transcript."""
     ids = {
         name: f"s{number}"
         for number, name in enumerate(dict.fromkeys(m["speaker"] for m in item["messages"]))
     }
     speakers = tuple(Speaker(key, name) for name, key in ids.items())
-    said = tuple(ParsedSpeech(ids[m["speaker"]], m["text"]) for m in item["messages"])
+    said = tuple(ParsedMessage(ids[m["speaker"]], m["text"]) for m in item["messages"])
     return ImportedTranscript(item["topic"], speakers, said)
 
 
-def read_excerpt(
-    item: Mapping[str, Any], reader: str = RULE_BASED, complete: Complete | None = None
-) -> dict[str, Any]:
+def read_excerpt(item: Mapping[str, Any], reader: str, complete: Complete | None = None) -> dict[str, Any]:
     """Return the state of an excerpt that was imported and read.
 
     Args:
         item: as the data file has it.
-        reader: `rule-based`, or a model's name.
+        reader: a model's name.
         complete: answers calls in an endpoint's place.
     """
     environment = Environment(complete=complete) if complete else Environment()
-    extraction = "rule-based" if reader == RULE_BASED else "llm"
-    base = DebateConfig.model_validate(
-        {"blackboard": {"extraction": extraction, "model": None if reader == RULE_BASED else reader}}
-    )
-    transcript = imported(item)
+    base = DebateConfig.model_validate({"blackboard": {"extraction": "llm", "model": reader}})
+    transcript = import_excerpt(item)
     config = transcript_config(transcript, base, item["debaters"])
     state: Any = transcript_values(transcript, item["topic"], config, environment)
     update = asyncio.run(_driven(state, config, environment))
@@ -168,9 +160,9 @@ def read_excerpt(
 
 async def _driven(state: Any, config: DebateConfig, environment: Environment) -> dict[str, Any]:
     """Run the node that takes the minutes to its end."""
-    answering = Answering(environment, Claim.of_operator(config), JournalPlace())
-    body = record(state, NodeContext(environment))
-    update = await run_flow(body, answering.answer)  # type: ignore[arg-type]  # it asks models alone
+    answering = EffectHandler(environment, Permissions.of_operator(config), JournalPosition())
+    body = extract(state, NodeContext(environment))
+    update = await run_generator(body, answering.call_models)  # type: ignore[arg-type]  # it asks models alone
     return dict(update or {})
 
 
@@ -184,19 +176,19 @@ def findings_of(state: Mapping[str, Any]) -> Findings:
         return Span((seq_of(note["message_id"]) or 0) - 1, note["quote"])
 
     ledger, found = ledger_of(state), Findings()
-    for who, event in ledger.stances(MOTION).items():
+    for who, event in ledger.stances(MAIN_QUESTION).items():
         if event["kind"] in SIDES:
             found.stances[who] = (SIDES[event["kind"]], span(event))
-    for key, course in ledger.courses.items():
+    for key, course in ledger.timelines.items():
         events = [turn.event for turn in course]
         if ledger.status(key) == "disputed":
             yes, no = (
                 tuple(span(event) for event in events if event["kind"] in kinds)
                 for kinds in (("asserts", "conditional"), ("denies",))
             )
-            found.propositions.append(Dispute(yes, no, motion=key == MOTION))
+            found.propositions.append(Dispute(yes, no, motion=key == MAIN_QUESTION))
         found.claims += [span(event) for event in events if event["kind"] in ("asserts", "denies")]
-        holders = [event for event in ledger.stances(key).values() if key != MOTION]
+        holders = [event for event in ledger.stances(key).values() if key != MAIN_QUESTION]
         found.agreements += [span(event) for event in holders if ledger.status(key) == "agreed"]
     for event in ledger.events:
         if event["kind"] in ("concedes", "withdraws"):  # the labels count a withdrawal among concessions
@@ -213,7 +205,7 @@ def findings_of(state: Mapping[str, Any]) -> Findings:
 
 def score(item: Mapping[str, Any], found: Findings, tallies: Mapping[str, Tally]) -> list[str]:
     """Add one excerpt's counts; return what was wrong, a line each."""
-    gold, ids = item["gold"], {one.name: one.id for one in imported(item).speakers}
+    gold, ids = item["gold"], {one.name: one.id for one in import_excerpt(item).speakers}
     wrong = []
 
     def tell(kind: str, said: Any) -> None:
@@ -252,7 +244,7 @@ def score(item: Mapping[str, Any], found: Findings, tallies: Mapping[str, Tally]
     tallies["evidence"].add([], len(evidence), sum(among(label, found.evidence) for label in evidence))
     avoided = 0
     for trap in gold["traps"]:
-        kind = TRAPPED[trap["not"]]
+        kind = FALSE_POSITIVE_KINDS[trap["not"]]
         noted = [one for _, one in found.concessions] if kind == "concessions" else getattr(found, kind)
         fallen = among(Span(trap["message"], trap["text"]), noted)
         avoided += not fallen
@@ -313,22 +305,24 @@ def as_json(tallies: Mapping[str, Tally]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and print one block."""
     parser = argparse.ArgumentParser(description="How true the minutes are.")
-    parser.add_argument("--data", type=Path, help="labelled excerpts, JSON lines; all there are if not given")
+    parser.add_argument("--data", type=Path, default=DATA, help="labelled excerpts, JSON lines")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--reader", default=RULE_BASED, metavar="rule-based|MODEL")
+    parser.add_argument("--reader", metavar="MODEL", help="the model that extracts the claims")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help="these excerpts alone")
     parser.add_argument("--wrong", action="store_true", help="tell what was wrong")
     given = parser.parse_args(arguments)
-    for data in [given.data] if given.data else [DATA, EVERYDAY]:
-        if not data.exists():
-            print(f"minutes: no labelled excerpts at {str(data)!r}: give --data FILE")
-            continue
-        tallies, wrong = measure(excerpts(data, given.only), partial(read_excerpt, reader=given.reader))
-        if given.json:
-            print(json.dumps(as_json(tallies)))
-        else:
-            print(f"minutes: {data.stem}, read by {given.reader}")
-            print("\n".join(_lines(tallies, wrong if given.wrong else ())))
+    if not given.reader:
+        print("minutes: extraction needs a model: give --reader MODEL")
+        return
+    if not given.data.exists():
+        print(f"minutes: no labelled excerpts at {str(given.data)!r}: give --data FILE")
+        return
+    tallies, wrong = measure(excerpts(given.data, given.only), partial(read_excerpt, reader=given.reader))
+    if given.json:
+        print(json.dumps(as_json(tallies)))
+    else:
+        print(f"minutes: {given.data.stem}, read by {given.reader}")
+        print("\n".join(_lines(tallies, wrong if given.wrong else ())))
 
 
 def excerpts(data: Path, only: Sequence[str] = ()) -> list[dict[str, Any]]:

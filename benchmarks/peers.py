@@ -1,7 +1,7 @@
 """Others' ways to keep a prompt within a budget, where they are installed: langmem and LangChain.
 
 Each gets a transcript message by message and makes a view of it before every reply, as an agent would; what
-is measured is the view that reaches the model.
+is measured is the view that capabilities_of the model.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from moot.nodes.models.local import ScriptedModel
-from moot.nodes.text.tokens import REPLY_PRIMING, counter
+from moot.models.local import ScriptedCall, ScriptedModel
+from moot.text.tokens import REPLY_PRIMING, counter
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackResult:
     """What came of one case."""
 
     largest: int
@@ -35,7 +35,7 @@ class Outcome:
         return f"{self.largest:,}{unseen}" + (f" ({self.trouble})" if self.trouble else "")
 
 
-Peer = Callable[[Sequence[tuple[str, str]], str | None, int], Outcome]
+Peer = Callable[[Sequence[tuple[str, str]], str | None, int], AttackResult]
 
 Making = Callable[[list[AnyMessage]], list[AnyMessage]]
 """Makes a view of a history."""
@@ -62,7 +62,7 @@ def _history(said: Sequence[tuple[str, str]]) -> tuple[list[AnyMessage], list[li
     return start, turns
 
 
-def _follow(said: Sequence[tuple[str, str]], make: Callable[[], Making]) -> Outcome:
+def _follow(said: Sequence[tuple[str, str]], make: Callable[[], Making]) -> AttackResult:
     history, turns = _history(said)
     view = make()
     largest, trouble = 0, ""
@@ -73,27 +73,27 @@ def _follow(said: Sequence[tuple[str, str]], make: Callable[[], Making]) -> Outc
                 warnings.simplefilter("ignore")  # what they warn of is measured
                 shown = view(history)
         except Exception as error:  # whatever a library raises is its outcome here
-            return Outcome(largest, None, f"{type(error).__name__}")
+            return AttackResult(largest, None, f"{type(error).__name__}")
         largest = max(largest, exact(shown))
         if not [message for message in shown if not isinstance(message, SystemMessage)]:
             trouble = "an empty view"
         if any("too long to summarize" in str(message.text) for message in shown):
             trouble = "history dropped"
-    return Outcome(largest, None, trouble)
+    return AttackResult(largest, None, trouble)
 
 
 def _model(summary: str | None) -> ScriptedModel:
-    def answer(messages: list[Any]) -> str:
-        return "\n".join(str(message.text) for message in messages) if summary is None else summary
+    def answer(call: ScriptedCall) -> str:
+        return "\n".join(str(message.text) for message in call.messages) if summary is None else summary
 
-    return ScriptedModel(lambda messages: _or_raise(summary, answer(messages)))
+    return ScriptedModel(lambda call: _or_raise(summary, answer(call)))
 
 
 def _or_raise(summary: str | None, text: str) -> str | Exception:
     return RuntimeError("503") if summary == "raise" else text
 
 
-def _langmem(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> Outcome:
+def _langmem(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
     from langmem.short_term import summarize_messages
 
     def make() -> Making:
@@ -117,7 +117,7 @@ def _langmem(said: Sequence[tuple[str, str]], summary: str | None, budget: int) 
     return _follow(said, make)
 
 
-def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> Outcome:
+def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
     from langchain.agents.middleware import SummarizationMiddleware
     from langchain_core.messages import RemoveMessage
     from langgraph.runtime import Runtime
@@ -143,7 +143,7 @@ def _middleware(said: Sequence[tuple[str, str]], summary: str | None, budget: in
     return _follow(said, make)
 
 
-def _trim(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> Outcome:
+def _trim(said: Sequence[tuple[str, str]], summary: str | None, budget: int) -> AttackResult:
     from langchain_core.messages import trim_messages
 
     def make() -> Making:

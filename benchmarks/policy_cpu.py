@@ -16,17 +16,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from moot.graph.debate import NODES
-from moot.graph.routes import WHY, successor
-from moot.nodes.calls import Reply
-from moot.nodes.driving.environment import Environment, NodeContext
-from moot.nodes.effects import Ask, Emit, Hear, Heard, drive_with
+from moot.calls.effects import Ask, Emit, InboxContents, ReadInbox, Reply, run_body_with
+from moot.graph.debate import NODES, graph
+from moot.graph.routing import successor
 from moot.nodes.open import open_debate
+from moot.runtime.environment import Environment, NodeContext
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Claim
+from moot.state.config.boundary import Permissions
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
-from moot.state.reducers import add_up, append, fold_window, merge
+from moot.state.reducers import add_totals, append, fold_window, merge
+
+TARGETS: Mapping[str, list[str]] = {
+    name: [target for branch in branches.values() for target in (branch.ends or {}).values()]
+    for name, branches in graph.builder.branches.items()
+}
+"""Nodes that may follow a node on its conditional edges."""
 
 TARGET = 1.3
 SPEAKERS = ("ada", "bo", "cy", "di")
@@ -37,11 +42,11 @@ FOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
     "reflections": append,
     "errors": append,
     "messages": fold_window,
-    "minutes": append,
+    "claim_events": append,
     "protocol_state": merge,
     "crux_rooms": merge,
     "board_progress": merge,
-    "usage": add_up,
+    "usage": add_totals,
 }
 _SUBJECTS = (
     "trams",
@@ -56,6 +61,13 @@ _SUBJECTS = (
     "taxes",
 )
 _VERBS = ("cost", "save", "need", "lose", "gain", "outlast", "replace", "delay")
+
+TARGETS = {
+    node: list((branch.ends or {}).values())
+    for node, branches in graph.builder.branches.items()
+    for branch in branches.values()
+}
+"""Nodes that may follow each node."""
 
 
 def speech(rng: random.Random) -> str:
@@ -81,17 +93,17 @@ class Debate:
     def of(cls, messages: int, config: DebateConfig) -> Debate:
         """Return a debate that has gone on for so many messages."""
         rng, environment = random.Random(1), Environment()
-        context = NodeContext(environment, Claim.of_operator(config), debate=f"cpu-{messages}")
+        context = NodeContext(environment, Permissions.of_operator(config), debate=f"cpu-{messages}")
         said = [{"speaker": SPEAKERS[n % 4], "content": speech(rng)} for n in range(messages)]
         given = cast(ConversationState, {"topic": "Who should pay for transport?", "full_transcript": said})
         debate = cls(given, context, rng)
-        opened = drive_with(open_debate(given, context), debate._answer)
+        opened = run_body_with(open_debate(given, context), debate._answer)
         entries: list[Entry] = opened["full_transcript"].value
         debate.state = cast(ConversationState, {**opened, "full_transcript": entries})
         debate.state["messages"] = cast(Any, fold_window([], [opened["messages"]]))
         debate.state["turn_count"] = messages
-        debate.run("record")
-        debate.pass_on("record")
+        debate.run("extract")
+        debate.pass_on("extract")
         return debate
 
     def turn(self) -> None:
@@ -102,9 +114,9 @@ class Debate:
 
     def pass_on(self, name: str) -> None:
         """Run the nodes that come after one, up to the next step."""
-        while name in WHY and name != "plan":
+        while name in TARGETS and name != "plan":
             started = time.process_time()
-            name = successor(name, self.state, self.context.env)
+            name = successor(name, self.state, self.context.env, TARGETS[name])
             self.seconds["routes"] += time.process_time() - started
             if name != "plan":
                 self.run(name)
@@ -112,7 +124,7 @@ class Debate:
     def run(self, name: str) -> None:
         """Run one node and take up its update, as LangGraph would."""
         started = time.process_time()
-        update = drive_with(NODES[name](self.state, self.context), self._answer)
+        update = run_body_with(NODES[name](self.state, self.context), self._answer)
         self.seconds[name] += time.process_time() - started
         folded = {
             key: FOLDS[key](self.state.get(key) or _empty(key), [value]) if key in FOLDS else value
@@ -123,8 +135,8 @@ class Debate:
     def _answer(self, effect: Any) -> Any:
         if isinstance(effect, (Emit, Ask)):
             return None
-        if isinstance(effect, Hear):
-            return Heard()
+        if isinstance(effect, ReadInbox):
+            return InboxContents()
         return [Reply(text=speech(self.rng), model="m") for _ in effect]
 
 

@@ -1,10 +1,10 @@
-"""How much of the prompts a provider's prefix cache pays for, measured at a server on loopback.
+"""Benchmark of prefix caching: share of prompt tokens in a cached prefix, measured at a local server.
 
     python -m benchmarks.prefix [--turns 300] [--debaters 6] [--quick]
 
-A prompt token counts as cached where it lies in a prefix that is identical, byte for byte, to one of an
-earlier request. Prices: a cached token 0.1, any other 1.25 of the uncached price, for it is written to the
-cache.
+A prompt token counts as cached if it lies in a prefix that is identical, byte for byte, to a prefix of an
+earlier request. A cached token costs 0.1 of the uncached price, any other token 1.25, because it is written
+to the cache.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from moot.graph.api import open_debates
-from moot.nodes.calls import WireMessage
-from moot.nodes.models.adapters import to_langchain
-from moot.nodes.models.offline import OfflineModel
-from moot.nodes.text.tokens import counter
+from benchmarks.speeches import speech
+from moot.api import open_debates
+from moot.calls.effects import WireMessage
+from moot.models.adapters import to_langchain
 from moot.state.config import DebateConfig
+from moot.text.tokens import counter
 from tests.support.openai_server import Act, OpenAIServer
 
 SHARE_TARGET, PRICE_TARGET = 0.80, 0.33
@@ -33,25 +33,22 @@ STANCES = ("for it", "against it", "for the poor first", "against any subsidy", 
 
 @dataclass(frozen=True)
 class Cached:
-    """What a cache saw of one request."""
+    """Cached and uncached tokens of one request."""
 
     tokens: int
     cached: int
     speech: str
-    """Words of the answer, for judging whether the debate was a real one."""
+    """Text of the reply, to check that the debate was real."""
 
 
 def speak(request: dict[str, Any], number: int) -> Act:
-    """Answer as the offline model would, from the request alone, three times over: models say more."""
+    """Return a reply of three joined texts, about as long as a model's message."""
     messages = to_langchain(cast(list[WireMessage], request["messages"]))
-    said = [
-        OfflineModel().respond(messages, seed=3 * number + part, hints={"topic": TOPIC}) for part in range(3)
-    ]
-    return Act(text=" ".join(message.text for message in said))
+    return Act(text=" ".join(speech(messages, seed=3 * number + part) for part in range(3)))
 
 
 def bodies(turns: int, debaters: int, memory: dict[str, Any] | None = None) -> list[bytes]:
-    """Run a debate against a server on loopback and return its requests, as they came in."""
+    """Run a debate against a local server and return its request bodies in order."""
     with OpenAIServer(speak) as server, tempfile.TemporaryDirectory() as folder:
         config = DebateConfig.model_validate(
             {
@@ -72,12 +69,12 @@ def bodies(turns: int, debaters: int, memory: dict[str, Any] | None = None) -> l
 
 
 def prompts(requests: Sequence[bytes]) -> list[list[bytes]]:
-    """Return the messages of each request, each as its bytes in the body."""
+    """Return the messages of each request as bytes."""
     return [[json.dumps(message).encode() for message in json.loads(body)["messages"]] for body in requests]
 
 
 def cached_shares(requests: Sequence[bytes]) -> Iterator[Cached]:
-    """Yield what a cache that forgets nothing saw of each request."""
+    """Yield the cached share of each request for a cache that never evicts."""
     count = counter()
     seen: dict[bytes, Any] = {}
     for messages in prompts(requests):
@@ -105,13 +102,13 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def share_and_price(found: Sequence[Cached]) -> tuple[float, float]:
-    """Return the cached share of all prompt tokens, and the price in terms of the uncached one."""
+    """Return the cached share of all prompt tokens, and the price relative to the uncached one."""
     share = sum(each.cached for each in found) / sum(each.tokens for each in found)
     return share, READ * share + WRITE * (1 - share)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run and print one block."""
+    """Run the benchmark and print its results."""
     parser = argparse.ArgumentParser(description="Share of prompt tokens that a prefix cache pays for.")
     parser.add_argument("--turns", type=int, default=300)
     parser.add_argument("--debaters", type=int, default=6)
@@ -119,15 +116,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     turns = min(given.turns, 60) if given.quick else given.turns
     print(f"prefix: {given.debaters} debaters, {turns} turns, requests as a server on loopback got them")
-    for layout in ("shared", "per-speaker"):
-        found = list(cached_shares(bodies(turns, given.debaters, {"layout": layout})))
-        share, price = share_and_price(found)
-        targets = f"   (targets ≥ {SHARE_TARGET:.0%}, ≤ {PRICE_TARGET})" if layout == "shared" else ""
-        mean = sum(each.tokens for each in found) / len(found)
-        print(
-            f"  {layout:<12} {share:6.1%} of tokens in a cached prefix, price × {price:.3f}, "
-            f"mean prompt {mean:,.0f}{targets}"
-        )
+    found = list(cached_shares(bodies(turns, given.debaters)))
+    share, price = share_and_price(found)
+    mean = sum(each.tokens for each in found) / len(found)
+    print(
+        f"  {share:.1%} of tokens in a cached prefix, price × {price:.3f}, mean prompt {mean:,.0f}"
+        f"   (targets ≥ {SHARE_TARGET:.0%}, ≤ {PRICE_TARGET})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""How much of what people later ask about a meeting is told by summaries that need no model.
+"""Benchmark of rule-based summaries: share of the terms of later answers that a summary holds.
 
     python -m benchmarks.summaries --data FOLDER [--json] [--quick]
 
-Measured on QMSum (Zhong et al. 2021): a whole meeting in 976 tokens; counted are the distinct content terms,
-stemmed and without stop words, of the answers to its specific questions, and which of them the sentences of
-the summary hold. Ours pays its message ids and speakers' names out of the same tokens, and gets nothing for
-them; the trivial ones pay for their sentences alone.
+Measured on QMSum (Zhong et al. 2021) with summaries of 976 tokens for a whole meeting. Terms are the distinct
+content terms, stemmed and without stop words, of the answers to its specific questions. Our summary pays for
+message ids and speakers' names with the same tokens; the baselines pay for their sentences alone.
 """
 
 from __future__ import annotations
@@ -20,37 +19,35 @@ from typing import Any
 import numpy as np
 
 from benchmarks.qmsum import meeting_files, meetings_parser
-from moot.nodes.memory.summarizers.drafting import FRAME_TOKENS
-from moot.nodes.memory.summarizers.points_layout import SummaryPoints
-from moot.nodes.memory.summarizers.rule_based import fold
-from moot.nodes.text.sentences import split_sentences
-from moot.nodes.text.terms import terms
-from moot.nodes.text.tokens import TokenCounter, counter
+from moot.memory.summarizers.drafting import FRAME_TOKENS
+from moot.memory.summarizers.rule_based import SummaryPoints, fold
 from moot.state.config import slug
 from moot.state.config.memory_config import MemoryConfig
 from moot.state.entries import Entry, make_entry, seq_of
+from moot.text.terms import split_sentences, terms
+from moot.text.tokens import TokenCounter, counter
 
 ROOM = MemoryConfig().budget.summary - FRAME_TOKENS
 EVERY = MemoryConfig().summarize_every
 OURS, ROLLED = "rule-based", f"rule-based, every {EVERY}"
 TARGET, TARGET_FIFTH = 0.40, 0.12
 DAMPING, ROUNDS = 0.85, 40
-"""Of PageRank, as Mihalcea and Tarau (2004) and Erkan and Radev (2004) use it."""
+"""Damping factor and iterations of PageRank, as in Mihalcea and Tarau (2004) and Erkan and Radev (2004)."""
 COSINE = 0.1
-"""LexRank's threshold."""
+"""Similarity threshold of LexRank."""
 
 Order = Callable[["Meeting"], Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A meeting as entries, its sentences, and the terms of the answers to its specific questions."""
+    """Meeting as entries, with its sentences and the terms of the answers to its specific questions."""
 
     entries: list[Entry]
     names: dict[str, str]
     sentences: list[str]
     terms: list[list[str]]
-    """Of each sentence."""
+    """Terms of each sentence."""
     wanted: set[str]
 
     @classmethod
@@ -66,20 +63,20 @@ class Meeting:
         return cls(entries, names, sentences, [terms(each) for each in sentences], set(terms(answers)))
 
 
-def by_chance(meeting: Meeting) -> list[int]:
-    """Order sentences at random, the same way each time."""
+def random_order(meeting: Meeting) -> list[int]:
+    """Return sentences in random order with a fixed seed."""
     order = list(range(len(meeting.sentences)))
-    random.Random(1).shuffle(order)  # a measure's baseline, no secret
+    random.Random(1).shuffle(order)  # a baseline of a measure, not a secret
     return order
 
 
 def by_length(meeting: Meeting) -> list[int]:
-    """Order sentences by their characters, the longest first."""
+    """Return sentences by length in characters, the longest first."""
     return sorted(range(len(meeting.sentences)), key=lambda number: -len(meeting.sentences[number]))
 
 
 def by_textrank(meeting: Meeting) -> list[int]:
-    """Order sentences by PageRank over the terms that they share, by their lengths' logarithms."""
+    """Return sentences by PageRank over shared terms, weighted by the logarithms of their lengths."""
     counts = _counts(meeting) > 0
     lengths = np.log(np.maximum(counts.sum(1), 2)).astype(np.float32)
     shared = counts.astype(np.float32) @ counts.T.astype(np.float32)
@@ -87,7 +84,7 @@ def by_textrank(meeting: Meeting) -> list[int]:
 
 
 def by_lexrank(meeting: Meeting) -> list[int]:
-    """Order sentences by PageRank over which of them are alike by the cosine of TF-IDF."""
+    """Return sentences by PageRank over the cosine similarity of their TF-IDF vectors."""
     counts = _counts(meeting)
     weighted = counts * np.log(len(counts) / np.maximum((counts > 0).sum(0), 1))
     weighted /= np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
@@ -115,7 +112,7 @@ def _by_pagerank(links: Any) -> list[int]:
 TRIVIAL: Mapping[str, Order] = {
     "longest sentences": by_length,
     "lead": lambda meeting: range(len(meeting.sentences)),
-    "random": by_chance,
+    "random": random_order,
     "TextRank": by_textrank,
     "LexRank": by_lexrank,
 }
@@ -132,8 +129,8 @@ def filled(meeting: Meeting, order: Sequence[int], count: TokenCounter) -> str:
     return "\n".join(meeting.sentences[number] for number in sorted(chosen))
 
 
-def folded(meeting: Meeting, every: int, count: TokenCounter) -> SummaryPoints:
-    """Return our summary, with so many messages folded in at a time."""
+def fold_in_steps(meeting: Meeting, every: int, count: TokenCounter) -> SummaryPoints:
+    """Return the rule-based summary after adding a fixed number of messages at a time."""
     summary = None
     for start in range(0, len(meeting.entries), every):
         batch = meeting.entries[start : start + every]
@@ -144,18 +141,18 @@ def folded(meeting: Meeting, every: int, count: TokenCounter) -> SummaryPoints:
 
 
 def share(meeting: Meeting, text: str) -> float:
-    """Return which share of the wanted terms a text holds."""
+    """Return the share of the wanted terms that a text holds."""
     return len(meeting.wanted & set(terms(text))) / max(1, len(meeting.wanted))
 
 
 def measure(meetings: Sequence[Meeting]) -> tuple[dict[str, float], list[float]]:
-    """Return the mean share by method, and of our points the share that each fifth of a meeting has."""
+    """Return the mean share by method, and our share of points by fifth of a meeting."""
     count = counter()
     shares: dict[str, list[float]] = {}
     fifths = [0] * 5
     for meeting in meetings:
         for name, every in ((OURS, len(meeting.entries)), (ROLLED, EVERY)):
-            summary = folded(meeting, every, count)
+            summary = fold_in_steps(meeting, every, count)
             points = summary["points"][: summary["shown"]]
             shares.setdefault(name, []).append(share(meeting, "\n".join(each["text"] for each in points)))
         for point in points:
