@@ -1,62 +1,63 @@
-"""A protocol of one's own in 50 lines: duels. Two debaters at a time, every pair once, then everybody closes.
+"""A protocol of your own in one file: duels. Every pair of debaters argues once, then all of them close.
 
-It brings rules, a view, settings (`duels:` in a configuration), debaters, and a prompt, `duel.md` beside it.
-Run it with `python examples/own_protocol.py`. It resumes, forks, is planned, judged and drawn like any other.
-An installed package brings its protocols without `register`, by entry points of the group `moot.protocols`.
+The file holds rules, prompts, default debaters and settings (`duels:` in a configuration). It imports public
+names only. Run it with `python examples/own_protocol.py`. Plans, forks, the judge and reports work for it as
+for a built-in protocol. An installed package does not call `register`: it names the class in an entry
+point of the group `moot.protocols`.
 """
 
 from itertools import combinations
-from pathlib import Path
 
 from moot import DebateConfig, open_debates
-from moot.nodes.prompts.library import load_prompt
-from moot.nodes.protocols.protocol import End, Protocol, make_floor, make_step
-from moot.nodes.protocols.protocol_table import register
-from moot.nodes.views.head import rules_block
-from moot.nodes.views.rolling import window_blocks
-from moot.nodes.views.tail import debate_blocks, tail_block
-from moot.state.config import ProtocolSettings
-
-DUEL = load_prompt("duel", "opponent", "words", home=Path(__file__).parent)
+from moot.protocols import (
+    End,
+    Protocol,
+    ProtocolSettings,
+    long_form_blocks,
+    make_step,
+    make_turn,
+    register,
+    rules_block,
+    turn_suffix_block,
+    window_blocks,
+)
 
 
 class DuelSettings(ProtocolSettings):
-    """How duels are fought."""
+    """Length of duels."""
 
     key = "duels"
-    speeches: int = 2
-    """Speeches of each side in a duel."""
+    messages: int = 2
+    """Messages of each side in a duel."""
     words: int = 100
-    """What a speech is asked to stay within."""
+    """Maximum words of a message."""
 
 
 class Duels(Protocol):
-    """Every pair argues; who is next follows from the number of turns taken."""
+    """Duels of all pairs, one after the other. The number of turns taken determines the next speaker."""
 
-    name, settings, bounded_by = "duels", DuelSettings, ("duels.speeches",)
+    name, settings, length_settings = "duels", DuelSettings, ("duels.messages",)
     debaters = ({"name": "Ada"}, {"name": "Bo"}, {"name": "Cy"})
 
     def next_step(self, state, config):
-        """Return the next speech, the closings (all at once), or the end."""
-        duels, pairs = DuelSettings.of(config), list(combinations(config.names(), 2))
-        duel, turn = divmod(state.get("turn_count", 0), 2 * duels.speeches)
+        """Return the next turn of the duel, the closing turns (all at the same time), or the end."""
+        duels, names, pairs = DuelSettings.of(config), config.names(), list(combinations(config.names(), 2))
+        duel, turn = divmod(state.get("turn_count", 0), 2 * duels.messages)
         if duel < len(pairs):
             speaker, opponent = pairs[duel][turn % 2], pairs[duel][1 - turn % 2]
-            asked = DUEL.render(opponent=config.names()[opponent], words=str(duels.words))
-            return make_step("duel", duel + 1, [make_floor(speaker, asked, targets=[opponent])])
+            asked = f"You duel with {names[opponent]}. Answer its strongest point, in {duels.words} words."
+            return make_step("duel", duel + 1, [make_turn(speaker, asked, targets=[opponent])])
         if state["step"]["phase"] == "duel":
-            floors = [
-                make_floor(debater, "Close: what did the duels teach you?") for debater in config.names()
-            ]
-            return make_step("closing", duel + 1, floors)
+            turns = [make_turn(debater, "Close: what did you learn from the duels?") for debater in names]
+            return make_step("closing", duel + 1, turns)
         return End("every pair has met")
 
-    def view(self, scene):
-        """Show a duellist this duel alone, and who closes what every view shows."""
-        if scene.step["phase"] == "closing":
-            return debate_blocks(scene)
-        duel = [entry for entry in scene.window if entry["round"] == scene.step["round"]]
-        return [rules_block(scene), *window_blocks(scene, duel), tail_block(scene)]
+    def prompt_blocks(self, ctx):
+        """Show only the current duel in a duel, and the whole debate in a closing turn."""
+        if ctx.step["phase"] == "closing":
+            return long_form_blocks(ctx)
+        duel = [entry for entry in ctx.window if entry["round"] == ctx.step["round"]]
+        return [rules_block(ctx), *window_blocks(ctx, duel), turn_suffix_block(ctx)]
 
 
 register(Duels())
