@@ -19,6 +19,7 @@ from moot.nodes.summarize import entries_to_fold
 from moot.prompts.request import schema_tokens
 from moot.protocols.registry import PROTOCOLS
 from moot.state.config import DebateConfig
+from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.fakes import FakeModel
 
@@ -78,7 +79,7 @@ def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
     for receipt in state["receipts"]:
         assert receipt["total_tokens"] <= total
     for entry in state["full_transcript"][-1:]:
-        assert entry["id"] in {message.id for message in state["messages"]}
+        assert entry["id"] in map(entry_id_of, state["messages"])
 
 
 @settings(
