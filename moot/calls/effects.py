@@ -49,9 +49,9 @@ class WireMessage(TypedDict):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: NotRequired[str]
-    """Name of the author as a slug, because providers reject names with spaces."""
+    """Slug of the author, because providers reject names with spaces."""
     tool_calls: NotRequired[list[JsonObject]]
-    """Tool calls that an assistant message requests. Each has the form `{id, type: "function", function:
+    """Tool calls requested by an assistant message. Each has the form `{id, type: "function", function:
     {name, arguments}}`."""
     tool_call_id: NotRequired[str]
     """Id of the tool call whose result this message contains."""
@@ -59,7 +59,7 @@ class WireMessage(TypedDict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt for a model, with the data for the receipt that records its contents."""
+    """Prompt for a model, including the data for its receipt."""
 
     messages: tuple[WireMessage, ...]
     total_tokens: int
@@ -73,7 +73,7 @@ class Prompt:
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that retrieval added to the prompt, in order."""
     layout: tuple[str, ...] = ()
-    """Name of the prompt section of each message, in the order of the messages."""
+    """Name of each message's prompt section, in the order of the messages."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate number of tokens that each kind of memory takes in the prompt."""
 
@@ -91,13 +91,13 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Ids and speaker under which a reply is streamed."""
+    """Ids and speaker used for streaming a reply."""
 
     entry_id: str
     """Id of the transcript entry that will contain the reply."""
     speaker: str
     message_id: str = ""
-    """Id of the streamed message, which the message in the state will have too. Default: `entry_id`."""
+    """Id of the streamed message, which is also its id in the state. Default: `entry_id`."""
 
 
 class Hints(TypedDict, total=False):
@@ -110,20 +110,20 @@ class Hints(TypedDict, total=False):
     speaker: str
     """Display name of the debater or judge who speaks."""
     targets: Sequence[str]
-    """Display names of the debaters to whom the speaker should reply."""
+    """Display names of the debaters that the speaker should reply to."""
     debaters: Sequence[str]
-    """Names for the debaters that the model may use in a structured reply."""
+    """Names that the model may use for the debaters in a structured reply."""
     message_ids: Sequence[str]
     """Ids of the messages that the reply may cite."""
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """Request to a model, with all values that determine the model's reply."""
+    """Request to a model, including all values that determine the reply."""
 
     purpose: Purpose
     model: str
-    """Name of the model as its provider knows it, or `offline`."""
+    """Provider's name for the model, or `offline`."""
     messages: tuple[WireMessage, ...]
     max_tokens: int
     """Maximum number of tokens in the reply. The budget reserves this number."""
@@ -139,7 +139,8 @@ class ModelCall:
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if the number is not known."""
     stream_as: StreamAs | None = None
-    """Ids and speaker under which the reply is streamed. Only replies in turns are streamed."""
+    """Ids and speaker used for streaming the reply, or `None` if the reply is not streamed. Only replies in
+    turns are streamed."""
     call_index: int = 0
     """Index of the turn within the step, which distinguishes identical requests in the same batch."""
     shortened_by: int = 0
@@ -148,7 +149,7 @@ class ModelCall:
     prompt: Prompt | None = field(default=None, repr=False)
     """Prompt that the call sends, kept for the receipt."""
     memory_kind: MemoryKind | Literal[""] = ""
-    """Kind of memory as which the reply is stored, or `""` if the reply does not become memory."""
+    """Kind of memory made from the reply, or `""` if the reply does not become memory."""
 
     @cached_property
     def digest(self) -> str:
@@ -168,7 +169,7 @@ class ModelCall:
 
 
 INCOMPLETE = "incomplete"
-"""Finish reason of a truncated reply. The stream ended early, or the reply exceeded the maximum size."""
+"""Finish reason of a reply that was cut off. Either the stream ended early, or the reply was too long."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ class Reply:
     tool_calls: tuple[JsonObject, ...] = ()
     """Tool calls that the model requests, each as `{id, name, args}`."""
     model: str = ""
-    """Name of the model that replied, which is the requested model or a fallback model."""
+    """Name of the model that replied, either the requested model or a fallback model."""
     provider: str = ""
     usage: EntryUsage = field(default_factory=EntryUsage)
     """Number of tokens used by all attempts that the provider charged for."""
@@ -190,26 +191,26 @@ class Reply:
     """Reason why the model stopped writing. `length` means that the reply is cut off even after a retry with
     more tokens."""
     reasoning: str = ""
-    """Reasoning that the model returned in addition to its reply. The journal stores the reasoning, but the
+    """Reasoning that the model returned separately from its reply. The journal stores the reasoning, but the
     transcript does not."""
     latency_s: float = 0.0
     first_chunk_s: float | None = None
-    """Seconds from the last request to the first chunk of its streamed reply. `None`: not streamed."""
+    """Seconds from the last request until the first chunk of its reply. `None`: not streamed."""
     attempts: int = 1
     error: str = ""
     """Reason why the call failed after all retries and fallbacks, or `""` if the call succeeded."""
     status: int | None = None
-    """HTTP status code of the last failed attempt, or `None` if there is no status."""
+    """HTTP status code of the last failed attempt, or `None` if it had none."""
     retryable: bool = False
     """True if the same call may succeed later."""
     refused: bool = False
     """True if the model refused to reply or the provider's content filter blocked the reply."""
     excess: int = 0
-    """Number of tokens by which the request was too long, or 0 if the request was not too long."""
+    """Number of tokens by which the request exceeded the model's limit, or 0 if it was short enough."""
 
     @property
     def is_final(self) -> bool:
-        """Return True if another call would give the same result, so the journal may store this reply."""
+        """Return True if repeating the call would give the same result, so that the reply may be stored."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -219,7 +220,7 @@ class Reply:
 
     @property
     def placeholder(self) -> bool:
-        """Return True if the offline model wrote this reply, whose text is then only a placeholder."""
+        """Return True if this reply is only a placeholder written by the offline model."""
         return self.provider == OFFLINE
 
     def require(self) -> Reply:
@@ -238,7 +239,7 @@ class Reply:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reply:
-        """Return the reply from the JSON data that `to_json` produced."""
+        """Return the reply stored in JSON data by `to_json`."""
         return cls(**{**data, "tool_calls": tuple(data.get("tool_calls", ()))})
 
 
@@ -276,7 +277,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return whether an interrupt with this payload pauses the run without asking a question."""
+    """Return True if an interrupt with this payload pauses the run without asking a question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -302,13 +303,13 @@ class LocalJob:
     """Job that runs on this machine and returns a text, such as a tool call."""
 
     key: str
-    """Text that contains all parameters that determine the job's result."""
+    """Text of all parameters that determine the job's result."""
     run: Callable[[], str]
-    """Function that performs the job on a worker thread, because the function may block."""
+    """Function that performs the job and may block, because it runs on a worker thread."""
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 hash of the job's parameters, under which the journal stores the result."""
+        """Return the SHA-256 hash of the job's parameters, used as the result's key in the journal."""
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 
@@ -344,7 +345,7 @@ class PutInStore:
 
 @dataclass(frozen=True)
 class SearchStore:
-    """Request to search LangGraph's store for the values in a namespace.
+    """Request to search a namespace of LangGraph's store.
 
     The node receives the values, latest first, or `[]` if there is no store.
     """
@@ -361,7 +362,7 @@ class InboxContents:
     pause: bool = False
     """True if a person asked the run to pause."""
     failed: Sequence[FailedRun] = ()
-    """Records of the graph node runs that failed."""
+    """Records of failed runs of graph nodes."""
 
 
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
@@ -372,7 +373,7 @@ graph."""
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
-    """Return a state update with the errors from which a node recovered, or `{}` without errors."""
+    """Return a state update with the errors that a node recovered from, or `{}` if there are none."""
     errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 

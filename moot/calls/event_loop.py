@@ -18,20 +18,23 @@ T = TypeVar("T")
 
 @dataclass
 class Stop:
-    """Counter of requests to stop this process. The first lets calls finish, and the second cancels them."""
+    """Counter of the requests to stop this process.
+
+    The first request lets calls finish, and the second cancels them.
+    """
 
     times: int = 0
 
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum number of seconds that running calls may take to finish after a request to stop."""
+"""Maximum time in seconds for running calls to finish after a request to stop."""
 STOP_POLL_S = 0.2
-"""Number of seconds between two checks of a sleeping call whether it should stop."""
+"""Interval in seconds at which a sleeping call checks for a request to stop."""
 
 
 def require_asyncio(what: str) -> None:
-    """Raise an error if the running event loop is not asyncio's, such as trio's.
+    """Raise an error if no asyncio event loop is running.
 
     Raises:
         InputError: The event loop is another one, or none.
@@ -59,7 +62,7 @@ async def sleep_until_stop(seconds: float) -> None:
 
 
 async def drain(call: Coroutine[object, None, T]) -> T:
-    """Await a call, and let the call finish if a person asks the process to stop.
+    """Await a call, letting it finish if a person asks the process to stop.
 
     The provider charges for a running call in any case.
     """
@@ -102,7 +105,7 @@ async def cancel_all(tasks: Collection[asyncio.Task[object]]) -> None:
 
 
 def shielded(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
-    """Decorate a coroutine function so that cancelling its caller does not interrupt it."""
+    """Decorate a coroutine function so that it runs to the end even if its caller is cancelled."""
 
     @wraps(work)
     async def await_call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -117,20 +120,20 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 
 class NonBlocking(threading.local):
-    """Flag for a thread whose event loop must not wait for locks or disk access."""
+    """Per-thread flag that is set while the event loop must not wait for locks or disk access."""
 
     active = False
 
 
 class WouldBlock(Exception):
-    """Error raised if a function cannot run without waiting."""
+    """Raised if a function cannot run without waiting."""
 
 
 non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function on the event loop, or on a worker thread if the database is locked.
+    """Run an idempotent function inline if the database is not locked, otherwise on a worker thread.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

@@ -46,8 +46,7 @@ class Operations(TypedDict, total=False):
     claims: Sequence[Mapping[str, Any]]
     """New claims, as rows of `{ref, text, aspect}`."""
     events: Sequence[Mapping[str, Any]]
-    """New stances on claims, as rows of `{message_id, claim, kind, quote, condition, condition_id, replaces,
-    option, ground, confidence}`."""
+    """New stances on claims, as rows such as `{message_id, claim, kind, quote}`."""
     challenges: Sequence[Mapping[str, Any]]
     """New challenges to a debater, as rows of `{message_id, to, quote, claim, answered_in, answer}`."""
     questions: Sequence[Mapping[str, Any]]
@@ -65,7 +64,7 @@ class Operations(TypedDict, total=False):
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function that returns texts of the debate's background that match a query, in at most so many tokens."""
+"""Function `(query, tokens)` that returns background texts that match a query within a token limit."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
@@ -75,7 +74,7 @@ def no_background(query: str, remaining: int) -> Sequence[str]:
 
 @dataclass
 class ClaimExtraction:
-    """Extraction of claims from messages, with the known and the new claim events."""
+    """Extraction of claim events from messages."""
 
     known: Sequence[ClaimEvent]
     topic: str
@@ -87,22 +86,23 @@ class ClaimExtraction:
     about: str = ""
     """Description of the subject under discussion, or `""` if `aspect` describes the subject."""
     aspects: Sequence[str] = ()
-    """Aspects of the topic. A new claim belongs to the one that the extractor names, else to `aspect`."""
+    """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
+    `aspect`."""
     options: Sequence[str] = ()
     """Options of an open main question. A position on the main question is one of its options."""
     background: BackgroundTexts = no_background
-    """Texts of the background, which the model reads without extracting claims from them."""
+    """Background texts that the model reads but extracts no claims from."""
     threshold: float = 0.0
     """Minimum confidence of a stance event, from 0 to 1. Events with a lower confidence are dropped."""
     new_ids: Collection[str] = ()
-    """Ids of the messages from which claims are extracted in this run. The default is all of `entries`."""
+    """Ids of the messages to extract claims from in this run. The default is all of `entries`."""
     new: list[ClaimEvent] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     _counts: Counter[str] = field(default_factory=Counter)
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspects of new claims, by reference."""
+    """Aspects of new claims, keyed by the claims' references."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
@@ -182,7 +182,7 @@ class ClaimExtraction:
         self._add_with_id("e", {**event, **citation})
 
     def _option(self, wanted: str) -> str:
-        """Return the option that an operation names, ignoring case, or `""` for an unknown option."""
+        """Return the option named by an operation, ignoring case, or `""` if the option is unknown."""
         folded = wanted.strip().casefold()
         return next((option for option in self.options if option.casefold() == folded), "")
 
@@ -212,7 +212,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add challenges and questions, together with their answers if the operations contain answers."""
+        """Add challenges and questions, and any answers to them that the operations contain."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -232,7 +232,7 @@ class ClaimExtraction:
                     self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
 
     def _apply_corrections(self, operations: Operations) -> None:
-        """Add the proposed merges of claims and the proposed retractions."""
+        """Add claim merges and retractions."""
         for each in operations.get("same", ()):
             one, other = (self._claim_refs.get(each[key], each[key]) for key in ("one", "other"))
             if one in self._texts and other in self._texts and one != other:
@@ -245,7 +245,7 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Remove new claim events, and all new claims to which no event refers afterwards."""
+        """Remove new claim events, and new claims that no remaining event refers to."""
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
         about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
@@ -255,7 +255,7 @@ class ClaimExtraction:
                 del self._texts[claim_event["id"]]
 
     def finish(self, through: int) -> list[ClaimEvent]:
-        """Return the new claim events, with a record of the last message read and the dropped operations."""
+        """Record the end of the extraction, and return all new claim events."""
         self._add(
             {"type": "extraction_pass", "through": through, "by": self.by, "dropped": dict(self.dropped)}
         )
@@ -286,7 +286,7 @@ class ClaimExtraction:
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
 
     def _about(self, each: Mapping[str, Any]) -> dict[str, str]:
-        """Return the id of the known claim to which an operation refers.
+        """Return the id of the known claim that an operation refers to.
 
         The id is empty if the operation refers to no known claim.
         """
@@ -294,7 +294,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim to which an operation refers by id, reference or text.
+        """Return the id of the claim that an operation names by id, reference or text.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -331,7 +331,7 @@ class ClaimExtraction:
 
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:
-    """Yield the new stance events that do not merely repeat the debater's stance."""
+    """Yield the new stance events that change a debater's stance."""
     new = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
     for timeline in extraction.ledger.timelines.values():
         held: dict[str, tuple[str, ...]] = {}
@@ -369,7 +369,7 @@ def _bare(text: str) -> tuple[str, list[int]]:
 
 
 def inside_quotation(text: str, start: int, end: int) -> bool:
-    """Return True if the characters from `start` to `end` are part of a passage in quotation marks."""
+    """Return True if the characters from `start` to `end` are within quotation marks."""
     return any(first <= start and end <= last for first, last in quoted_spans(text))
 
 
@@ -433,7 +433,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ClaimEvent]:
-    """Return the claim event that records that a person merged two claims.
+    """Return the claim event that records a person's merge of two claims.
 
     Args:
         state: state of the debate.

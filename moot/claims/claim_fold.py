@@ -36,7 +36,7 @@ extractor counts."""
 
 
 def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
-    """Return the change of position that a stance event causes, given each debater's last change."""
+    """Return the change of position caused by a stance event."""
     who = event["debater"]
     known = last.get(who)
     before, sign = (known.event, known.sign) if known else (None, 0)
@@ -69,7 +69,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[int]) -> int:
-    """Return a debater's sign (1 yes, -1 no) after a concession to the debaters who contradict it."""
+    """Return a debater's sign (1 for yes, -1 for no) after a concession to its opponents."""
     if sign and (-sign in others or sign not in others):
         return -sign
     return sign or (-1 if sum(others) < 0 else 1)
@@ -101,8 +101,8 @@ def _mirror(event: StanceEvent) -> StanceEvent:
 
 
 _recent: deque[tuple[Sequence[ClaimEvent], str, Ledger]] = deque(maxlen=8)
-"""Most recently computed ledgers, each with its claim events. Events are only appended, so a longer list
-extends a shorter one."""
+"""Most recently computed ledgers and their claim events. Events are only appended, so a longer list extends a
+shorter one."""
 
 
 def ledger_of(state: StateValues) -> Ledger:
@@ -111,7 +111,7 @@ def ledger_of(state: StateValues) -> Ledger:
 
 
 def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
-    """Compute the claim ledger from claim events, without retracted events and with equal claims merged.
+    """Compute the claim ledger from claim events, dropping retracted events and merging equal claims.
 
     The order of the events counts only within one message. An event of lower rank never retracts or replaces
     an event of higher rank on the same message. If the events extend a list that was folded before, only the
@@ -136,7 +136,7 @@ def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
 
 
 def empty_ledger(topic: str) -> Ledger:
-    """Return the claim ledger of a debate that has no claim events yet."""
+    """Return a claim ledger without claim events."""
     main_question = Claim(type="claim", id=MAIN_QUESTION, text=topic, aspect=OVERALL, seq=0)
     return Ledger({}, {MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
 
@@ -182,7 +182,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return new events of a type that are not retracted, with ids of merged claims replaced."""
+        """Return the new, unretracted events of a type, with the ids of merged claims replaced."""
         stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
         if not leading or kind == "question":
             return stood
@@ -226,7 +226,7 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
 
 
 def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
-    """Return the claim into which each merged claim was merged, and True if the merge negates the claim."""
+    """Return, for each merged claim, the claim it was merged into and whether that claim negates it."""
     found: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:
@@ -251,10 +251,10 @@ def _valid_events(
     leading: Mapping[str, tuple[str, bool]],
     claims: Mapping[str, Claim],
 ) -> list[StanceEvent]:
-    """Return the stance events that are not retracted or overruled, in the order of their messages.
+    """Return the stance events that are neither retracted nor overruled, in message order.
 
-    Of the events on one claim in one message those of the highest rank count. A model's event never replaces
-    an event that a person retracted.
+    If one message has several events on a claim, only those of the highest rank count. A model's event never
+    replaces an event that a person retracted.
     """
     events: list[StanceEvent] = []
     highest: dict[tuple[str, str, str], int] = defaultdict(int)

@@ -32,24 +32,24 @@ ANSWERS = ("yes", "no")
 
 
 class ClaimStatus(NamedTuple):
-    """Status of one claim, with the answer that the debaters hold and their conditions."""
+    """Status of one claim, including the debaters' answer and its conditions."""
 
     status: Status
     side: str
-    """Answer on which the debaters agree, which is `yes`, `no`, or an option of an open question. Empty if
-    the debaters contradict each other."""
+    """Answer that the debaters agree on, either `yes`, `no` or an option of an open question. Empty if the
+    debaters contradict each other."""
     conditions: tuple[str, ...]
     """All conditions that the debaters attach to the answer in `side`."""
     was_disputed: bool
     """True if debaters contradicted each other on the claim at any time in the debate."""
     in_room: bool = False
-    """True if two debaters are discussing the claim in an open crux room."""
+    """True if an open crux room is discussing the claim."""
 
     @property
     def label(self) -> str:
-        """Return the status in words, with the answer that the debaters hold.
+        """Return the status in words, including the debaters' answer.
 
-        Every display shows these words; the stances next to them name the conditions.
+        Every display shows these words, and the stances next to them name the conditions.
         """
         if self.in_room and self.status == "disputed":
             return "disputed, in crux room"
@@ -63,22 +63,23 @@ class ClaimStatus(NamedTuple):
 
 
 class StanceChange(NamedTuple):
-    """Stance event of a debater on a claim, with the debater's position before and after the event."""
+    """Effect of a debater's stance event on the debater's position on a claim."""
 
     event: StanceEvent
     before: StanceEvent | None
-    """Previous event of the same debater on the claim, or `None` for the first event."""
+    """Debater's previous event on the claim, or `None` for its first event."""
     sign_before: int
-    """Sign of the debater's answer before the event, with 1 for yes, -1 for no and 0 for neither."""
+    """Debater's answer before the event, as 1 for yes, -1 for no and 0 for neither."""
     sign: int
-    """Sign of the debater's answer after the event. A concession has the sign of the other side."""
+    """Debater's answer after the event, as 1 for yes, -1 for no and 0 for neither. A concession has the sign
+    of the other side."""
     side: str = ""
-    """Answer that the debater holds after the event, which is `yes`, `no` or an option. Empty if the debater
-    holds no answer."""
+    """Debater's answer after the event, either `yes`, `no` or an option. Empty if the debater holds no
+    answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Last earlier change after which the debater held an answer, or `None` without such a change."""
+    """Latest earlier change that left the debater with an answer, or `None` if there is none."""
 
     @property
     def is_change_of_mind(self) -> bool:
@@ -109,16 +110,16 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def stances(self) -> Mapping[str, StanceEvent]:
-        """Return the last stance event of each debater with all current conditions, keyed by debater id."""
+        """Return each debater's last stance event with all current conditions, keyed by debater id."""
         return {who: with_all_conditions(change) for who, change in self.last.items()}
 
     @cached_property
     def first_changes(self) -> Sequence[StanceChange]:
-        """Return the first stance change of each debater, from the oldest to the newest."""
+        """Return each debater's first stance change, oldest first."""
         return [change for change in self if change.before is None]
 
     def sign_after(self, event: str) -> int:
-        """Return the sign (1, -1 or 0) of the debater's answer after the event with this id.
+        """Return the debater's answer (1, -1 or 0) after the event with this id.
 
         Unknown ids give 0.
         """
@@ -126,7 +127,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def changes(self) -> Sequence[StanceChange]:
-        """Return all stance changes in which a debater changed its mind, from the oldest to the newest.
+        """Return all changes of mind, oldest first.
 
         Restatements do not count.
         """
@@ -148,7 +149,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def dispute_starts(self) -> Sequence[str]:
-        """Return the ids of the events that started a dispute about the claim, from oldest to newest."""
+        """Return the ids of the events that started disputes about the claim, oldest first."""
         held: dict[str, str] = {}
         starts, disputed = [], False
         for change in self:
@@ -170,7 +171,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @property
     def sides(self) -> Sequence[Sequence[str]]:
-        """Ids of the debaters who hold each answer, with or without conditions, the yes before the no."""
+        """Groups of debaters who hold the same answer, with the answer `yes` first."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
@@ -213,23 +214,23 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Valid claim events of a debate, with the statuses, stances and concessions computed from them."""
+    """Valid claim events of a debate, and the statuses and stances computed from them."""
 
     claim_events: Mapping[str, Sequence[Any]]
-    """All claim events, grouped by type and including retracted events."""
+    """All claim events, including retracted ones, grouped by type."""
     claims: Mapping[str, Claim]
-    """All claims, keyed by id and starting with the main question. A merged claim appears only under its
-    first id."""
+    """All claims, keyed by id, with the main question first. A merged claim appears only under its first
+    id."""
     timelines: Mapping[str, Timeline]
     """Stance changes on each claim, keyed by claim id."""
     challenges: Mapping[str, Challenge]
     questions: Mapping[str, Question]
     answers: Mapping[str, Answer]
-    """Answers to challenges and questions, keyed by the id of the challenge or question."""
+    """Answers to challenges and questions, keyed by the id of what they answer."""
     evidence: Sequence[Evidence]
     gaps: Sequence[Gap]
     last_numbers: Mapping[str, int] = field(default_factory=dict)
-    """Highest number in the ids so far, keyed by the type of claim event."""
+    """Highest number used in an id so far, keyed by the type of claim event."""
     read_through: int = -1
     """`seq` of the last transcript entry from which claims were extracted."""
     reflected_events: int = 0
@@ -245,7 +246,7 @@ class Ledger:
 
     @cached_property
     def events(self) -> Sequence[StanceEvent]:
-        """Return all valid stance events in the order of their messages."""
+        """Return all valid stance events in message order."""
         valid = {
             change.event["id"]: change.event for timeline in self.timelines.values() for change in timeline
         }
@@ -257,18 +258,18 @@ class Ledger:
         return self.timelines.get(claim, EMPTY_TIMELINE)
 
     def stances(self, claim: str) -> Mapping[str, StanceEvent]:
-        """Return each debater's last stance event on a claim, with all conditions that currently apply."""
+        """Return each debater's last stance event on a claim, including all conditions that still apply."""
         return self.timeline(claim).stances
 
     def stance(self, debater: str, claim: str = MAIN_QUESTION) -> StanceEvent | None:
-        """Return a debater's last stance event on a claim, with all of the debater's conditions.
+        """Return a debater's last stance event on a claim, including all of its conditions.
 
         Return `None` if the debater took no stance on the claim.
         """
         return self.stances(claim).get(debater)
 
     def sign(self, debater: str, claim: str = MAIN_QUESTION) -> int:
-        """Return 1 if a debater currently says yes or conceded a yes, -1 for no, and 0 otherwise."""
+        """Return a debater's current answer to a claim as 1 for yes, -1 for no, and 0 otherwise."""
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
 
@@ -290,14 +291,14 @@ class Ledger:
 
     @cached_property
     def _challenged_on(self) -> Mapping[str, set[str]]:
-        """Return the ids of the debaters who were challenged on each claim, keyed by claim id."""
+        """Return the ids of the challenged debaters for each claim, keyed by claim id."""
         challenged: dict[str, set[str]] = defaultdict(set)
         for each in self.challenges.values():
             challenged[each["claim"]].add(each["to"])
         return challenged
 
     def pairs(self, claim: str) -> list[tuple[str, str]]:
-        """Return all pairs of debaters who contradict each other on a claim, the one who says yes first."""
+        """Return all pairs of debaters who contradict each other on a claim, the `yes` side first."""
         sides = combinations(self.timeline(claim).sides, 2)
         return [(one, other) for first, second in sides for one in first for other in second]
 
@@ -309,7 +310,8 @@ class Ledger:
     def disagreement_strength(self, claim: str, one: str, other: str) -> Literal["mild", "strong"]:
         """Return how strongly two debaters disagree on a claim.
 
-        It is `strong` if both answer without a condition and the claim is a reason for the position of one.
+        It is `strong` if neither answer has a condition and the claim is a reason for the position of at
+        least one debater.
         """
         timeline = self.timeline(claim)
         conditional = any(timeline.last[who].conditions for who in (one, other) if who in timeline.last)
@@ -345,7 +347,7 @@ class Ledger:
 
     @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
     def common_ground(self, one: str, other: str) -> "CommonGround":
-        """Compare the stances of two debaters on all claims, starting with the most salient claim."""
+        """Compare two debaters' stances on all claims, most salient claim first."""
         ground = CommonGround([], [], [])
         for key in self.by_salience:
             changes = [self.timeline(key).last.get(who) for who in (one, other)]
@@ -359,7 +361,7 @@ class Ledger:
 
     @cached_property
     def concessions_by(self) -> Mapping[str, Sequence[StanceEvent]]:
-        """Return the concessions of each debater from oldest to newest, keyed by debater id.
+        """Return each debater's concessions, oldest first, keyed by debater id.
 
         The key `""` holds the concessions of all debaters.
         """
@@ -380,7 +382,7 @@ class Ledger:
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
     def is_core(self, concession: StanceEvent) -> bool:
-        """Return True if a debater concedes the main question or a reason for the debater's answer to it."""
+        """Return True if the concession concerns the main question or the debater's reason for it."""
         key, who = concession["claim"], concession["debater"]
         return key == MAIN_QUESTION or who in self.timeline(key).grounds
 
@@ -407,7 +409,7 @@ class Ledger:
 
     @cached_property
     def last_progress(self) -> int:
-        """Return the `seq` of the last message with evidence, a concession, or a new or changed stance."""
+        """Return the `seq` of the last message that brought evidence, a concession or a change of stance."""
         news = [change.event for timeline in self.timelines.values() for change in timeline.first_changes]
         moves = [change.event for change in self.changes]
         return max(
@@ -416,13 +418,13 @@ class Ledger:
 
     @cached_property
     def _unanswered(self) -> tuple[Sequence[Challenge], Sequence[Question]]:
-        """Return all challenges and questions without an answer, from the newest to the oldest."""
+        """Return all unanswered challenges and questions, newest first."""
         challenges = [each for key, each in self.challenges.items() if key not in self.answers]
         questions = [each for key, each in self.questions.items() if key not in self.answers]
         return challenges[::-1], questions[::-1]
 
     def open_challenges(self, to: str = "") -> list[Challenge]:
-        """Return the challenges to a debater that have no answer, from the newest to the oldest.
+        """Return the unanswered challenges to a debater, newest first.
 
         Args:
             to: the challenged debater. Empty: all debaters.
@@ -430,7 +432,7 @@ class Ledger:
         return [each for each in self._unanswered[0] if to in ("", each["to"])]
 
     def open_questions(self, to: str = "") -> list[Question]:
-        """Return the questions to a debater that have no answer, from the newest to the oldest.
+        """Return the unanswered questions to a debater, newest first.
 
         Args:
             to: the debater who is asked. Empty: all debaters.
@@ -442,12 +444,11 @@ class CommonGround(NamedTuple):
     """Claims on which two debaters both took a stance, grouped by whether the two stances match."""
 
     agreed: list[str]
-    """Ids of claims to which both debaters give the same answer, without conditions or on the same
-    conditions."""
+    """Ids of claims on which both debaters give the same answer under the same conditions, if any."""
     differing: list[str]
-    """Ids of claims to which the two debaters give different answers."""
+    """Ids of claims on which the two debaters give different answers."""
     conditional: list[str]
-    """Ids of claims to which both debaters give the same answer, but on different conditions."""
+    """Ids of claims on which both debaters give the same answer under different conditions."""
 
 
 def _granted_side(change: StanceChange | None) -> str:
@@ -458,7 +459,7 @@ def _granted_side(change: StanceChange | None) -> str:
 
 
 def leaning(event: StanceFields) -> int:
-    """Return 1 if a stance event says yes to its claim, -1 for no, and 0 otherwise.
+    """Return 1 if a stance event supports its claim, -1 if it rejects the claim, and 0 otherwise.
 
     Conditions are ignored.
     """

@@ -53,7 +53,7 @@ CARD = load_prompt_template("crux-card", "topic", "claim", "debaters")
 CYCLES = 2
 """Default maximum number of steelmanning exchanges in a crux room."""
 LONG = 280
-"""Maximum length of the reasoning, falsifier, diagnosis and resolution on a crux card, in characters."""
+"""Maximum length in characters of each longer text on a crux card, such as the diagnosis."""
 _FRAME = 780
 
 
@@ -82,7 +82,7 @@ def make_room(
 
 
 def rooms_to_assess(state: ConversationState) -> list[Room]:
-    """Return the crux rooms that need a new crux card after first positions or a finished cycle."""
+    """Return the crux rooms that need a new crux card."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()
@@ -92,7 +92,7 @@ def rooms_to_assess(state: ConversationState) -> list[Room]:
 
 
 def current_claim(state: ConversationState, room: Room) -> str:
-    """Return the id of the claim on which the two debaters in a crux room currently differ.
+    """Return the id of the claim that the two debaters in a crux room currently disagree on.
 
     Return `""` if the debaters no longer differ on any claim.
     """
@@ -108,9 +108,9 @@ def current_claim(state: ConversationState, room: Room) -> str:
 
 
 def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
-    """Return True if a resolved crux card already settles the current dispute about a claim.
+    """Return True if a resolved crux card settles the current dispute about a claim.
 
-    The dispute itself stays open: only claim events change the status of a claim.
+    The dispute itself stays open, because only claim events change the status of a claim.
     """
     involved = {who for side in ledger.timeline(claim).sides for who in side}
     ends = [
@@ -128,7 +128,7 @@ def awaits_second(room: Room) -> bool:
 
 
 def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:
-    """Return the crux rooms that receive new transcript entries, with the ids of these entries added."""
+    """Return the crux rooms that receive new transcript entries, with the entries' ids added."""
     grown: dict[str, Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
@@ -173,7 +173,7 @@ def card_call(
     call_index: int,
     background: BackgroundTexts = no_background,
 ) -> ModelCall:
-    """Return the model call for a room's crux card, with a prompt that fits the prompt budget."""
+    """Return the model call that writes a room's crux card."""
     size = max(200, config.memory.budget.total - _FRAME)
     system = CARD.render(
         topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
@@ -233,7 +233,7 @@ def card_events(
     data: Mapping[str, Any],
     before: Sequence[ClaimEvent] = (),
 ) -> list[ClaimEvent]:
-    """Return claim events for the stances that the debaters hold after the discussion in a crux room.
+    """Return claim events for the debaters' stances after the discussion in a crux room.
 
     A stance without a quotation from the room is dropped.
     """
@@ -292,7 +292,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
 
 
 def is_room_over(state: ConversationState, room: Room, card: CruxCard) -> bool:
-    """Return True if the room is resolved, has used all its cycles, or the debaters repeat themselves."""
+    """Return True if the crux room should be closed."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     if card["resolved"] or at_cap:
         return True
@@ -319,7 +319,7 @@ LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return the status of each claim, keyed by claim id and starting with the most salient claim."""
+    """Return the status of each claim, keyed by claim id, most salient claim first."""
     ledger = ledger_of(state)
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     over = closing or state.get("status") in ENDED_STATUSES
@@ -333,7 +333,7 @@ def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
 def findings_text(
     state: StateValues, names: Names, flips: Mapping[str, Sequence[str]], *, extracts: bool = True
 ) -> str:
-    """Return the result of a dialogue as Markdown, computed from the claim ledger without a model.
+    """Return the result of a dialogue as Markdown, computed from the claim ledger.
 
     Args:
         state: state of the debate.
@@ -404,7 +404,7 @@ def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -
 
 
 def at_a_glance(outcome: str) -> str:
-    """Return the most important sections of a result, and the number of points in the other sections."""
+    """Return the most important sections of a result, and the number of points in each other section."""
     sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
     shown, held = list[str](), list[str]()
     for section in filter(None, map(str.strip, sections)):

@@ -69,19 +69,19 @@ def board_text(text: str, limit: int = TEXT) -> str:
 
 
 def quotation(claim_event: Mapping[str, Any], limit: int = SHORT) -> str:
-    """Return the quotation of a claim event and the id of the quoted message, as one line."""
+    """Return a claim event's quotation and message id, on one line."""
     return f"“{board_text(claim_event['quote'], limit)}” [{claim_event['message_id']}]"
 
 
 def stance_text(saying: StanceFields) -> str:
-    """Return a stance as one word, followed by its condition, if any, in the debater's own words."""
+    """Return a stance as one word, followed by its condition, if any."""
     return short_stance_text(saying) + (f": {saying['condition']}" if saying["condition"] else "")
 
 
 def short_stance_text(saying: StanceFields) -> str:
     """Return a stance as one word, such as `yes` or `conceded`.
 
-    The text says if there is a condition, but not which.
+    The text says whether there is a condition, but does not name it.
     """
     word = "no" if leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
     word = saying.get("option") or word if leaning(saying) else word
@@ -108,7 +108,7 @@ def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()
 
 
 def side_conceded(ledger: Ledger, event: StanceEvent) -> str:
-    """Return the conceded answer of a concession as a suffix, or `""` for other events."""
+    """Return a suffix that names the conceded answer, or `""` if the event is not a concession."""
     sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
@@ -119,12 +119,12 @@ def cards_of(state: StateValues) -> list[CruxCard]:
 
 
 def card_status(card: CruxCard) -> str:
-    """Return "resolved" or "not resolved" for a crux card."""
+    """Return "resolved" or "not resolved", depending on the crux card's state."""
     return "resolved" if card["resolved"] else "not resolved"
 
 
 def card_results_text(card: CruxCard, names: Names) -> str:
-    """Return each debater's answer to the question of a crux card, as one line."""
+    """Return each debater's answer to a crux card's question, on one line."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
 
 
@@ -135,13 +135,13 @@ def current_reflections(state: StateValues) -> list[Reflection]:
 
 
 def reflections_text(state: StateValues) -> str:
-    """Return the current reflections as a Markdown list, starting with the most important reflection."""
+    """Return the current reflections as a Markdown list, most important reflection first."""
     ranked = sorted(current_reflections(state), key=lambda item: (-item["importance"], item["id"]))
     return "\n".join(f"- {text}" for text in reflection_lines(ranked))
 
 
 def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
-    """Return the texts of reflections without duplicates, each with the round in which it was written.
+    """Return the texts of reflections without duplicates, each with the number of its round.
 
     Later messages may have made a reflection wrong.
     """
@@ -180,14 +180,15 @@ SECTIONS = (
     *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
     *(OTHERS, HELD, CONCESSIONS, CHANGES, GAPS, LAST, FOUND),
 )
-"""Section headings of the rendered ledger, in the order in which they are shown."""
+"""Section headings of the rendered ledger, in display order."""
 
 MIN_LINE_TOKENS = 10
-"""Minimum number of tokens of a line. More lines in a section than fit the token limit are not rendered."""
+"""Minimum number of tokens that a line of the rendered ledger is assumed to take. A section renders no more
+lines than could fit into the token limit."""
 
 
 class LedgerLine(NamedTuple):
-    """Line of the rendered claim ledger, with its section and priority."""
+    """Line of the rendered claim ledger."""
 
     section: str
     urgency: int
@@ -208,7 +209,7 @@ def render_blackboard(
     found: bool = True,
     alone: bool = False,
 ) -> str:
-    """Return the claim ledger as text for a prompt, with the most urgent lines if space is short.
+    """Return the claim ledger as text for a prompt, keeping the most urgent lines if space is short.
 
     A debater's own commitments come first, then all debaters' positions on the aspect under discussion.
     Return `""` if there is nothing to show, or no token left to show it.
@@ -270,13 +271,13 @@ def _heading_of(state: StateValues) -> str:
 
 
 def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
-    """Yield the speakers of messages after the given `seq`, from which no claims were extracted yet."""
+    """Yield the speakers of messages after the given `seq`."""
     later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
     return (entry["speaker"] for entry in later if traits_of(entry).argues)
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Return the approximate number of tokens in a rendered ledger, by kind of memory."""
+    """Return the approximate number of tokens in a rendered ledger for each kind of memory."""
     ledger, _, found = text.partition(f"{FOUND}:\n")
     questions = tuple(f"- {card['question']}" for card in cards_of(state))
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -328,7 +329,7 @@ def _board_lines(
 
 
 class _LedgerRenderer:
-    """Renderer of the parts of a claim ledger as lines of text."""
+    """Renderer that turns parts of a claim ledger into lines of text."""
 
     def __init__(self, state: StateValues, names: Names, aspect: str, most: int) -> None:
         self.state = state
@@ -355,7 +356,7 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
     def point(self, event: StanceEvent | Gap) -> str:
-        """Return a concession, change of mind or gap as text, with its claim and quotation.
+        """Return a concession, change of mind or gap as text, including its claim and quotation.
 
         A concession shows the conceded side instead of the quotation.
         """
@@ -369,14 +370,14 @@ class _LedgerRenderer:
         return f"{self.name_of(key)}: {quotation(event)}"
 
     def concessions(self, who: str = "") -> Iterator[StanceEvent]:
-        """Yield the newest concessions of one debater or of all debaters, without repeated concessions."""
+        """Yield the newest concessions of one or all debaters, without repetitions."""
         events = reversed(self.ledger.concessions(who))
         return islice(
             (event for event in events if event["id"] not in self.ledger.repeated_concessions), self.most
         )
 
     def changes(self, who: str = "") -> Iterator[StanceChange]:
-        """Yield the newest changes of mind of one debater or of all debaters, except concessions."""
+        """Yield the newest changes of mind of one or all debaters, except concessions."""
         changes = self.changes_of_side()
         return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
 
@@ -385,7 +386,7 @@ class _LedgerRenderer:
         return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
 
     def change_text(self, change: StanceChange) -> str:
-        """Return the text of a change of mind, with quotations from after and before the change."""
+        """Return the text of a change of mind, with quotations from before and after it."""
         before = f", before: {quotation(change.before)}" if change.before else ""
         return f"{self.point(change.event)}{before}"
 
@@ -440,7 +441,7 @@ class _LedgerRenderer:
     def waiting(
         self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
     ) -> Iterator[LedgerLine]:
-        """Yield lines on challenges and questions that were not answered.
+        """Yield lines on unanswered challenges and questions.
 
         Debaters who spoke after the last message read are left out, because they may have answered.
 
@@ -513,9 +514,9 @@ class _LedgerRenderer:
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines with the newest crux cards and the most important of the newest reflections.
+        """Yield lines with the newest crux cards and the most important recent reflections.
 
-        A reader that is no debater gets crux cards before most other lines, because they are results.
+        A reader who is not a debater gets crux cards before most other lines, because they are results.
         """
         is_debater = speaker in self.names
         for card in cards_of(self.state)[::-1][: self.most]:

@@ -57,17 +57,17 @@ _ON_OPEN_QUESTION = (
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
 OUTPUT_TOKENS_PER_INPUT = 4
-"""Number of output tokens that an extraction may use for each input token. A capable model used 1.5 to 4.4 in
+"""Number of output tokens allowed for each input token of an extraction. A capable model used 1.5 to 4.4 in
 two debates."""
 _MARGIN = 400
-"""Number of output tokens that each extraction may use in addition to the tokens for its input."""
+"""Number of output tokens allowed for each extraction regardless of its input."""
 COMMON_REPLY_LIMIT = 8192
-"""Maximum number of output tokens that most models with a limited output allow."""
+"""Maximum number of output tokens that most models support."""
 MESSAGE_TOKENS = 12
-"""Number of tokens of a message's frame and of the note that it was read before."""
+"""Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of unused tokens at which a prompt shows an earlier message that a new message cites. The
-earlier message is omitted if fewer tokens remain."""
+"""Minimum number of unused tokens for showing an earlier message that a new message cites. The earlier
+message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS = 12
 """Maximum number of new claims that one extraction may add."""
 _MAX_NEW_CONDITIONS = 6
@@ -78,7 +78,7 @@ _MAX_VERIFIED = 24
 
 
 def uses_model(extraction: str, model: str, *, auto: bool) -> bool:
-    """Return True if a model extracts claims with these settings.
+    """Return True if these settings let a model extract claims.
 
     The offline model never extracts claims. A recorded model does only with `llm`, because the recording must
     hold its replies.
@@ -102,7 +102,7 @@ def extraction_schema(
     options: Sequence[str] = (),
     aspects: Sequence[str] = (),
 ) -> type[BaseModel]:
-    """Return the JSON schema of an extraction reply, with all ids that the model may use.
+    """Return the schema of an extraction reply, limited to ids that the model may use.
 
     Args:
         entries: the new messages.
@@ -309,7 +309,7 @@ def _verify(
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that count as a confirmation when a model verifies a stance event.
+    """Return the kinds of stance that confirm a stance event when a model verifies it.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -324,7 +324,7 @@ def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
 
 
 def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
-    """Split transcript entries into batches, one batch for each extraction call.
+    """Split transcript entries into one batch for each extraction call.
 
     A batch takes half of the tokens, because the claims extracted from it are longer than its messages. It
     takes up to three quarters as long as the reply stays within `COMMON_REPLY_LIMIT`.
@@ -340,7 +340,7 @@ def extraction_tokens(config: DebateConfig) -> int:
 
 
 def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
-    """Yield the lines of the claim ledger for an extraction prompt, starting with the most salient claim."""
+    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first."""
     listed = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
     for key in ledger.by_salience:
@@ -359,7 +359,7 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
 
 
 def _kind_of(event: StanceEvent) -> str:
-    """Return the kind of a stance as the extraction prompt calls it. A “no, unless …” is a denial."""
+    """Return the kind of a stance in the terms of the extraction prompt. A “no, unless …” is a denial."""
     return "denies" if is_conditional(event) and leaning(event) < 0 else event["kind"]
 
 
@@ -385,7 +385,7 @@ def structured_call(
     params: ModelParams | None = None,
     hints: Hints | None = None,
 ) -> ModelCall:
-    """Return a model call that asks for a reply that matches a JSON schema.
+    """Return a model call whose reply must match a JSON schema.
 
     Args:
         purpose: purpose of the call.
@@ -439,7 +439,7 @@ def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, A
 
 
 def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
-    """Return one line of text for each debater, with the debater's id, name, role and stance."""
+    """Return one line of text for each debater, giving the id, name, role and stance."""
     return "\n".join(
         f"- {d.id}: {', '.join(sanitize_line(part) for part in (d.name, d.role, d.stance) if part)}"
         for d in config.debaters

@@ -31,17 +31,17 @@ REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier
 EARLIER = load_prompt_template("reflect_earlier", "insights")
 
 DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
-"""Weights of a dispute, a concession and a change of mind in the score that triggers a reflection."""
+"""Weights of a dispute, a concession and a change of mind in the score of recent activity."""
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
 """Maximum length of a reflection, in characters."""
 MAX_REFLECTIONS = 3
-"""Maximum number of reflections that are stored each time the model reflects."""
+"""Maximum number of reflections stored from one model reply."""
 BOARD_TOKENS = 800
-"""Maximum number of tokens of the claim ledger in the prompt of a reflection."""
+"""Maximum number of tokens for the claim ledger in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
-"""Maximum number of earlier reflections that the prompt of a reflection lists, the newest."""
+"""Maximum number of earlier reflections listed in a reflection prompt, newest first."""
 _FRAME = 570
 
 
@@ -74,13 +74,13 @@ class RecentActivity(NamedTuple):
     """Disputes, concessions and changes of mind since the last reflection."""
 
     disputes: list[str]
-    """Ids of the claims on which a dispute began, including disputes that have since been settled."""
+    """Ids of the claims on which a dispute began, whether or not the dispute has been settled."""
     concessions: list[StanceEvent]
     shifts: list[StanceEvent]
 
     @property
     def score(self) -> int:
-        """Return the weighted number of events, which is compared with `blackboard.reflection_threshold`."""
+        """Return the weighted number of recent events."""
         given = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
         return DISAGREEMENT * len(self.disputes) + given
 
@@ -121,7 +121,10 @@ def reflection_call(
     call_index: int,
     background: BackgroundTexts = no_background,
 ) -> ModelCall:
-    """Return the model call that asks for reflections on the recent activity. It shows the background."""
+    """Return the model call that asks for reflections on recent activity.
+
+    Its prompt includes the background.
+    """
     room = max(200, config.memory.budget.total - _FRAME)
     names = config.names()
     ledger = ledger_of(state)
@@ -164,7 +167,7 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return those of the ids in a model's reply that belong to earlier reflections in its prompt."""
+    """Return the cited ids that belong to earlier reflections shown in the prompt."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 
@@ -186,7 +189,7 @@ def reflections_by_model(
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
-    """Return one reflection on the most important recent activity, written by rule without a model."""
+    """Return one reflection on the most important recent activity, written by rule."""
     ledger, names = ledger_of(state), config.names()
     news = recent_activity(ledger)
     if not news.score:

@@ -26,7 +26,7 @@ from moot.text.terms import STOP_WORDS, TITLES, UNSPACED, word_table
 from moot.text.tokens import encoding
 
 SOMEONE = "a debater"
-"""Label for a name that several debaters share, because the name does not identify one of them."""
+"""Label for a name shared by several debaters."""
 
 _KINDS = ("Debater", "Speaker", "Participant", "Contributor", "Discussant")
 _WORD = rf"[^\W{UNSPACED}]"
@@ -47,7 +47,7 @@ _BOTH = {
     "own": "his or hers",
     "self": "himself or herself",
 }
-"""Neutral pronouns by grammatical form, which replace "he" or "she" in sentences that name a debater."""
+"""Neutral pronouns that replace "he" or "she" in sentences naming a debater, keyed by grammatical form."""
 _SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
 _CITED = re.compile(r"\**:?\s*\[m\d{6,}\]")
 _BEFORE_SENTENCE = frozenset('.!?:;•–—*_#>|"“(«-')
@@ -69,8 +69,7 @@ _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum length in letters at which token ranks can distinguish a whole word from the start of a longer
-word, such as "ben"."""
+"""Minimum length in letters at which token ranks can tell a word from the start of a longer word."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -86,7 +85,7 @@ def _quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _starts_sentence(text: str, at: int) -> bool:
-    """Return True if the character at `at` is the first of a sentence, line or quotation."""
+    """Return True if the character at `at` begins a sentence, line or quotation."""
     before = text[max(0, at - _LOOKBACK_CHARS) : at]
     words = before.rstrip()
     return not words or "\n" in before[len(words) :] or words[-1] in _BEFORE_SENTENCE
@@ -94,7 +93,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Form in which a text mentions a debater, with the debater (`None` if shared) and needed evidence."""
+    """Form in which a text can mention a debater, and the evidence needed for it."""
 
     pattern: str
     debater: str | None
@@ -104,7 +103,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class Blinding:
-    """Reversible mapping from debaters to neutral labels, which hides the debaters' names from a judge.
+    """Reversible mapping from debaters to neutral labels that hide their names from a judge.
 
     `make_blinding` makes it.
 
@@ -138,7 +137,7 @@ class Blinding:
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
-        """Return a text with display names instead of labels, also in lists such as "Debaters A and B"."""
+        """Return a text with display names in place of labels, even in lists such as "Debaters A and B"."""
         return self._label.sub(self._unblind, text)
 
     def mentions(self, text: str) -> list[str]:
@@ -217,7 +216,7 @@ class Blinding:
         return self.forms[int(group[1:])] if group[1:].isdecimal() else None
 
     def _is_mention(self, found: re.Match[str]) -> bool:
-        """Return True if the matched text names a debater, judged by the name or the text around the name."""
+        """Return True if the matched text names a debater."""
         form, text = self._form(found), found.string
         if form is None or self._is_quoted_background(text, *found.span()):
             return False
@@ -264,7 +263,7 @@ class Blinding:
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the match is in a list, next to an unambiguous mention of a debater."""
+        """Return True if the match is part of a list, next to a definite mention of a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -343,8 +342,8 @@ def make_blinding(
 def is_everyday(word: str) -> bool:
     """Return True if a debater's name, such as "Mark", is also an everyday word.
 
-    A table has common given names and roles. Of other words the encoding knows whether they are more frequent
-    in lower case: it numbers its tokens by frequency.
+    A table has common given names and roles. For other words, the encoding shows whether they are more
+    frequent in lower case, because it numbers its tokens by frequency.
     """
     plain = word.casefold()
     if plain in _EVERYDAY_NAMES | STOP_WORDS:
@@ -386,14 +385,15 @@ def _key(said: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case with single spaces, without quotation marks at its start and end."""
+    """Return a text in lower case with single spaces and without surrounding quotation marks."""
     return " ".join(text.strip('“”"„«»「」『』> ').casefold().split())
 
 
 def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
-    """Return all forms in which texts mention the debaters, from the longest to the shortest.
+    """Return all forms in which texts can mention the debaters, longest form first.
 
-    A full name that several debaters share means none of them in particular; a shared part is no form.
+    A full name shared by several debaters names none of them in particular. A shared part of a name is not a
+    form.
     """
     full = _owners((form, debater) for debater, name in names.items() for form in (debater, name))
     parts = _owners((part, debater) for debater, name in names.items() for part in _parts(name))
@@ -430,7 +430,7 @@ def _is_in_lower_case(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings of each form of a name, with the debaters who have that form.
+    """Return the spellings of each form of a name and the debaters who share the form.
 
     Forms that differ only in case are one.
     """
@@ -466,7 +466,7 @@ def _full_pattern(form: str) -> str:
 
 
 def _exact(form: str, *, any_case: bool = False) -> str:
-    """Return the regular expression that matches a name as written, in capitals or in lower case.
+    """Return a regular expression that matches a name as written, in capitals or in lower case.
 
     Word boundaries stay outside of the case-insensitive group.
     """

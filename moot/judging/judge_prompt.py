@@ -38,16 +38,15 @@ MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit for a single message. A longer message is truncated in the
 middle."""
 MAX_PARTS = 4
-"""Maximum number of equal parts into which the tokens for messages of non-debaters are divided, one part per
-message."""
+"""Maximum number of parts into which the tokens for non-debaters' messages are divided."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Tokens that a message needs in addition to its content: 12 for role, label and id, 2 for a longer
-label, and the fence lines."""
+"""Number of tokens that a message needs in addition to its content. They are 12 for role, label and id, 2 for
+a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
 class SelectedMessage:
-    """Message selected for the judge's prompt, with its token limit."""
+    """Message selected for a judge's prompt."""
 
     entry: Entry
     remaining: int
@@ -60,13 +59,13 @@ class Selection:
     """Messages selected for a judge's prompt, before labels replace names."""
 
     shown: tuple[SelectedMessage, ...]
-    """Selected messages in the order of the transcript."""
+    """Selected messages in transcript order."""
     share: int | None
-    """Maximum number of tokens for the messages of each debater, or `None` if all messages are shown."""
+    """Maximum number of tokens for each debater's messages, or `None` if all messages are shown."""
 
 
 def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
-    """Return True if a transcript entry is an argument of one of the debaters in `sides`."""
+    """Return True if an entry is an argument by one of the debaters in `sides`."""
     return entry["speaker"] in sides and traits_of(entry).argues
 
 
@@ -79,7 +78,7 @@ def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> b
 
 
 class TranscriptSelector:
-    """Selector of the messages that fit into the prompt of a judge.
+    """Selector of the messages to show in a judge's prompt.
 
     One selector serves all judges of a debate.
     """
@@ -120,7 +119,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Use exact costs, with labels and notes, if the messages may fit `budget` whole.
+        """Use exact token costs if the messages may fit `budget` in full.
 
         `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
         """
@@ -132,20 +131,20 @@ class TranscriptSelector:
         return self._costs.get(entry["id"]) or _estimated_cost(entry)
 
     def reserved(self, remaining: int) -> int:
-        """Return the tokens that messages take before a summary or the ledger, at most `remaining`.
+        """Return the number of tokens to reserve for messages before adding a summary or the ledger.
 
-        They are the messages to judge and the other messages, whole or else cut. 0: they do not fit.
+        They are for the messages to judge and the other messages, in full or cut. 0 if they do not fit.
         """
         said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
         needed = said + (others if said + others <= remaining else _others_part(others, remaining))
         return needed if needed <= remaining else 0
 
     def select(self, query: str, remaining: int) -> Selection:
-        """Return the messages to show to a judge, which take at most `remaining` tokens in total.
+        """Return the messages to show to a judge, using at most `remaining` tokens.
 
         All arguments of the debate come before the full text of other messages. If the messages to judge do
         not fit, each side gets an equal share: its first and last message, then the messages that best match
-        `query`. The unused rest of a share stays unused.
+        `query`. Tokens that a side does not use are not given to others.
         """
         said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
         part = _others_part(others, remaining)
@@ -164,7 +163,7 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), part, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Return the newest other arguments that fit in `remaining` tokens, and the number of tokens left."""
+        """Return the newest other arguments that fit in `remaining` tokens, and the unused tokens."""
         shown = []
         for entry in self.earlier:
             if self._cost(entry) <= remaining:
@@ -209,7 +208,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Add documents first, then messages to which selected messages reply, then the newest messages."""
+        """Add documents first, then messages that selected messages reply to, then the newest messages."""
         answered = {shown.entry["seq"] - 1 for shown in chosen}
         ranked = sorted(
             self._others,
@@ -236,7 +235,7 @@ class TranscriptSelector:
 
 
 def _others_part(others: int, remaining: int) -> int:
-    """Return the tokens for messages of people who are not debaters if not all messages fit."""
+    """Return the number of tokens for messages by people other than debaters if not all messages fit."""
     return min(others, int(remaining * OTHERS_SHARE))
 
 
@@ -249,7 +248,7 @@ def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
 
 
 def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
-    """Return token limits for a debater's messages with a sum of at most `share`.
+    """Return token limits for a debater's messages that add up to at most `share`.
 
     The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
     """
@@ -279,54 +278,53 @@ OPTIONS = (
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Names under which the receipt of a judge's prompt lists messages that it does not show whole: messages to
-judge, and those that fill the rest of the prompt."""
+"""Labels in a judge's receipt for messages that are not shown in full. The first is for messages to judge,
+the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget that the judge's instructions and rubric may use."""
 LEDGER_SHARE = 0.1
-"""Maximum share of the prompt budget that the claim ledger may use if not all messages fit. Otherwise it may
-use all tokens that they leave."""
+"""Maximum share of the prompt budget for the claim ledger if not all messages fit. Otherwise it may use all
+tokens that they leave."""
 ATTEMPTS = 4
-"""Maximum number of attempts to select messages that still fit the budget after blinding, which may lengthen
-them."""
+"""Maximum number of attempts to select messages that still fit after names are replaced by labels."""
 
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """Data from which the prompt of one judge is built."""
+    """Data for building the prompt of one judge."""
 
     state: ConversationState
     config: DebateConfig
     rubric: Rubric
     blinding: Blinding | None
     order: Sequence[str]
-    """Ids of the debaters in the order in which the prompt presents them."""
+    """Ids of the debaters in presentation order."""
     count: TokenCounter
     selector: TranscriptSelector
     """Selector of the messages that the judge's prompt contains."""
     background: Collection[str] = frozenset()
-    """Ids of the user's messages, in which labels do not replace names."""
+    """Ids of the user's messages, where names are not replaced by labels."""
 
     def blind(self, text: str) -> str:
-        """Return a text with labels instead of names for a blind judge, and the unchanged text otherwise."""
+        """Return a text with labels in place of names if the judge is blind, otherwise the unchanged text."""
         return self.blinding.blind_text(text) if self.blinding else text
 
     def label(self, debater: str) -> str:
-        """Return the debater's label in the prompt, or the debater's id if the judge is not blind."""
+        """Return the debater's label, or the debater's id if the judge is not blind."""
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
-        """Return the number of tokens of a message in the prompt."""
+        """Return the number of tokens that a message uses in the prompt."""
         return message_tokens(_entry_message(self, entry), self.count)
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the label or, without blinding, the display name of each debater, keyed by debater id."""
+        """Return the debaters' labels or, without blinding, their display names, keyed by debater id."""
         return self.blinding.labels if self.blinding else self.config.names()
 
 
 def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | None = None) -> Prompt:
-    """Return the prompt for one judge and one order of the debaters, with at most `budget` tokens.
+    """Return the prompt for one judge and one presentation order, with at most `budget` tokens.
 
     If `budget` is `None`, it is `memory.budget.total`.
     """
@@ -400,7 +398,7 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
 
 
 def _summary(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return the prompt blocks with the summaries, which together use at most `remaining` tokens."""
+    """Return the prompt blocks with the summaries, which use at most `remaining` tokens."""
     blocks: list[Block] = []
     summaries: tuple[tuple[MemoryKind, Summary | None, str], ...] = (
         ("judge's summary", context.state.get("judge_summary"), "# Summary of the final round"),
@@ -422,7 +420,7 @@ def _summary(context: JudgeContext, remaining: int) -> list[Block]:
 
 
 def _ledger(context: JudgeContext, budget: int) -> list[Block]:
-    """Return the prompt block with the claim ledger, which lists the debaters in presentation order."""
+    """Return the prompt block with the claim ledger, listing debaters in presentation order."""
     names = {who: context.labels[who] for who in context.order if who in context.labels}
     labels: dict[str, str] = {}
     if context.blinding:
@@ -448,7 +446,7 @@ def _ledger(context: JudgeContext, budget: int) -> list[Block]:
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return prompt blocks with all messages if they fit, or with an equal share for each debater."""
+    """Return the prompt blocks with the messages to judge, sharing the tokens equally if necessary."""
     query, wanted = _query(context), remaining
     for _ in range(ATTEMPTS):
         selection = context.selector.select(query, wanted)
@@ -465,7 +463,7 @@ def _query(context: JudgeContext) -> str:
 
 
 def _in_presentation_order(context: JudgeContext, blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks of independent answers in the order in which the judge is shown their writers.
+    """Return the blocks of independent answers in the presentation order of their writers.
 
     Messages of a debate keep the order of the transcript, because they reply to each other.
     """
@@ -509,7 +507,7 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
 
 
 def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
-    """Return the user's messages that keep their names, such as topic and documents."""
+    """Return the user's messages in which names are not replaced, such as the topic and documents."""
     first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry

@@ -36,27 +36,27 @@ from moot.state.verdict import (
 from moot.text.terms import same_statement
 
 MAX_POINTS = 12
-"""Maximum number of entries in each list of a judge's response, except the list of scores."""
+"""Maximum number of entries in each list of a judge's response, except the scores."""
 MAX_REASONS = 3
-"""Maximum number of reasons for a debater's answer, and maximum number of reasons against it. The numbers are
-lower with more than four debaters."""
+"""Maximum number of reasons for, and of reasons against, a debater's answer. The numbers are lower with more
+than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
-"""Numbers of tokens in JSON for one score with its reason, and for one reason for or against an answer.
+"""Number of JSON tokens for one score with its reason, and for one reason for or against an answer.
 `VerdictField.tokens` has the tokens of the other fields."""
 
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """Default settings that a protocol defines for its judge."""
+    """A protocol's default settings for its judge."""
 
     instruction: str = ""
-    """Instruction to the judge at the end of the prompt, about the contents of the verdict beyond the
-    rubric."""
+    """Additional instruction to the judge about the contents of the verdict, placed at the end of the
+    prompt."""
     judging: Judging = "contest"
-    """Subject of the judging, which determines the fields that the judge must fill in."""
+    """Kind of judging, which determines the fields that the judge must fill in."""
     rubric: str = "debate"
     swap: bool = True
-    """True if each judge judges the debate twice, in two different presentation orders."""
+    """True if each judge gives two verdicts, one for each presentation order."""
     interactive: bool = True
     """True if the debaters can read each other's messages during the debate."""
     judged: bool = True
@@ -141,12 +141,12 @@ class JudgeResponse(BaseModel):
 
 
 def reasons_each(sides: int) -> int:
-    """Return the maximum number of reasons for each of `sides` answers, and of reasons against each."""
+    """Return the maximum number of reasons for, and of reasons against, each answer."""
     return max(1, min(MAX_REASONS, MAX_POINTS // max(1, sides)))
 
 
 def response_tokens(sides: int, criteria: int, *, judging: Judging) -> int:
-    """Return the maximum number of tokens in a judge's response if each field has its requested length."""
+    """Return the number of tokens in a judge's response if each field has its requested length."""
     reasons = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
     each = SCORE_TOKENS * criteria + reasons
     rows = (dict[str, str], list[Move])
@@ -186,13 +186,13 @@ _REPLY_TYPES: Mapping[Any, Any] = {
 }
 """Types of response fields that differ from the types in a stored verdict."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
-"""Default value of a field that the judge's response omits, by type of field; an empty list otherwise."""
+"""Default values of fields missing from a judge's response, keyed by field type."""
 DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate supports none of them better."
-"""Description of the field `decision` in the JSON schema if the question has options."""
+"""Description of the JSON schema field `decision` for questions with options."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
-"""Description of the field `reasoning` if the judge only scores again."""
+"""Description of the JSON schema field `reasoning` if the judge only gives scores again."""
 _NEEDED = ("reasoning", "winner")
-"""Fields without which a response is invalid, so that the judge is asked again."""
+"""Fields that a response must contain to be valid."""
 
 
 def response_schema(
@@ -254,7 +254,7 @@ def response_schema(
 
 @dataclass(frozen=True)
 class ShownLine:
-    """Line of a displayed verdict field, with its text and the ids of cited messages."""
+    """Line of a displayed verdict field, with the ids of cited messages."""
 
     text: str
     citations: tuple[str, ...] = ()
@@ -271,7 +271,7 @@ class ShownField:
     """True if the field is displayed as one line after its label. False if the field is displayed as a
     list."""
     percent: int | None = None
-    """Confidence as a number from 0 to 100, or `None` for fields that are not a confidence."""
+    """Confidence from 0 to 100, or `None` if the field is not a confidence."""
 
     @property
     def text(self) -> str:

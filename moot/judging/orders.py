@@ -37,7 +37,7 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 
 def rate_of(k: int, n: int) -> Rate:
-    """Return the proportion `k / n` with its 95 % Wilson score interval (Wilson 1927, *Probable inference*).
+    """Return the proportion `k / n` with its 95 % Wilson score interval.
 
     Raises:
         ValueError: `k` is not within 0–`n`.
@@ -120,7 +120,7 @@ def cohen_kappa(first: Unit, second: Unit) -> float | None:
 
 
 def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
-    """Return the agreement between the ratings of each pair of judges, as Cohen's κ.
+    """Return the agreement of each pair of judges as Cohen's κ.
 
     Args:
         ratings: ratings by judge, in the same order of units.
@@ -150,9 +150,9 @@ ScoreTable = dict[str, dict[str, ScoreRecord]]
 
 
 def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[list[str]]:
-    """Return the two orders in which a judge is shown the debaters, as given and reversed.
+    """Return the two orders in which to present the debaters to a judge.
 
-    A single debater has one order.
+    The second is the reverse of the first. A single debater has one order.
     """
     order = list(debaters)
     return [order, order[::-1]] if swap and len(order) > 1 else [order]
@@ -161,7 +161,7 @@ def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[l
 def reconcile(
     first: Verdict, second: Verdict, *, names: Mapping[str, str] = MappingProxyType({}), capped: bool = False
 ) -> Verdict:
-    """Return one verdict that combines a judge's two verdicts in different presentation orders.
+    """Combine a judge's two verdicts in different presentation orders into one.
 
     Args:
         first: verdict in the first order.
@@ -225,7 +225,7 @@ def reconcile(
 
 
 def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str, str]) -> None:
-    """Set the winner after two orders that led to different winners, and add both reasonings and notes."""
+    """Set the winner if two presentation orders led to different winners, and add both reasonings."""
     leader = _leader_of_both(both)
     verdict["winner"] = leader or TIE
     # The confidence in two different winners means nothing for a tie.
@@ -245,10 +245,10 @@ def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str
 
 
 def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
-    """Set the option that most verdicts choose and its confidence, or `undecided` if two options lead.
+    """Set the option chosen by most verdicts and its confidence, or `undecided` if two options tie.
 
     The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
-    of all verdicts. A verdict with another option so counts as no confidence at all.
+    of all verdicts. A verdict for another option therefore counts as no confidence.
     """
     votes = Counter(each["decision"] for each in given)
     ranked = votes.most_common(2)
@@ -266,7 +266,7 @@ def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
 
 
 def _leader_of_both(both: Sequence[Verdict]) -> str:
-    """Return the debater with the highest total in both orders, or `""` if the orders disagree."""
+    """Return the debater who has the highest total in both orders, or `""` if there is none."""
     leaders = set()
     for each in both:
         ranked = sorted(each["totals"].values(), reverse=True)
@@ -278,9 +278,9 @@ def _leader_of_both(both: Sequence[Verdict]) -> str:
 
 
 def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[str]:
-    """Return the notes of the verdicts in both presentation orders.
+    """Return the notes of the verdicts for both presentation orders.
 
-    A note that applies to one order only names this order.
+    A note that applies to only one order names this order.
     """
     first, second = both
     shared = [note for note in first["notes"] if note in second["notes"]]
@@ -302,7 +302,7 @@ def _winner_text(winner: str, names: Mapping[str, str]) -> str:
 
 
 def in_tenths(table: ScoreTable) -> ScoreTable:
-    """Return the scores rounded to one decimal place, as stored in a verdict."""
+    """Return the scores rounded to one decimal place."""
     return {
         side: {key: {**record, "score": tenths(record["score"])} for key, record in records.items()}
         for side, records in table.items()
@@ -318,7 +318,7 @@ def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
 
 
 def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:
-    """Return the mean scores of several score tables, with the reasons and citations of all tables.
+    """Return the mean scores of several score tables, with all reasons and citations.
 
     Missing scores do not count.
     """

@@ -63,28 +63,27 @@ from moot.state.verdict import (
 from moot.text.tokens import TokenCounter
 
 APPROVED = 60.0
-"""Minimum total score, out of 100, at which a judge approves of a debater under the rule `approval`."""
+"""Minimum total score, out of 100, that counts as approval under the rule `approval`."""
 _CLOSE = 1e-9
-"""Maximum difference between two scores that count as equal, since rounding can change means of equal
-numbers."""
+"""Maximum difference at which two scores count as equal, to allow for rounding errors."""
 
 
 class Ballot(TypedDict):
-    """Winner and total scores of one judge, in the form that the decision rules count."""
+    """A judge's winner and total scores, as counted by decision rules."""
 
     judge: str
-    """Id of the judge who cast the ballot."""
+    """Id of the judge."""
     winner: str
-    """Id of the winning debater, `tie` or `synthesis`."""
+    """Id of the winning debater, or `tie` or `synthesis`."""
     scores: dict[str, float]
-    """Total score that the judge gave each debater, from 0 to 100, keyed by debater id. Debaters without a
-    score are missing."""
+    """Total score of each debater, from 0 to 100, keyed by debater id. Debaters without a score are
+    missing."""
     approved: list[str]
     """Ids of the debaters whom the judge approves of under the rule `approval`."""
 
 
 class _Tally(NamedTuple):
-    """Points or votes that a decision rule counted, and the resulting winner."""
+    """Result of counting points or votes under a decision rule."""
 
     tally: dict[str, float]
     winner: str
@@ -160,7 +159,7 @@ def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Map
 
 
 def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
-    """Return the verdict with the names of sides instead of debaters.
+    """Return the verdict with sides in place of debaters.
 
     The total of a side is the mean of its members.
     """
@@ -177,7 +176,7 @@ def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
-    """Return the mean total score of each debater over all ballots that score the debater, sorted by id."""
+    """Return each debater's mean total score over all ballots with a score for the debater."""
     given: dict[str, list[float]] = {}
     for ballot in ballots:
         for debater, score in ballot["scores"].items():
@@ -220,7 +219,7 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
 
 
 def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
-    """Return the tally and the choice with at least `needed` votes, or a tie if no choice has enough."""
+    """Return a tally won by the choice with at least `needed` votes, or tied if there is none."""
     tally = _votes(ballot["winner"] for ballot in ballots)
     winner = next((choice for choice, n in tally.items() if n >= needed), TIE)
     leaders = [choice for choice, n in tally.items() if n == max(tally.values()) and choice != TIE]
@@ -252,17 +251,17 @@ RULES: Mapping[str, PanelRule] = {
 
 
 Cell = tuple[str, str]
-"""Key of one score, which consists of the debater id and the criterion id."""
+"""Key of a score, consisting of debater id and criterion id."""
 
 
 def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> PanelVerdict:
-    """Return the combined verdict of the panel, with figures on the agreement of its judges.
+    """Return the panel's combined verdict, including statistics on the judges' agreement.
 
     The status of the verdict is `failed` if all judges failed.
 
     It has the mean scores of all judges. Reasoning, solution and open questions come from the first judge who
-    named the winner, else from the first judge; `speaker` has its id. Placeholders count only if there is no
-    other verdict.
+    named the winner, or else from the first judge. `speaker` is the id of this judge. Placeholders count only
+    if there is no other verdict.
     """
     alone = len(verdicts) == 1
     given = [verdict for verdict in verdicts if verdict["status"] == "ok"]
@@ -312,7 +311,7 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
 def as_decision(
     verdict: Verdict, outcome: RuleResult | None = None, agreement: PanelReport | None = None
 ) -> PanelVerdict:
-    """Return a verdict as the panel's verdict, with the decision rule's result and the agreement if given."""
+    """Return a verdict as the panel's verdict, adding the rule's result and the agreement if given."""
     decision = cast(PanelVerdict, verdict.copy())
     if outcome:
         decision["outcome"] = outcome
@@ -322,7 +321,7 @@ def as_decision(
 
 
 def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
-    """Return the mean of all judges' scores, with each reason preceded by the name of its judge.
+    """Return the mean of all judges' scores, with the judge's name before each reason.
 
     If a judge's presentation orders tie, its scores count as their mean for each debater. Judges may have
     different rubrics: scores are converted to the scale of the first judge.
@@ -358,7 +357,7 @@ def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
 def panel_report(
     verdicts: Sequence[Verdict], outcome: RuleResult | None, earlier: Sequence[Verdict] = ()
 ) -> PanelReport:
-    """Return a report on the agreement of a panel's judges. Earlier verdicts count only for flip rates."""
+    """Return statistics on how far a panel's judges agree. Earlier verdicts count only for flip rates."""
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     several = len(usable) > 1
     given: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}
@@ -386,7 +385,7 @@ def panel_report(
 
 
 def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:
-    """Return the debater who scores higher in each pair and criterion, keyed by judge."""
+    """Return, for each judge, the higher-scored debater of each pair on each criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
         mine, theirs = scores.get((one, key)), scores.get((other, key))
@@ -401,15 +400,15 @@ def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Ma
 
 
 IDS_SHARE = 0.1
-"""Maximum share of the prompt budget for listing the ids of the shown messages in the reply's JSON schema."""
+"""Maximum share of the prompt budget for message ids in the reply's JSON schema."""
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """Result of judging a debate, with the verdicts of all judges and the panel's verdict."""
+    """Result of judging a debate."""
 
     verdicts: list[Verdict]
-    """Verdict of each judge, including failed verdicts, in the order of the panel."""
+    """Verdict of each judge in panel order, including failed verdicts."""
     decision: PanelVerdict
     """Verdict of the panel. Its status is `failed` if all judges failed."""
 
@@ -421,7 +420,7 @@ def assess(
     judge_spec: JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> CallGenerator[Assessment]:
-    """Ask each judge of the panel for a verdict, and return all verdicts and the panel's verdict.
+    """Ask each judge for a verdict, and return all verdicts and the panel's verdict.
 
     Args:
         state: state of the debate.
@@ -459,7 +458,7 @@ def shows_whole(
     judge_spec: JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> bool:
-    """Return True if the prompts of all judges show every message in full, without a summary.
+    """Return True if all judges' prompts show every message in full, without a summary.
 
     `evidence` are the messages. `None`: all arguments of the debaters.
     """
@@ -479,7 +478,7 @@ def shows_whole(
 
 
 def next_judging(state: ConversationState) -> int:
-    """Return the number of the debate's next judging, starting from 1."""
+    """Return the number of the debate's next judging, counted from 1."""
     decision = state.get("verdict")
     before = [*(state.get("verdicts") or []), *([decision] if decision else [])]
     return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)

@@ -30,7 +30,7 @@ from moot.text.tokens import TokenCounter, truncate_middle
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "parts")
 
 LONG_TOPIC = 200
-"""Number of characters above which a topic is too long to be shown as the question, which takes one line."""
+"""Maximum number of characters in a topic that can be shown as the question."""
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
 """Maximum length of the description of a criterion, in characters."""
@@ -58,7 +58,7 @@ class CriterionFinding(BaseModel):
 def asked_of_topic(
     config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool
 ) -> tuple[str, ...]:
-    """Return the parts of the debated question that a model must find, or `()` if no call is needed.
+    """Return the parts of the debated question that a model must find in the topic.
 
     Args:
         config: configuration of the debate.
@@ -96,7 +96,7 @@ def question_call(
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
-    """Return the debated question in a model's reply, `{}` if the reply has none."""
+    """Return the debated question from a model's reply, or `{}` if it contains none."""
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], LONG_TOPIC)):
         return {}
@@ -118,9 +118,9 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
 
 
 def question_text(question: DebateQuestion, topic: str) -> str:
-    """Return the debated question as text for the transcript, which all debaters see.
+    """Return the debated question as text for the transcript.
 
-    It is `""` if there is no question, or if the topic says the same already. The rules of the debate show
+    It is `""` if there is no question, or if the topic already says the same. The rules of the debate show
     the criteria.
     """
     options = question.get("options") or ()

@@ -30,30 +30,30 @@ from moot.state.verdict import (
 from moot.text.plain_text import clip
 
 MAJOR_CAP = 40.0
-"""Maximum confidence, out of 100, of a verdict in which a major requirement is unmet."""
+"""Maximum confidence, out of 100, of a verdict with an unmet major requirement."""
 NOTED_CHARS = 160
-"""Maximum length of a requirement that a note quotes, in characters. The list of requirements has the full
+"""Maximum number of characters of a requirement quoted in a note. The list of requirements has the full
 text."""
 
 
 @dataclass(frozen=True)
 class ResponseCheck:
-    """Checker that turns a judge's response into a verdict with known debaters, criteria and messages.
+    """Checker that turns a judge's response into a verdict.
 
-    The result of the check is a verdict.
+    The verdict contains only known debaters, criteria and messages.
     """
 
     rubric: Rubric
     sides: Sequence[str]
-    """Ids of the debaters to score in presentation order, or a single name if only one result is scored."""
+    """Ids of the debaters to score, in presentation order."""
     known_ids: Collection[str] = frozenset()
-    """Ids of the messages that the judge may cite. A set makes look-ups fast if there are many."""
+    """Ids of the messages that the judge may cite. A set makes lookups fast if there are many ids."""
     judge: str = ""
     """Id of the judge whose response is checked."""
     lengths: Mapping[str, int] = field(default_factory=dict)
     """Number of tokens that each debater wrote in the debate, keyed by debater id."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Display name of each debater for use in notes, by debater id."""
+    """Display names of the debaters for use in notes, keyed by debater id."""
     options: Sequence[str] = ()
     """Options of the question. The decision must be one of them or `undecided`."""
 
@@ -94,7 +94,7 @@ class ResponseCheck:
         return verdict
 
     def response_verdict(self, response: JudgeResponse, reply: Reply) -> Verdict:
-        """Return the verdict in a judge's response, in which debater ids have already replaced labels.
+        """Return the verdict contained in a judge's response, where debater ids have replaced labels.
 
         The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
         score becomes a failed verdict. A placeholder is always a tie.
@@ -135,7 +135,7 @@ class ResponseCheck:
         return verdict
 
     def _restrict_decision(self, verdict: Verdict) -> None:
-        """Replace a decision that is not one of the options by `undecided`, and add a note."""
+        """Replace a decision that is not one of the options with `undecided`, and add a note."""
         said = verdict["decision"]
         allowed = [*self.options, UNDECIDED]
         named = [each for each in allowed if each.casefold() == said.strip(" .`\"'“”*").casefold()]
@@ -147,7 +147,7 @@ class ResponseCheck:
             )
 
     def _recorded(self, field: VerdictField, said: Any, verdict: Verdict) -> Any:
-        """Return a field's value in its stored form, with only known debaters and message ids."""
+        """Return a field's value in its stored form, dropping unknown debaters and message ids."""
         if isinstance(said, str):
             return said.strip()
         if isinstance(said, int | float):
@@ -164,7 +164,7 @@ class ResponseCheck:
         return rows
 
     def _row(self, said: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
-        """Return a copy of a row with the debater's exact id and without an unknown message id.
+        """Return a copy of a row with the debater's exact id and without unknown message ids.
 
         Return `None` if the debater is unknown.
         """
@@ -205,7 +205,7 @@ class ResponseCheck:
         return kept
 
     def _answer_for_totals(self, verdict: Verdict, why: str) -> None:
-        """Add a note if the winner named by the judge does not have the highest total score.
+        """Add a note if the judge's winner does not have the highest total score.
 
         Without a reason the result is a tie.
         """
@@ -224,7 +224,7 @@ class ResponseCheck:
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """Model call that asks a judge for a verdict, with the data to check and unblind the response."""
+    """Model call that asks a judge for a verdict, and data for processing the response."""
 
     call: ModelCall
     check: ResponseCheck
@@ -289,7 +289,7 @@ def clear_confidence(verdict: Verdict) -> None:
 
 
 def cap_confidence(verdict: Verdict) -> None:
-    """Limit the verdict's confidence to `MAJOR_CAP` and add a note if a major requirement is unmet."""
+    """Limit the confidence to `MAJOR_CAP` and add a note if a major requirement is unmet."""
     major = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
     if major is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
         verdict["confidence"] = MAJOR_CAP
@@ -299,7 +299,7 @@ def cap_confidence(verdict: Verdict) -> None:
 
 
 def confidence_of(verdict: Verdict) -> int | None:
-    """Return the confidence of a verdict as a whole number from 0 to 100 for display.
+    """Return the confidence of a verdict for display, as an integer from 0 to 100.
 
     Return `None` for a tie without a decision.
     """
@@ -310,7 +310,7 @@ def confidence_of(verdict: Verdict) -> int | None:
 
 
 def changed_text(verdict: Verdict) -> str:
-    """Return a sentence about the number of parts of the response that were dropped or clamped.
+    """Return a sentence on how many parts of the response were dropped or clamped.
 
     Return `""` if nothing was dropped or clamped.
     """
@@ -324,7 +324,7 @@ def changed_text(verdict: Verdict) -> str:
 
 
 def _side_meant(said: str, sides: Sequence[str]) -> str | None:
-    """Return the id of the debater whom the judge meant.
+    """Return the id of the debater named by the judge.
 
     Case and surrounding spaces are ignored if only one id matches.
     """

@@ -25,30 +25,30 @@ DESIGN, DECISION = "design", "decision"
 """Names of the rubrics for software designs and for other proposals."""
 
 ENTRY_POINT_GROUP = "moot.rubrics"
-"""Name of the entry point group in which packages offer rubrics. Each entry point has the rubric's name and
-refers to a `Rubric`."""
+"""Name of the entry point group for rubrics from packages. Each entry point has the rubric's name and refers
+to a `Rubric`."""
 
 _REGISTERED: dict[str, Rubric] = {}
 """Rubrics that were registered in this process or loaded from plug-ins, keyed by name."""
 
 
 class Criterion(BaseModel):
-    """Criterion that judges score, with its scale and weight."""
+    """Criterion for scoring debaters, with its scale and weight."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_-]*$")
-    """Id of the criterion, which is unique within the rubric. Use lower-case letters, digits, `_` and `-`."""
+    """Id of the criterion, unique within the rubric. Use lower-case letters, digits, `_` and `-`."""
     name: str = Field(min_length=1)
-    """Name of the criterion for readers."""
+    """Display name of the criterion."""
     description: str = ""
-    """Instruction that tells the judge what deserves a high score and what deserves a low score."""
+    """Instruction to the judge on what deserves a high or low score."""
     scale_min: float = Field(default=1, allow_inf_nan=False)
     """Lowest possible score, which must be below `scale_max`."""
     scale_max: float = Field(default=10, allow_inf_nan=False)
     """Highest possible score, which must be above `scale_min`."""
     weight: float = Field(default=1, gt=0, allow_inf_nan=False)
-    """Weight of the criterion in the total score, relative to the weights of the other criteria."""
+    """Weight of the criterion in the total score, relative to the other criteria."""
 
     @model_validator(mode="after")
     def _scale_is_a_range(self) -> Criterion:
@@ -61,19 +61,19 @@ class Criterion(BaseModel):
         return min(max(score, self.scale_min), self.scale_max)
 
     def share(self, score: float) -> float:
-        """Return the position of a score on the scale, from 0 for `scale_min` to 1 for `scale_max`."""
+        """Return a score's position on the scale, from 0 for `scale_min` to 1 for `scale_max`."""
         return (self.clamp(score) - self.scale_min) / (self.scale_max - self.scale_min)
 
 
 class Rubric(BaseModel):
-    """List of criteria by which a judge scores the debaters."""
+    """Criteria by which a judge scores the debaters."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
-    """Name under which configurations refer to the rubric."""
+    """Name that configurations use for the rubric."""
     criteria: tuple[Criterion, ...] = Field(min_length=1)
-    """Criteria of the rubric with unique ids. At least one is needed."""
+    """Criteria of the rubric. At least one is needed."""
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> Rubric:
@@ -82,7 +82,7 @@ class Rubric(BaseModel):
         return self
 
     def criterion(self, said: str) -> Criterion | None:
-        """Return the criterion with this id or name, ignoring case, or `None` if there is none."""
+        """Return the criterion with this id or name, ignoring case, or `None`."""
         wanted = _key(said)
         return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
 
@@ -113,7 +113,7 @@ def shipped_rubrics() -> dict[str, Rubric]:
 
 
 def register(rubric: Rubric) -> None:
-    """Register a rubric under its name in this process.
+    """Register a rubric in this process under its name.
 
     An installed package uses an entry point of the group `moot.rubrics` instead.
 
@@ -128,7 +128,7 @@ def register(rubric: Rubric) -> None:
 
 
 def find_rubric(name: str) -> Rubric | None:
-    """Return the built-in, registered or plug-in rubric with this name, or `None` if there is none.
+    """Return the built-in, registered or plug-in rubric with this name, or `None`.
 
     Raises:
         ConfigError: the plug-in of this name cannot be imported, or is no rubric.
@@ -162,9 +162,9 @@ def load_rubric(path: Path) -> Rubric:
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
-    """Return True if a model must name criteria for the debated question.
+    """Return True if a model must find criteria for the debated question.
 
-    It is so for a council that is not made of the built-in software roles and has no configured rubric.
+    This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """
     configured = [panel_judge.rubric or config.judge.rubric for panel_judge in config.judge.judges()]
     return default == DESIGN and not all(configured) and not _designs_software(config)
@@ -176,7 +176,7 @@ def rubric_for(
     default: str = "debate",
     question: DebateQuestion | None = None,
 ) -> Rubric:
-    """Return the rubric of the judge, of the configuration or of the protocol, the first that is set.
+    """Return a judge's rubric, as set for the judge, in the configuration or by the protocol.
 
     A council that designs no software is judged by the criteria of its question, or by `decision`.
 
@@ -211,7 +211,7 @@ def _designs_software(config: DebateConfig) -> bool:
 
 
 def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
-    """Return the rubric made of the criteria of the debated question."""
+    """Return a rubric made of the criteria of the debated question."""
     named: dict[str, QuestionCriterion] = {}
     for number, each in enumerate(criteria, 1):
         key = slug(each["name"])
@@ -221,7 +221,7 @@ def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
 
 
 def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
-    """Return the criteria of all judges as a prompt section that tells debaters what will be judged.
+    """Return a prompt section that tells debaters by which criteria they will be judged.
 
     Return `""` if the debate has no judge.
     """

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Maximum share of the total prompt budget that topic, background and pinned messages may use and still be
-shown in full, and that the passages which every prompt shows may use with them."""
+"""Maximum share of the prompt budget for topic, background and pinned messages. If the background does not
+fit, prompts show passages of it within this share."""
 PASSAGES_SHARE = 0.1
-"""Share of the total prompt budget for the passages that match the subject of a long-form prompt. A provider
-caches none of them."""
+"""Share of the prompt budget for passages that match the subject of a long-form prompt. A provider caches
+none of them."""
 PIN_SHARE = 0.25
-"""Maximum share of `memory.budget.messages` that all pinned messages together may use if the background is
-not shown whole. The rest is left for the window of recent messages."""
+"""Maximum share of `memory.budget.messages` for pinned messages if the background is not shown in full. The
+rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a passage of the background. A shorter message is one passage."""
 MIN_TOKENS = 48
-"""Minimum number of tokens for which passages are selected."""
+"""Minimum number of available tokens for selecting passages."""
 
 _SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
 
@@ -62,16 +62,16 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Background:
-    """The background of one debate, as its prompts show it."""
+    """Background of a debate, as shown in its prompts."""
 
     blocks: tuple[Block, ...]
     """Prompt blocks of background and pinned messages, the same in every prompt."""
     tokens: int
-    """Number of tokens of the blocks."""
+    """Number of tokens in the blocks."""
     ids: frozenset[str]
-    """Ids of the background messages, which prompts show nowhere else."""
+    """Ids of the background messages."""
     _rest: _Passages | None
-    """Passages that the blocks do not show, or `None` if prompts show the background in full."""
+    """Passages missing from the blocks, or `None` if the blocks show the background in full."""
     _render: Render
     _count: TokenCounter
 
@@ -81,7 +81,7 @@ class Background:
         return self._rest is None
 
     def passages(self, query: str, remaining: int) -> list[Block]:
-        """Return blocks with the passages that match `query` best and that the other blocks do not show.
+        """Return blocks with the passages that best match `query` and are not shown yet.
 
         Together they use at most `remaining` tokens. The list is empty if the background is shown whole.
         """
@@ -91,7 +91,7 @@ class Background:
         return blocks
 
     def texts(self, query: str, remaining: int) -> list[str]:
-        """Return the background as texts of at most `remaining` tokens, with passages that match `query`."""
+        """Return the background as texts within `remaining` tokens, including passages that match `query`."""
         blocks = truncate_evenly(
             [b for b in self.blocks if b.section == "background"], remaining, self._count
         )
@@ -140,12 +140,12 @@ def select_background(
 
 
 def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
-    """Return the number of tokens that the shown ones of background and pinned blocks use in a prompt."""
+    """Return the number of tokens that the shown blocks use in a prompt."""
     return sum(message_tokens(block.message, count) for block in blocks if block.priority == OPTIONAL)
 
 
 def with_background(blocks: Sequence[Block], background: Sequence[Block]) -> list[Block]:
-    """Insert background and pinned messages after the prompt's shared prefix, and show no message twice.
+    """Insert background and pinned messages after the prompt's shared prefix, without duplicates.
 
     A block that is always shown keeps its place. Any other copy of a pinned message is removed.
     """
@@ -173,17 +173,17 @@ def _background_block(entry: Entry, message: WireMessage, whole: WireMessage | N
 
 @dataclass(frozen=True)
 class _Passages:
-    """Passages of the background, some of which may be shown elsewhere already."""
+    """Passages of the background."""
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex
     shown: frozenset[int] = frozenset()
-    """Keys of the passages that the prompt shows elsewhere."""
+    """Keys of the passages that are already shown in the prompt."""
 
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[Block], _Passages]:
-        """Return one block for each message with passages that match `query`, and what is left to show.
+        """Return one block per message with passages that match `query`, and the remaining passages.
 
         The beginning of each message is selected first, because it names the document.
         """
@@ -225,7 +225,7 @@ class _Passages:
 
 @memoize_by_identity(8)  # the background is the same in all prompts of a debate
 def _passages_of(*entries: Entry) -> _Passages:
-    """Return the passages of background entries, with a search index of them."""
+    """Return the passages of background entries with their search index."""
     from moot.retrieval import EvidenceIndex
 
     return _Passages(entries, EvidenceIndex(chunk for entry in entries for chunk in _SPLITTING.chunks(entry)))

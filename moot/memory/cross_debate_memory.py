@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 OTHER_DEBATES_HEADING = "# Your positions in earlier debates"
 MAX_SEARCHED, MAX_RETRIEVED = 200, 3
-"""Maximum number of earlier debates to search, newest first, and maximum number of similar debates to
-retrieve."""
+"""Maximum numbers of earlier debates to search and of similar debates to retrieve."""
 TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
 _CITATION = re.compile(rf"(?<!\s)\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
@@ -67,7 +66,7 @@ def retrieve_earlier_positions(config: DebateConfig, topic: str, debate: str) ->
 
 
 def store_positions(state: ConversationState, debate: str, now: str) -> Generator[PutInStore, Any, None]:
-    """Store the final positions of each debater that has an identity, under the debate's thread id."""
+    """Store the final positions of all debaters that have an identity."""
     ledger = ledger_of(state)
     for debater, identity in identities(frozen_config(state)).items():
         own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
@@ -115,7 +114,7 @@ def earlier_positions_text(
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
-    """Return the identities of all debaters that have an identity, keyed by debater id.
+    """Return the debaters' identities, keyed by debater id.
 
     Empty unless `memory.cross_debate` is on.
     """
@@ -134,7 +133,7 @@ def namespace_of(identity: str) -> tuple[str, ...]:
 
 
 def _line(text: str, chars: int) -> str:
-    """Return `text` on one line without citations, because message ids are only valid in one debate."""
+    """Return `text` on one line without citations, because message ids are valid only within one debate."""
     return clip(sanitize_line(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
@@ -148,7 +147,7 @@ class Passage(NamedTuple):
     """Passage from one of a debater's reference documents."""
 
     mark: str
-    """Mark with which a debater cites the passage, such as `memoir §3`."""
+    """Mark by which debaters cite the passage, such as `memoir §3`."""
     text: str
 
 
@@ -183,7 +182,7 @@ def matching_passages(reference_documents: tuple[ReferenceDocument, ...], query:
 def reference_text(
     reference_documents: tuple[ReferenceDocument, ...], query: str, max_tokens: int, count: TokenCounter
 ) -> str:
-    """Return passages that match the query, with at most `max_tokens`, or `""` if no passage fits."""
+    """Return passages that match the query, limited to `max_tokens`, or `""` if none fits."""
     lines = [REFERENCE_HEADING]
     for passage in matching_passages(reference_documents, query) if reference_documents else ():
         line = f"- [{passage.mark}] {passage.text}"
@@ -195,28 +194,24 @@ def reference_text(
 HEADING = "# Earlier messages that matter here"
 
 MIN_TOKENS = 48
-"""Minimum number of unused tokens in a prompt at which memories are retrieved."""
+"""Minimum number of unused prompt tokens for retrieving memories."""
 READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
-"""Maximum number of characters to read from a message, and maximum numbers of characters and tokens of its
-excerpt in a prompt."""
+"""Limits on the characters read from a message, and on the characters and tokens of its excerpt."""
 QUERY_CHARS = 2_000
-"""Maximum number of characters in the search query, which combines the topic, the instruction and the
-answered message."""
+"""Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of candidates to try beyond `top_k` if some do not fit, and the cost of a candidate that never
-fits."""
+"""Number of candidates to try beyond `top_k`, and the cost of a candidate that never fits."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Maximum importance that a message gets from its claims, and the importance of a message that concedes a
-point."""
+"""Maximum importance of a message with claims, and the importance of a message with a concession."""
 
 
 @dataclass(frozen=True)
 class MemoryIndexes:
-    """Search indexes over one debate's messages and other memories."""
+    """Search indexes for one debate."""
 
     indexes: Indexes
     debate: str
@@ -226,7 +221,7 @@ class MemoryIndexes:
 
 @dataclass(frozen=True)
 class RetrievedMemories:
-    """Retrieved memories as shown in a prompt, with their ids."""
+    """Retrieved memories, as shown in a prompt."""
 
     text: str = ""
     ids: tuple[str, ...] = ()
@@ -238,7 +233,7 @@ class RetrievalQuery:
 
     query: str
     answering: str = ""
-    """Text of the message to which the speaker replies."""
+    """Text of the message that the speaker replies to."""
 
 
 def retrieve_memories(
@@ -252,7 +247,7 @@ def retrieve_memories(
     names: Mapping[str, str],
     shown: str = "",
 ) -> RetrievedMemories:
-    """Return the memories that match `query` and are not in `shown` yet, within `remaining` tokens.
+    """Return the memories that match `query` and fit in `remaining` tokens, except those in `shown`.
 
     The result depends only on the state. The indexes are caches.
     """
@@ -301,7 +296,7 @@ def retrieve_messages(
     names: Mapping[str, str],
     exclude: Collection[int],
 ) -> list[Entry]:
-    """Return all earlier messages that match `query`, best first, as far as they fit `remaining` tokens.
+    """Return the earlier messages that match `query` and fit in `remaining` tokens.
 
     The whole transcript is searched, for protocols whose prompts show no window. The messages are returned in
     the order of the transcript.
@@ -338,7 +333,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Return the result of a search, by words alone if the embedding service fails."""
+    """Return the result of a search, comparing only words if the embedding service fails."""
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn
@@ -350,7 +345,7 @@ def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> R
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over the entries that have left the context window, or over all entries."""
+    """Return the search index over entries that left the context window, or over all entries."""
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)
@@ -387,7 +382,7 @@ def embedding_job(
 
 
 class _MemoryLines:
-    """Renderer of transcript entries as one-line excerpts that start at the best-matching sentence."""
+    """Renderer that shortens transcript entries to one line, starting at the best-matching sentence."""
 
     def __init__(
         self,
@@ -403,7 +398,7 @@ class _MemoryLines:
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
-        """Return an excerpt of an entry that starts at the sentence with the most terms of the cue."""
+        """Return an excerpt of an entry, starting at the sentence with the most terms of the query."""
         if seq not in self._known:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:
@@ -425,12 +420,12 @@ class _MemoryLines:
 
 @memoize_by_identity(8)  # the ledger changes only when messages leave the window
 def noted_importance(ledger: Ledger) -> Mapping[int, int]:
-    """Return the importance of each message that made or answered a claim, from 1 to 10, keyed by `seq`.
+    """Return the importance (1 to 10) of each message with claim events, keyed by `seq`.
 
-    Each claim event adds 1 to the lowest importance, up to 4. A concession makes 7, from which a message is
-    always a candidate, and a change of position 8. These weights are not measured. Without claims the entry's
-    kind decides. Text patterns instead retrieved 5.4 messages a question, of which 23 % answered it, compared
-    with 3.9 and 28 % (237 questions of QMSum, 600 tokens).
+    Each claim event adds 1 to the lowest importance, up to 4. A concession gives 7, from which a message is
+    always a candidate, and a change of position gives 8. These weights were not measured. For messages
+    without claims, the entry's kind decides. Text patterns instead retrieved 5.4 messages a question, of
+    which 23 % answered it, compared with 3.9 and 28 % (237 questions of QMSum, 600 tokens).
     """
     events = Counter(message_seq(event) for event in ledger.events)
     found = {seq: min(CLAIM_IMPORTANCE, 1 + number) for seq, number in events.items()}
@@ -479,7 +474,7 @@ def _memory_item(key: str, text: str, importance: int, seq: int, count: TokenCou
 
 
 def retrieval_query(state: ConversationState, window: Sequence[Entry], turn: Turn) -> RetrievalQuery:
-    """Return the search query for the memories of a turn's speaker.
+    """Return the query for retrieving memories in a speaker's turn.
 
     It combines the aspect or topic with the message to answer. That message is a target of the turn, or else
     the newest message of another speaker in the window.

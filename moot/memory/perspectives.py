@@ -43,7 +43,7 @@ class PerspectiveResult:
 
 
 def perspective_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
-    """Return the proposals and refinements by a debater and the critiques of them, oldest first."""
+    """Return a debater's proposals and the critiques addressed to the debater, oldest first."""
     return [
         entry
         for entry in transcript
@@ -59,7 +59,7 @@ def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def perspective_of(state: StateValues, debater: str) -> Perspective:
-    """Return a debater's perspective, which consists of a summary and the entries after the summary."""
+    """Return a debater's perspective, consisting of a summary and all later entries."""
     summary = (state.get("perspective_summaries") or {}).get(debater) or {}
     covered = summary.get("covers_through_seq", -1)
     entries = perspective_entries(state["full_transcript"], debater)
@@ -67,7 +67,7 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
 
 
 def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
-    """Return the debate's settings for perspective summaries, overridden by the debater's own settings."""
+    """Return the settings for summaries of a debater's perspective, including the debater's own settings."""
     return config.memory.perspectives.with_overrides(debater.perspective)
 
 
@@ -84,13 +84,13 @@ def check_summarizers(config: DebateConfig) -> None:
 
 
 def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> bool:
-    """Return true if `entries` are long enough to need a summary."""
+    """Return True if `entries` are long enough to need a summary."""
     chars = sum(len(entry["content"]) for entry in entries)
     return settings.is_exceeded(chars, sum(entry["tokens"] for entry in entries))
 
 
 def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
-    """Return the ids of the debaters whose perspective has new entries and needs a new summary."""
+    """Return the ids of debaters whose perspective needs a new summary."""
     summaries = state.get("perspective_summaries") or {}
     due = []
     for each in config.debaters:

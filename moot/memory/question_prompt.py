@@ -56,12 +56,12 @@ HEADING = "# Messages"
 NAME_CHARS = 60
 TOO_LONG = "too long: cut around what bears on the question"
 LONG_SHARE, LONG_TOKENS = 8, 1_000
-"""Sizes above which a message counts as long. The limits are 1/`LONG_SHARE` of the prompt's tokens and
+"""Limits above which a message counts as long. The limits are 1/`LONG_SHARE` of the prompt's tokens and
 `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Number of passages in the shortest message that is split, and minimum number of tokens in each passage."""
+"""Number of passages in the shortest message that is split, and minimum tokens per passage."""
 PARTS = 1 << 20
-"""Maximum number of passages into which one message is split."""
+"""Maximum number of passages in a message."""
 
 
 class Place(NamedTuple):
@@ -81,12 +81,12 @@ class Span(NamedTuple):
 
 
 def key_of(place: Place) -> int:
-    """Return the integer key of a passage, made of its message's `seq` and its number in the message."""
+    """Return the integer key of a passage."""
     return place.seq * PARTS + place.part
 
 
 def place_of(key: int) -> Place:
-    """Return the message and the passage that an integer key identifies."""
+    """Return the passage identified by an integer key."""
     return Place(*divmod(key, PARTS))
 
 
@@ -106,9 +106,9 @@ class Splitting:
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
     def spans(self, entry: Entry) -> list[Span]:
-        """Return the character ranges of the passages in an entry. Together they cover the whole content.
+        """Return the character ranges of an entry's passages. Together they cover the whole content.
 
-        A passage ends at a sentence, else at white space if there is any.
+        A passage ends at a sentence boundary, or else at white space if there is any.
         """
         content, tokens = entry["content"], entry["tokens"]
         if tokens <= self.long:
@@ -127,7 +127,7 @@ class Splitting:
         return [*spans, Span(start, len(content))]
 
     def chunks(self, entry: Entry) -> Iterable[Entry]:
-        """Yield the passages of an entry as separate entries, with the passage's key as `seq`."""
+        """Yield the passages of an entry as entries whose `seq` is the passage's key."""
         content = entry["content"]
         for part, (start, end) in enumerate(self.spans(entry)):
             tokens = entry["tokens"] * (end - start) // max(1, len(content))
@@ -136,7 +136,7 @@ class Splitting:
 
 
 class EntryLines:
-    """Renderer of transcript entries for a question's prompt, which also counts their tokens."""
+    """Renderer that turns transcript entries into text for a question's prompt and counts the tokens."""
 
     def __init__(
         self, transcript: Sequence[Entry], config: DebateConfig, count: TokenCounter, splitting: Splitting
@@ -148,7 +148,10 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def text(self, seq: int) -> str:
-        """Return an entry's text as one paragraph. It begins with the fence, which no other line contains."""
+        """Return an entry as one paragraph of text.
+
+        The paragraph begins with the fence, which no other line contains.
+        """
         entry = self.transcript[seq]
         return self._line(seq, entry["content"], source_time(entry))
 
@@ -175,15 +178,15 @@ class EntryLines:
         return "".join(lines)
 
     def block(self, text: str) -> str:
-        """Return the text of passages as one block of a prompt, in which the fence begins each message."""
+        """Return the text of passages as one prompt block, with a fence before each message."""
         return fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return the number of tokens that the text of passages takes below their heading."""
+        """Return the number of tokens in the text of passages, without their heading."""
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
-        """Return true if all indexed passages fit in `remaining` tokens.
+        """Return True if all indexed passages fit in `remaining` tokens.
 
         Labels are assumed to be as long as that of the newest message.
         """
@@ -194,17 +197,17 @@ class EntryLines:
         return index.ends[-1] + label * len(index) <= remaining
 
     def key_cost(self, key: int) -> int:
-        """Return the number of tokens that a passage takes if it is the only one in the prompt."""
+        """Return the number of tokens that a passage uses on its own."""
         if key not in self._costs:
             self._costs[key] = self.count(self.passages([key]))
         return self._costs[key]
 
     def is_part(self, key: int) -> bool:
-        """Return true if the key identifies only a part of a message, because the message is split."""
+        """Return True if the key identifies only part of a message that is split."""
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return true if a message shows its time only where the message above it has another one."""
+        """Return True if the message has a time that it may share with the message above it."""
         return bool(source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
@@ -231,14 +234,14 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield the `seq` of each message with the numbers of its passages, from the sorted `keys`."""
+    """Yield each message's `seq` and the numbers of its passages, from sorted `keys`."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """Messages and passages that a prompt quotes."""
+    """Messages and passages quoted in a prompt."""
 
     text: str
     whole: tuple[int, ...]
@@ -257,7 +260,7 @@ class Quoted:
         return [e for e in transcript if e["seq"] not in shown and traits_of(e).in_prompts]
 
     def notes(self, transcript: Sequence[Entry]) -> list[JsonObject]:
-        """Return a record of the messages that the prompt omits, as `{what, why, tokens, count}`."""
+        """Return records of the messages that the prompt omits."""
         notes: list[JsonObject] = [
             {"what": entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
@@ -269,7 +272,7 @@ class Quoted:
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
-    """Return the messages and passages in the sorted `keys` that together fit in `remaining` tokens."""
+    """Return the messages and passages with these `keys` as far as they fit in `remaining` tokens."""
     kept = list(keys)
     text = lines.passages(kept)
     while kept and lines.size(text) > remaining:  # joined lines may have one more token each
@@ -285,7 +288,7 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Return one passage with its middle truncated, for prompts in which no whole passage fits."""
+    """Return one passage with its middle cut out, for prompts that are too short for a whole passage."""
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})
@@ -298,13 +301,13 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's budget for the summary and for the most recent messages. Retrieved messages
 get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum probability of the best 2,000 tokens of messages at which a question is about these messages.
+"""Minimum probability of the best 2,000 tokens for a question to count as being about certain messages.
 
-Of LoCoMo's questions about facts, 97 % reach it. Twenty questions about a whole transcript, such as "Who
-won?", were asked of five conversations and seven meetings: 25 % reach it.
+Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
+won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason why a prompt omits the summary."""
+"""Reason that is recorded if a prompt omits the summary."""
 FRAME_SHARE = 0.2
 """Maximum share of the prompt's budget for the instruction. The same share applies to the question."""
 LEDGER_SHARE = 0.4
@@ -319,7 +322,7 @@ _BETWEEN = re.compile(
 
 @dataclass(frozen=True)
 class QuestionPrompt:
-    """Prompt that asks a model a question about a debate, with the messages selected for the question."""
+    """Prompt for a question about a debate, including the messages selected for it."""
 
     question: str
     prompt: Prompt
@@ -341,7 +344,7 @@ def question_prompt(
     *,
     budget: int | None = None,
 ) -> QuestionPrompt:
-    """Return the prompt for a question, with instruction, summary and relevant messages in order.
+    """Return the prompt for a question, including the summary and relevant messages.
 
     The messages are selected for the question until the budget is full. A question about the whole transcript
     also gets the summary and the most recent messages. A question about certain messages gets more of them
@@ -412,7 +415,7 @@ def question_prompt(
 def _seqs_asked_for(
     state: ConversationState, index: EvidenceIndex, read: RetrievalQuestion, named: Sequence[int]
 ) -> set[int]:
-    """Return the `seq` of the messages to which the question refers, which enter the prompt first.
+    """Return the `seq` of the messages that a question refers to.
 
     These are messages that the question names by id, and neighbouring messages of a speaker that it also
     names. Changes of position on the question's subject are included, each with the earlier position and the
@@ -440,7 +443,7 @@ def named_seqs(question: str, entries: int) -> list[int]:
 
 
 def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, remaining: int) -> Quoted:
-    """Return messages that fit in `remaining` tokens."""
+    """Return the selected messages that fit in `remaining` tokens."""
     found = look(budget=remaining)
     if found.oversize is not None:
         return quote_cut(found.oversize, lines, remaining)
@@ -453,7 +456,7 @@ def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, re
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
-    """Return an object that renders the debate's entries for the prompt of a question."""
+    """Return a renderer for the debate's entries in the prompt of a question."""
     splitting = Splitting.within(config.memory.budget.total)
     return EntryLines(state["full_transcript"], config, count, splitting)
 
@@ -461,7 +464,7 @@ def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCoun
 def ask_index(
     indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
 ) -> EvidenceIndex:
-    """Return the search index over the passages of all messages, for answering questions about a debate."""
+    """Return the search index for questions about a debate, with passages of all messages."""
     splitting = Splitting.within(config.memory.budget.total)
     use = f"ask {splitting.long}"
     return indexes.of(
@@ -477,7 +480,7 @@ def _shared_prefix(
     *,
     summarize: bool = True,
 ) -> list[Block]:
-    """Return the instruction message, and a second message with the positions and the summary, if any.
+    """Return the instruction message, followed by a message with positions and summary if there are any.
 
     `summarize=False` omits the summary.
     """
@@ -525,7 +528,7 @@ def _summary_text(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the `seq` of the newest messages that fit in `RECENT_SHARE` of a prompt of `total` tokens."""
+    """Return the `seq` of the newest messages, using at most `RECENT_SHARE` of a prompt's tokens."""
     remaining, kept = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
         if entry["tokens"] > remaining or not traits_of(entry).in_prompts:
@@ -540,7 +543,7 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 def unsaid_words(
     question: RetrievalQuestion, names: Mapping[str, str], *, ids: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the lower-case content words of a question that the transcript does not contain, in order.
+    """Return the content words of a question that do not occur in the transcript.
 
     For Chinese and Katakana, which have no spaces between words, the result holds each stretch of characters
     of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because

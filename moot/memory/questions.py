@@ -46,7 +46,7 @@ takes 1,250 tokens of the prompt."""
 
 
 def answer_schema(shown: Sequence[str]) -> type[AskAnswer]:
-    """Return the schema of an answer that may cite only the ids of the shown messages."""
+    """Return the schema of an answer that may cite only the shown messages."""
     return narrow_schema(AskAnswer, {"citations": citation_type(shown)})
 
 
@@ -68,13 +68,13 @@ class DebateAnswer:
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False
-    """True if no model replied and the text only quotes passages of the transcript."""
+    """True if the text only quotes passages because no model replied."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
-    """Record of the prompt's contents, such as tokens by section and message ids. The record also lists
-    omissions with reasons, unknown terms, and errors of the embedding model."""
+    """Record of the prompt's contents, such as its message ids and the tokens of each section. The record
+    also lists omissions with reasons, unknown terms, and errors of the embedding model."""
 
     def to_markdown(self) -> str:
-        """Return the answer as Markdown, with its citations and the parts of the question left unanswered."""
+        """Return the answer as Markdown, including its citations and any unanswered parts of the question."""
         unsaid = "\n".join(["Not in the transcript:", *(f"- {each}" for each in self.not_found)])
         cited = f"From {', '.join(self.citations)}." if self.citations and not self.placeholder else ""
         return "\n\n".join(filter(None, [self.text, cited, unsaid if self.not_found else ""]))
@@ -149,14 +149,14 @@ class Extract(NamedTuple):
     """Passages that answer a question without a model, in the order of the transcript."""
 
     text: str
-    """Markdown list of the passages, with one item for each message."""
+    """Passages as a Markdown list, with one item per message."""
     ids: tuple[str, ...]
 
 
 def extract_for(
     question: str, entries: Sequence[Entry], names: Mapping[str, str], asked_for: Sequence[int] = ()
 ) -> Extract:
-    """Return the passages that best match a question, only from the speakers that the question names.
+    """Return the passages that best match a question.
 
     `asked_for` holds the `seq` of messages that the question names by id. If there are any, the passages are
     from these messages alone, starting with the first if none matches.

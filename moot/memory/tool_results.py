@@ -77,7 +77,7 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines of a tool result whose number of lines or files a summary states."""
+"""Minimum number of lines in a tool result whose length a summary states."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -93,10 +93,10 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
 def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
-    """Return the record of a tool call with the tool's name, the subject and the status.
+    """Return a record of a tool call, with the tool's name, subject and status.
 
-    `arguments` are the model's, an object if they could be parsed. `failed`: `None` reads the status from the
-    result.
+    `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
+    status is read from the result.
     """
     given = arguments if isinstance(arguments, Mapping) else {}
     found = ((sort, given[key]) for sort, keys in _ABOUT.items() for key in keys if given.get(key))
@@ -111,7 +111,7 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return the record and the text of a tool result, or `None` for any other entry."""
+    """Return the record and text of a tool result, or `None` for any other entry."""
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -164,7 +164,7 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
 
 
 def _outline(text: str) -> list[str]:
-    """Return a passage with the number of lines or files of a long result, its imports and its exports."""
+    """Return an outline of a long result that states its number of lines, its imports and its exports."""
     lines = [line for line in text.splitlines() if line.strip()]
     code = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines[:READ_LINES])
     imports = [first or second for first, second in _IMPORT.findall(code)]
@@ -180,7 +180,7 @@ def _outline(text: str) -> list[str]:
 
 
 def shows_evidence(passage: str) -> bool:
-    """Return true if a passage contains a number, a percentage, a source, a link or a quotation."""
+    """Return True if a passage contains a number, a source, a link or a quotation."""
     return any(pattern.search(passage) for pattern in _EVIDENCE)
 
 
@@ -210,7 +210,7 @@ def _json(text: str) -> object:
 
 
 def _unwrap(result: str) -> tuple[object, str]:
-    """Return the JSON data of a tool result, if any, and its text, both without the MCP wrapper."""
+    """Return a tool result's JSON data, if any, and its text, without the MCP wrapper."""
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
     if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):

@@ -36,9 +36,9 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that the window keeps after a compaction, if older messages exist.
+"""Minimum share of the message budget that the window keeps when older messages are removed.
 
-If a long topic leaves less than that budget, it is a share of the rest. A lower share means fewer
+If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
 """
 MESSAGE_SHARE = 0.5
@@ -53,23 +53,23 @@ tokens more than planned."""
 
 @dataclass(frozen=True)
 class WindowLimits:
-    """Limits of the context window that trigger a compaction, and the sizes after a compaction."""
+    """Limits that trigger a compaction of the context window, and the window's size after it."""
 
     high_messages: int
-    """Number of messages in the context window that triggers a compaction."""
+    """Number of messages in the context window at which a compaction is triggered."""
     low_messages: int
     """Maximum number of messages in the context window after a compaction."""
     high_tokens: int
-    """Maximum number of tokens in the context window. A larger number triggers a compaction."""
+    """Maximum number of tokens in the context window before a compaction. A larger number triggers one."""
     low_tokens: int
-    """Minimum number of tokens in the context window after a compaction, if older messages exist."""
+    """Minimum number of tokens in the context window after a compaction."""
     message_tokens: int | None = None
     """Maximum number of tokens that a prompt shows of one message in the context window. `None` means no
     maximum."""
 
     @classmethod
     def of(cls, memory: MemoryConfig, shared_prefix: int | None = None) -> WindowLimits:
-        """Return the limits of the context window for a configuration, without the turn's own text.
+        """Return the limits of the context window for the given memory settings.
 
         `shared_prefix` is the size of rules and topic. Tokens of their section that rules and topic do not
         use go to the window. Tokens that they use in excess are taken from the window.
@@ -88,10 +88,11 @@ class WindowLimits:
         return cls(high, memory.keep_recent, tokens, low_tokens, longest)
 
     def messages_kept(self, costs: Sequence[float]) -> int:
-        """Return the number of newest messages to keep, given the number of tokens shown of each message.
+        """Return the number of newest messages to keep.
 
-        All messages are kept if they are within the limits. Otherwise the kept messages leave tokens for the
-        messages until the next compaction, but take at least `low_tokens`. The newest message is always kept.
+        `costs` are the numbers of tokens shown of each message. All messages are kept if they are within the
+        limits. Otherwise the kept messages leave tokens for the messages until the next compaction, but take
+        at least `low_tokens`. The newest message is always kept.
         """
         if len(costs) < self.high_messages and sum(costs) <= self.high_tokens:
             return len(costs)
@@ -109,9 +110,10 @@ class WindowLimits:
 def shown_message(
     entry: Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
-    """Return an entry as the context window shows it, cut if it is too long, and the number of its tokens.
+    """Return an entry as shown in the context window, together with its number of tokens.
 
-    A cut ends at a sentence or word, so the message may have fewer tokens than the limit.
+    A message that is too long is cut. The cut ends at a sentence or word, so the message may have fewer
+    tokens than the limit.
     """
     message, tokens = render_entry(entry, names, fence), entry_tokens(entry, names, fence, count)
     if limits.message_tokens is None or tokens <= limits.message_tokens:
@@ -127,7 +129,7 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the last `seq` to remove from the context window, or `None` if the window is within its limits.
+    """Return the `seq` of the last entry to remove from the context window, or `None` to remove nothing.
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
@@ -162,14 +164,14 @@ def window_start(state: StateValues) -> int:
 
 
 def needs_summary(state: StateValues) -> bool:
-    """Return true unless the configuration disables the rolling summary."""
+    """Return True unless the configuration disables the rolling summary."""
     return bool((state.get("config") or {}).get("memory", {}).get("summarizer") != NO_SUMMARY)
 
 
 def entries_to_cover(state: StateValues, leaving: int = -1) -> list[Entry]:
-    """Return the entries outside the context window, or about to leave it, that no summary covers yet.
+    """Return the entries outside the context window that no summary covers yet.
 
-    Entries up to the `seq` `leaving` are about to leave, -1 for none.
+    Entries up to the `seq` `leaving` are about to leave the window and are included. -1 means none.
     """
     if not needs_summary(state):
         return []
@@ -205,7 +207,7 @@ def _usage_metadata(usage: EntryUsage) -> UsageMetadata:
 
 
 class TranscriptWriter:
-    """Writer of the transcript entries that one node adds.
+    """Writer for the transcript entries added by one node.
 
     It assigns sequence numbers, timestamps and token counts.
     """
@@ -247,7 +249,7 @@ class TranscriptWriter:
         return entry
 
     def enter(self) -> Generator[Emit, None, Update]:
-        """Emit the new entries, and return the update that adds them to the transcript and the window."""
+        """Emit the new entries, and return the update that adds them to the state."""
         for entry in self.entries:
             yield Emit({"event": "entry", "entry": entry})
         if not self.entries:

@@ -44,16 +44,16 @@ _SEED_FIELDS = ("seed", "random_seed")
 is set."""
 
 _BINDING_ERRORS = (NotImplementedError, TypeError, ValueError)
-"""Exceptions that LangChain models raise if they cannot bind a schema."""
+"""Exceptions that LangChain models raise if a schema cannot be bound to them."""
 
 
 class OpenAICompatible:
-    """Marker class for chat models that take OpenAI's parameters and stream their usage as running totals."""
+    """Marker class for chat models that accept OpenAI's parameters and stream running usage totals."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Attempt at a model call, in a form that does not depend on the class of the chat model."""
+    """Attempt at a model call, independent of the chat model's class."""
 
     call: ModelCall
     messages: tuple[WireMessage, ...]
@@ -105,7 +105,7 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
 
 
 def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
-    """Return the structured output method to try after `method` was refused, or `None` if none is left."""
+    """Return the structured output method to try after `method` was refused, or `None` if there is none."""
     if method == "prompt":
         return None
     if isinstance(chat, OpenAICompatible):
@@ -114,7 +114,7 @@ def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
 
 
 def cache_of(chat: BaseChatModel) -> BaseCache | None:
-    """Return the cache of LangChain that the model object or the calling program sets, or None."""
+    """Return the LangChain cache set on the model object or by the calling program, if any."""
     if isinstance(chat.cache, BaseCache):
         return chat.cache
     return get_llm_cache() if chat.cache is not False and not isinstance(chat, LocalModel) else None
@@ -172,13 +172,13 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return the first of `names` that is a field of the model with its value, or `{}` if already set."""
+    """Return the first of `names` that is a field of the model, with the value to set."""
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
 
 def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
-    """Return the keyword arguments with which LangChain passes tools or a schema to a model.
+    """Return the keyword arguments that pass tools or a schema to a LangChain model.
 
     A schema is bound by the configured method, or by the provider's default method.
 
@@ -201,7 +201,7 @@ def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
 
 
 def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
-    """Return the fields that request structured output by one method, in OpenAI's format."""
+    """Return the request fields that ask for structured output, in OpenAI's format."""
     name, sent = wire_name(schema.__name__), sent_schema(schema)
     if method == "json_schema":
         body = {"name": name, "schema": sent, "strict": strict_schema(sent) is not None}
@@ -216,7 +216,7 @@ def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
 
 
 def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
-    """Append a JSON Schema to the last message, for methods that cannot send the schema separately."""
+    """Append a JSON Schema to the last message, for methods that cannot send it separately."""
     described = schema_instruction(schema)
     if not messages or messages[-1]["role"] not in ("user", "system"):
         return (*messages, {"role": "user", "content": described})
@@ -225,7 +225,7 @@ def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> t
 
 
 def wire_name(name: str) -> str:
-    """Return a speaker's name without characters that providers reject, or `""` if no character is left."""
+    """Return a speaker's name without characters that providers reject."""
     return _NOT_SLUG.sub("-", name).strip("-")[:NAME_CHARS]
 
 

@@ -27,7 +27,7 @@ MAX_REPLY_CHUNKS = 50_000
 """Maximum number of text chunks in one streamed reply. LangChain keeps every chunk in memory, about 3 KB
 each."""
 STREAM_ENDED_EARLY = "stream_ended_early"
-"""Key that is set in a message's `response_metadata` if the connection closed before the stream ended."""
+"""Key set in a message's `response_metadata` if the stream was cut off by a closed connection."""
 
 _OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -45,7 +45,7 @@ class SplitText:
 
 
 class ThinkFilter:
-    """Streaming filter that separates `<think>…</think>` from the other text of a reply.
+    """Streaming filter that separates `<think>…</think>` sections from the rest of a reply.
 
     A tag may be split between two chunks. Text after an unclosed tag is reasoning. Leading white space is
     dropped. The run time is linear in the length of the reply.
@@ -75,7 +75,7 @@ class ThinkFilter:
         return self._part("".join(text), "".join(reasoning))
 
     def close(self) -> SplitText:
-        """End the stream and return the text in the buffer that looked like the start of a tag."""
+        """End the stream, and return the buffered text that looked like the start of a tag."""
         rest, self._buffer = self._buffer, ""
         return self._part("", rest) if self._thinking else self._part(rest, "")
 
@@ -89,8 +89,8 @@ class ThinkFilter:
 def split_thinking(text: str) -> SplitText:
     """Split a complete reply into its visible text and its reasoning.
 
-    A closing tag without an opening one ends reasoning too: some chat templates put the opening tag into the
-    prompt.
+    A closing tag without an opening tag also ends reasoning, because some chat templates put the opening tag
+    into the prompt.
     """
     closing, opening = _CLOSE.search(text), _OPEN.search(text)
     lead = ""
@@ -120,7 +120,7 @@ def content_parts(content: str | list[Any]) -> SplitText:
 
 
 def reasoning_field(fields: JsonObject) -> str:
-    """Return a message's reasoning from `reasoning_content` or `reasoning`, or `""` if both are missing."""
+    """Return a message's reasoning from `reasoning_content` or `reasoning`, or `""` if it has none."""
     for name in ("reasoning_content", "reasoning"):
         value = fields.get(name)
         if isinstance(value, str) and value:
@@ -129,18 +129,18 @@ def reasoning_field(fields: JsonObject) -> str:
 
 
 class SpeakerModel(ChatDelegate, BaseChatModel):
-    """Wrapper around a chat model that adds the speaker's name and the message id to each chunk.
+    """Chat model wrapper that adds the speaker's name and the message id to each chunk.
 
-    LangGraph's `messages` stream emits the chunks of a chat model unchanged. So this wrapper sets
-    `message_id` and `speaker` on each chunk and on the final message, and removes reasoning. Create a new
-    one for each attempt. After the call, `thoughts` holds the reasoning, and `emitted` is True if text was
+    LangGraph's `messages` stream emits the chunks of a chat model unchanged. Therefore this wrapper sets
+    `message_id` and `speaker` on each chunk and on the final message, and removes reasoning. Create a new one
+    for each attempt. After the call, `thoughts` holds the reasoning, and `emitted` is True if text was
     streamed.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     inner: BaseChatModel
-    """Chat model of the provider, which this wrapper calls."""
+    """Provider's chat model, which this wrapper calls."""
     message_id: str | None = None
     """Id of the reply's message in the state. `None` uses LangChain's own id."""
     speaker: str | None = None
@@ -150,7 +150,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     price: Callable[[AIMessage], float | None] = lambda _: None
     """Function that returns the cost of a reply in US dollars, for use in traces."""
     cache: Any = False
-    """Setting of LangChain's cache, which is always `False`: the provider's model has the cache."""
+    """Always `False`, because the provider's model uses LangChain's cache itself."""
 
     emitted: bool = False
     """True if this attempt has already streamed some text to the user."""
@@ -180,7 +180,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @override
     def finish_result(self, result: ChatResult) -> None:
-        """Add the cost of a reply to the usage metadata, which LangSmith reads."""
+        """Add the cost of a reply to its usage metadata, where LangSmith reads it."""
         message = result.generations[0].message
         if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
             message.usage_metadata = cast(
@@ -221,7 +221,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         return split.text[:remaining]
 
     def _rest(self) -> str:
-        """Return the text that is still in the buffer of the `<think>` filter at the end of the stream."""
+        """Return the text still buffered by the `<think>` filter at the end of the stream."""
         rest = self._splitter.close()
         self._thoughts.append(rest.reasoning)
         return rest.text

@@ -28,7 +28,7 @@ SLOT_S = 0.1
 
 @asynccontextmanager
 async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
-    """Wait until a model's endpoint accepts a call, then hold a slot of the endpoint for the `with` block.
+    """Wait until a model's endpoint accepts a call, then hold a slot for the duration of the `with` block.
 
     The outcome of the block is recorded for all processes that use the database.
 
@@ -65,9 +65,9 @@ async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator
 
 
 async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, tokens: int) -> Lease | None:
-    """Wait until a model's endpoint and its rate limits allow a call.
+    """Wait until a model's endpoint and its rate limits permit a call.
 
-    Return the acquired slot, `None` if slots are unlimited.
+    Return the acquired slot, or `None` if slots are unlimited.
     """
     endpoint, settings, backoff = endpoint_of(models, name), models.settings_of(name), models.backoff
     while (wait := await asyncio.to_thread(rate_limiter.wait_s, endpoint, settings.max_wait_s)) > 0:
@@ -88,7 +88,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report the wait before a retry, as a `retry` event inside a graph and in the log otherwise."""
+    """Report the wait before a retry as a `retry` event or, outside a graph, in the log."""
     words = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
@@ -107,7 +107,7 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the key of a model's rate limits, which combines the endpoint's address and the model's name."""
+    """Return the key of a model's rate limits, consisting of the endpoint's address and the model's name."""
     return f"{redact_url(models.base_url(name))} {bare_name(name)}".strip()
 
 
@@ -119,7 +119,7 @@ MAX_SUGGESTED = 8
 
 
 async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonObject]:
-    """Return the models that an endpoint lists, in the order of the list.
+    """Return the models that an endpoint lists, in the endpoint's order.
 
     Every model has an `id` and further fields.
 
@@ -160,7 +160,7 @@ async def offered_models(access: Access) -> list[str]:
 
 
 def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
-    """Return advice to the user on how to fix a failed call, or `""` if there is no advice.
+    """Return advice for the user on how to fix a failed call, or `""` if there is none.
 
     Args:
         failure: the failure of the call.
@@ -190,7 +190,7 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
 
 
 async def explanation(name: str, failure: Failure, models: Models) -> str:
-    """Return the error message for a failed model call, with advice on how to fix the problem."""
+    """Return an error message for a failed model call, with advice on fixing the problem."""
     hint = advice(failure, models.settings_of(name), models.base_url(name), name)
     if failure.status == 404 and not failure.advice:
         offered = [str(row["id"]) for row in await models_for(name, models)]
@@ -207,7 +207,7 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
 
 
 async def models_for(name: str, models: Models) -> list[JsonObject]:
-    """Return all models that a model's endpoint offers, or `[]` if the endpoint returns no list."""
+    """Return all models offered by a model's endpoint, or `[]` if the endpoint does not list them."""
     if not models.is_openai_compatible(name):
         return []
     try:

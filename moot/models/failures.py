@@ -22,10 +22,10 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 """HTTP status codes below 500 for which a call is retried."""
 
 FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""Error codes of providers for which a call is never retried, whatever the HTTP status."""
+"""Provider error codes for which a call is never retried, whatever the HTTP status."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Error codes and finish reasons that mean that a content filter of Azure or OpenAI refused to reply."""
+"""Error codes and finish reasons of replies blocked by a content filter of Azure or OpenAI."""
 
 UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
 NOT_TRUSTED = (
@@ -33,7 +33,7 @@ NOT_TRUSTED = (
     "SSL_CERT_FILE to the certificate of its authority"
 )
 MAX_CAUSES = 10
-"""Maximum number of causes of an exception that are searched for a TLS error."""
+"""Maximum number of chained exceptions that are searched for a TLS error."""
 NO_API = (
     "{url} is not an API's address: check {endpoint}, which for OpenAI-compatible servers often ends in /v1"
 )
@@ -53,10 +53,10 @@ _FINISHES = {
     "blocklist": "content_filter",
     "guardrail_intervened": "content_filter",
 }
-"""Table that converts the finish reasons of other providers to OpenAI's finish reasons."""
+"""Mapping from other providers' finish reasons to OpenAI's."""
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
-"""Keys under which LangChain messages store the finish reason, depending on the provider."""
+"""Keys under which LangChain messages of different providers store the finish reason."""
 
 # Exceptions of httpx, httpx2 and the provider SDKs are recognized by class name, so that the offline model
 # imports none of these packages.
@@ -65,30 +65,29 @@ _TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeout
 _TRANSIENT = frozenset(
     {"APIError", "ValueError", "LookupError", "TypeError", "ModelAPIError", "ResponseError"}
 )
-"""Exceptions for a malformed reply or a broken stream, after which a retry may help. `ResponseError` is
-Ollama's."""
+"""Exceptions for a malformed reply or broken stream, where a retry may help. `ResponseError` is Ollama's."""
 
 MESSAGE_CHARS = 300
-"""Maximum length of a stored error message from a provider, in characters."""
+"""Maximum length in characters of a provider's error message when it is stored."""
 
 
 @dataclass(eq=False)
 class Failure(Exception):
-    """Failure of one attempt at a model call."""
+    """Raised if one attempt at a model call fails."""
 
     text: str
     status: int | None = None
     retryable: bool = False
     retry_after: float | None = None
-    """Number of seconds to wait before a retry, as requested by the provider."""
+    """Number of seconds that the provider asked to wait before a retry."""
     code: str = ""
-    """Error code from the provider, such as `context_length_exceeded`."""
+    """Provider's error code, such as `context_length_exceeded`."""
     empty: bool = False
     """True if the attempt failed because the reply contained no text."""
     refused: bool = False
     """True if the model or a content filter refused to reply. A retry would be refused too."""
     advice: str = ""
-    """Advice to the user about this failure, or `""` if there is no advice."""
+    """Advice for the user about this failure, or `""` if there is none."""
 
     def __str__(self) -> str:
         return self.text
@@ -100,7 +99,7 @@ class Failure(Exception):
 
     @property
     def requested_wait_s(self) -> float:
-        """Return the number of seconds to wait that the provider requested, or 0 without a request."""
+        """Return the wait in seconds that the provider requested, or 0 if it requested none."""
         return self.retry_after or 0.0
 
     @property
@@ -121,18 +120,17 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Backoff:
-    """Exponential backoff with jitter, which determines the wait before each retry.
+    """Exponential backoff with jitter, used to compute the wait before each retry.
 
     Tests pass their own `sleep` and `random_value`.
     """
 
     initial_wait_s: float = 0.5
-    """Number of seconds to wait after the first failure of a call, before jitter is applied."""
+    """Number of seconds to wait after a call's first failure, before jitter is applied."""
     max_wait_s: float = 30.0
     """Maximum number of seconds that the backoff computes for one wait."""
     max_requested_wait_s: float = 300.0
-    """Maximum number of seconds of a wait that a provider may request. A request for a longer wait ends the
-    retries."""
+    """Maximum wait in seconds that a provider may request. A request for a longer wait ends the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop
     random_value: Callable[[], float] = random.random
     """Function that returns a random number from 0 to 1, used for the jitter."""
@@ -212,7 +210,8 @@ def is_context_overflow(failure: Failure) -> bool:
 def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
     """Return the number of tokens by which a request exceeded the model's context window.
 
-    The number is taken from the server's error text. Without one it is a quarter of the prompt.
+    The number is taken from the server's error text. If the text contains no number, it is a quarter of the
+    prompt.
     """
     if not is_context_overflow(failure):
         return 0
@@ -223,7 +222,7 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
 
 
 def html_failure(status: int, text: str) -> Failure:
-    """Return the failure for an HTML page that arrived instead of a reply, for example from a gateway."""
+    """Return a failure for an HTML page received instead of a reply, for example from a gateway."""
     title = re.search(r"<title[^<>]*>([^<]*)</title>", text, re.I)
     words = f" ({_clip(title[1])})" if title else ""
     return Failure(

@@ -82,8 +82,7 @@ def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:
 
 
 ScriptReply = str | JsonObject | AIMessage | Exception
-"""Scripted reply, which is a text, a structured reply, a message with tool calls or usage, or an error to
-raise."""
+"""Scripted reply to return, or an error to raise."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ Script = Iterable[ScriptReply] | Callable[[ScriptedCall], ScriptReply]
 
 
 class ScriptedModel(LocalModel):
-    """Chat model for tests that returns prepared replies one after the other and records its calls.
+    """Chat model for tests that returns prepared replies in order and records its calls.
 
     The script is a list or an iterator of replies, one for each call, or a function from a call to its reply.
     The model streams its replies word by word.
@@ -126,7 +125,7 @@ class ScriptedModel(LocalModel):
         return "scripted"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the next scripted reply, or raise the reply if the reply is an exception."""
+        """Return the next scripted reply, or raise it if it is an exception."""
         call = ScriptedCall(messages, kwargs)
         self.calls.append(call)
         try:
@@ -141,7 +140,7 @@ class ScriptedModel(LocalModel):
 
 
 MAX_BYTES = 4_000_000
-"""Maximum number of bytes that a command may write to stdout, and to stderr."""
+"""Maximum number of bytes that a command may write to each of stdout and stderr."""
 _HEADINGS = {"system": "", "human": "", "ai": "# Your earlier message\n\n"}
 
 
@@ -225,7 +224,7 @@ async def _reap(
     tasks: Sequence[asyncio.Task[bytes]],
     pipes: Sequence[asyncio.StreamReader],
 ) -> None:
-    """Wait until a killed process has ended.
+    """Wait for a killed process to end.
 
     The rest of its output is read, because asyncio reports no end while a pipe holds unread data.
     """

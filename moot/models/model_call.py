@@ -53,7 +53,7 @@ SUMMARY_ATTEMPTS = 2
 """Maximum number of attempts that each model gets to write a summary. After these attempts, a rule-based
 summary is used for now."""
 MAX_EMPTY = 2
-"""Maximum number of retries of one call because of empty replies."""
+"""Maximum number of retries of one call after empty replies."""
 
 MAX_BACKOFF_FAILURES = 30
 """Number of failures after which the wait before a retry stops growing."""
@@ -127,7 +127,7 @@ class _CallState:
     usage: EntryUsage = field(default_factory=EntryUsage)
     attempts: int = 0
     streamed: bool = False
-    """True after some text of the reply was streamed. Later attempts are not streamed, so that no text
+    """True once some text of the reply has been streamed. Later attempts are not streamed, so that no text
     appears twice."""
     first_chunk_s: float | None = None
     """Seconds from the latest request to its first chunk."""
@@ -223,7 +223,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
-        """Call the model, and repeat the call once with twice the limit if `max_tokens` cut off the reply."""
+        """Call the model, and if `max_tokens` cut off the reply, call it again with twice the limit."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
@@ -280,7 +280,7 @@ class _ModelRequest:
             return self.partial
 
     async def _attempt(self, attempt: Attempt) -> _ModelResponse:
-        """Make one attempt when the endpoint accepts it, and add the tokens used to the call's usage."""
+        """Make one attempt once the endpoint accepts it, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
         async with endpoint_slot(self.run.models, self.name, tokens):
             self.run.attempts += 1
@@ -305,7 +305,7 @@ class _ModelRequest:
             return answer
 
     def _cache_key(self, request: ChatRequest) -> tuple[str, str]:
-        """Return the prompt and the settings under which LangChain's cache stores the reply.
+        """Return the prompt and settings that LangChain's cache uses as the key of the reply.
 
         The seed is part of the key even if the model takes none, so that samples stay independent.
         """
@@ -372,7 +372,7 @@ class _ModelRequest:
         return message, speaker.thoughts
 
     def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
-        """Separate the reply's text from its reasoning, and add the tokens used to the call's usage.
+        """Separate a reply's text from its reasoning, and record the tokens used.
 
         A reply from a cache is free.
         """

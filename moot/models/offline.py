@@ -34,7 +34,7 @@ FORMATS = {
     "ipv6": "2001:db8::1",
 }
 TEXT = f"{PLACEHOLDER.capitalize()}."
-"""Text for all free-text fields, which is truncated or repeated to the length that the schema requires."""
+"""Placeholder text for free-text fields, truncated or repeated to fit the schema's length limits."""
 
 
 def smallest_instance(schema: JsonObject, text: str = TEXT) -> object:
@@ -128,7 +128,7 @@ class _Generator:
 
 
 def _number(node: JsonObject, number: int) -> float:
-    """Return a number that lies `number` steps from the schema's minimum, from its maximum, or from 0."""
+    """Return a number that is `number` steps away from the schema's minimum, its maximum, or 0."""
     whole = node["type"] == "integer"
     step = node.get("multipleOf") or (1 if whole else 0)
     low = max(node.get("minimum", -math.inf), node.get("exclusiveMinimum", -math.inf))
@@ -158,7 +158,7 @@ TOOL_ARGUMENTS: dict[str, JsonObject] = {
     "list_files": {},
     "calculator": {"expression": "12 * 0.25"},
 }
-"""Names of the tools that the offline model can call, with the arguments for each tool."""
+"""Arguments for each tool that the offline model can call, keyed by tool name."""
 
 
 class OfflineModel(LocalModel):
@@ -174,7 +174,7 @@ class OfflineModel(LocalModel):
         return OFFLINE
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the reply to a prompt as text, as a tool call, or as JSON if a `json_schema` is given."""
+        """Return a placeholder reply to a prompt, either as text, as a tool call or as JSON."""
         schema, hints = kwargs.get("json_schema"), cast(Hints, kwargs.get("hints") or {})
         called = None if schema else _tool_call(messages, kwargs.get("tools") or ())
         if schema is not None:
@@ -230,7 +230,7 @@ def recordings() -> list[str]:
 
 
 def recording_config(name: str) -> JsonObject:
-    """Return the configuration of a recorded debate, whose model replays the recording.
+    """Return the configuration of a recorded debate, using the model that replays it.
 
     Raises:
         ConfigError: there is no recording with this name.

@@ -36,7 +36,7 @@ END_OF_STREAM = b"\n\ndata: [DONE]\n\n"
 CONNECT_S = 15.0
 """Timeout in seconds for opening a connection to an endpoint."""
 MAX_BODY_BYTES = 8_000_000
-"""Maximum size in bytes of an unstreamed response or of one event in a stream."""
+"""Maximum size in bytes of a non-streaming response or of one event in a stream."""
 _DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
 _EARLY_END = json.dumps(
     {
@@ -51,7 +51,7 @@ _EARLY_END = json.dumps(
 
 
 class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
-    """`ChatOpenAI` that also reads reasoning fields and can use the older name of the token limit field."""
+    """`ChatOpenAI` that also reads reasoning fields and supports the older token limit field."""
 
     limit_field: str = "max_completion_tokens"
     """Name of the request field that limits the number of tokens in the reply."""

@@ -97,7 +97,7 @@ class RunnableModel(BaseChatModel):
 
 
 def inner_chat_model(runnable: object) -> BaseChatModel | None:
-    """Return the chat model inside a runnable, or `None` unless there is exactly one class of chat model."""
+    """Return the chat model inside a runnable, or `None` if it contains none or several classes."""
     if isinstance(runnable, BaseChatModel):
         return runnable
     if isinstance(runnable, RunnableWithFallbacks):
@@ -128,7 +128,7 @@ Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Function that creates a model's client from the model's name and settings."""
 
 ChatSource = ChatModelLike | Callable[[], ChatModelLike]
-"""LangChain chat model, runnable that maps messages to a message, or function that returns one of these.
+"""Chat model passed in by the caller, or a runnable or function that provides one.
 
 A function is called once for each event loop, since connections belong to a loop.
 """
@@ -151,8 +151,8 @@ KNOWN_MODELS: tuple[tuple[str, JsonObject], ...] = (
     ("qwq", _REASONING_MODEL),
     ("magistral", _REASONING_MODEL),
 )
-"""Default settings of well-known models, keyed by the first characters of a model's name without its vendor
-prefix. The first match applies."""
+"""Default settings of well-known models, keyed by the beginning of the model's name. The first match
+applies."""
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -192,7 +192,7 @@ class Access:
 
 
 def access_to(name: str, settings: ModelSettings) -> Access:
-    """Return the API key and URL of a model's endpoint, from the model's settings and the environment.
+    """Return the API key and URL for a model, taken from its settings and the environment.
 
     Raises:
         ConfigError: both key and address are missing, or the model's API is not OpenAI-compatible.
@@ -263,7 +263,7 @@ def check_source(name: str, source: object) -> None:
 
 
 def chat_model_of(name: str, model: object) -> BaseChatModel:
-    """Return `model` unchanged if it is a LangChain chat model, or wrapped as one if it is a runnable.
+    """Return `model` as a LangChain chat model, wrapping it if it is another runnable.
 
     Raises:
         ConfigError: the value is not a runnable.
@@ -280,12 +280,12 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Event loop with the model clients that belong to it."""
+    """Model clients that belong to one event loop."""
 
     clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """Generator that `asyncio.run` closes before it closes the loop, and that then closes the clients."""
+    """Generator that closes the clients when `asyncio.run` ends the loop."""
 
 
 @dataclass(frozen=True)
@@ -305,17 +305,17 @@ class Models:
     backoff: Backoff = field(default_factory=Backoff)
     """Backoff that determines the wait between the attempts at a call."""
     retry_for: float = 0.0
-    """Number of seconds for which a call is repeated after all models failed. The value of the setting
+    """Number of seconds to keep repeating a call after all models have failed. The value of the setting
     `limits.retry_for`."""
     rate_limiter: RateLimiter | None = field(default=None, repr=False, compare=False)
-    """Rate limiter that all processes with the same database share. `None` means no limits."""
+    """Rate limiter shared by all processes that use the same database. `None` means no limits."""
     _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
     _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
 
     def settings_of(self, name: str) -> ModelSettings:
-        """Return a model's configured settings, with defaults for well-known models."""
+        """Return a model's configured settings, including the defaults for well-known models."""
         configured = self.settings.get(name)
         explicit = configured.model_dump(exclude_unset=True) if configured else {}
         return ModelSettings(**{**known_settings(name), **explicit})
@@ -358,7 +358,7 @@ class Models:
         return client
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise an error before a run starts if a model's name, key or URL is not usable.
+        """Raise an error if a model's name, key or URL cannot be used.
 
         Raises:
             ConfigError: a name or the environment is invalid.
@@ -391,7 +391,7 @@ class Models:
         return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
 
     def provider(self, name: str) -> str:
-        """Return the name of a model's provider, which is the host name for an OpenAI-compatible endpoint."""
+        """Return the name of a model's provider, or its host name for an OpenAI-compatible endpoint."""
         base_url = self.base_url(name)
         return urlsplit(base_url).hostname or base_url
 
@@ -408,7 +408,7 @@ class Models:
         return provider_of(name) in ("", OPENAI) and not own
 
     def method_of(self, name: str) -> Method:
-        """Return a model's structured output method, which is the last accepted or the configured one."""
+        """Return the structured output method to use with a model."""
         return self._methods.get(name, self.settings_of(name).structured_output)
 
     def learn_method(self, name: str, method: Method) -> None:
@@ -436,7 +436,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Extras of the package `moot`, each of which adds support for a model provider."""
+"""Extra of the `moot` package for each supported model provider, keyed by provider."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

@@ -17,16 +17,15 @@ Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
-"""Maximum number of `{` positions in a text that are tried as the start of a JSON object."""
+"""Maximum number of `{` characters in a text that are tried as the start of a JSON object."""
 ECHO_CHARS = 2_000
-"""Maximum number of characters quoted from an invalid reply when the model is asked to correct the reply."""
+"""Maximum number of characters quoted from an invalid reply in a request for correction."""
 ERROR_CHARS = 1_000
-"""Maximum number of characters quoted from a validation error when the model is asked to correct its
-reply."""
+"""Maximum number of characters quoted from a validation error in a request for correction."""
 
 
 def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) -> tuple[WireMessage, ...]:
-    """Append an invalid reply and its validation error to a prompt, so that the model corrects the reply."""
+    """Append an invalid reply and its validation error to a prompt, so that the model corrects it."""
     return (
         *messages,
         {"role": "assistant", "content": break_template_tokens(text[:ECHO_CHARS]) or "(nothing)"},
@@ -40,7 +39,7 @@ def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) ->
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """Result of parsing a structured reply, which is either data or an error message."""
+    """Result of parsing a structured reply, either data or an error message."""
 
     data: JsonObject | None = None
     error: str = ""

@@ -18,7 +18,7 @@ from moot.state.entries import EntryUsage, JsonObject
 from moot.text.tokens import counter, encoding_for, prompt_tokens
 
 MAX_TOKENS = 10**8
-"""Highest plausible token count for one call, which is ten times the longest context window of any model."""
+"""Highest plausible token count for one call."""
 UNREADABLE = -1
 """Replacement for a reported token count that is negative, too large or not a number."""
 _PRICE_LIST_NAMES = {
@@ -30,7 +30,7 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Table that converts LangChain's name of a provider to a different name in `genai-prices`."""
+"""Mapping from LangChain's provider names to different names in `genai-prices`."""
 
 
 def readable_usage(report: object) -> JsonObject:
@@ -102,7 +102,7 @@ def counted_usage(
 
 
 def configured_price(settings: ModelSettings, tokens: EntryUsage) -> float | None:
-    """Return the cost of one call in US dollars at the configured prices, or `None` without a price."""
+    """Return the cost of one call in US dollars at the configured prices, or `None` if there is none."""
     price_in, price_out = settings.input_usd_per_million, settings.output_usd_per_million
     if price_in is None or price_out is None:
         return None

@@ -24,10 +24,7 @@ BLOCK_TOKENS = 64
 content for a useful embedding."""
 
 WINDOW_TOKENS = 224
-"""Maximum number of tokens in two blocks that are embedded together, because small embedding models read
-little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 /
-.918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by
-.003.
+"""Maximum number of tokens in two blocks that are embedded together. Small embedding models read little more.
 
 Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 / .918, blocks of 128
 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by .003.
@@ -64,7 +61,7 @@ class MessageVectors:
         return len(self._block_of)
 
     def add(self, text: str, tokens: int) -> None:
-        """Add the next message for later embedding."""
+        """Add the next message, to be embedded later."""
         self._block_of.append(len(self._joined))
         self._open.append(text)
         self._open_tokens += tokens
@@ -76,7 +73,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text to embed for the unfinished block, and whether it includes the previous block."""
+        """Return the text of the unfinished block, and whether it includes the previous block."""
         joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
@@ -106,7 +103,7 @@ class MessageVectors:
         return nearer
 
     def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the unit vectors cached under `key`, or embed the text and cache the vectors.
+        """Return the unit vectors cached under `key`, computing them first if necessary.
 
         All speakers of a step ask the same question.
         """
@@ -126,20 +123,19 @@ def _unit(vectors: list[list[float]]) -> Vectors:
 
 
 IMPORTANT = 7
-"""Minimum importance of entries that are candidates for retrieval even if they share no words with the
-query."""
+"""Minimum importance at which entries can be retrieved even if they share no words with the query."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 def as_ints(column: array[int]) -> Ints:
-    """Return a copy of an integer array as a NumPy array, because a view would block the array's growth."""
+    """Return a copy of an integer array as a NumPy array."""
     return np.array(column, dtype=np.int64)
 
 
 class Postings:
-    """Posting lists that map each term to the positions and counts of the term in the indexed texts."""
+    """Posting lists that map each term to the texts that contain it."""
 
     def __init__(self) -> None:
         self._positions: dict[str, array[int]] = {}
@@ -177,7 +173,7 @@ class Postings:
         return as_ints(positions[start:]), as_ints(self._counts.get(term, positions)[start:])
 
     def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
-        """Return up to `last` of the newest positions of `term` below `before`."""
+        """Return the newest positions of `term` below `before`, at most `last` of them."""
         positions = self._positions.get(term, array("q"))
         end = bisect_left(positions, before)
         return positions[max(0, end - last) : end]
@@ -188,9 +184,10 @@ class Postings:
 
 
 class EvidenceIndex:
-    """Inverted index of a transcript with terms, token counts, speakers and importance, but without texts.
+    """Inverted index of a transcript, without the texts themselves.
 
-    Adding an entry takes time proportional to its own length.
+    It contains terms, token counts, speakers and importance. Adding an entry takes time proportional to its
+    own length.
 
     Args:
         entries: Initial transcript, in the order of `seq`.
@@ -243,6 +240,6 @@ class EvidenceIndex:
         return True
 
     def position(self, seq: int) -> int | None:
-        """Return the position of the entry with `seq`, or `None` if the entry is not indexed."""
+        """Return the position of the entry with this `seq`, or `None` if it is not indexed."""
         place = bisect_left(self.seqs, seq)
         return place if place < len(self.seqs) and self.seqs[place] == seq else None

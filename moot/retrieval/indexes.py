@@ -25,7 +25,7 @@ CACHED_INDEXES = 16
 
 
 class Indexes:
-    """Thread-safe cache of search indexes, keyed by debate and use."""
+    """Thread-safe cache of search indexes, keyed by debate and index name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -103,7 +103,9 @@ def embeddings_of(permissions: Permissions, given: Any = None) -> Any:
 
 @lru_cache(maxsize=8)
 def load_embeddings(name: str) -> Any:
-    """Import the embedding model `module:attribute`. If the attribute is a factory, call the factory.
+    """Import the embedding model at an import path of the form `module:attribute`.
+
+    If the attribute is a factory, call it.
 
     Raises:
         ConfigError: the name cannot be imported.

@@ -36,15 +36,15 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight of the terms in the message being answered, relative to the weight of the query's terms."""
+"""Weight of a term in the message being answered, relative to a term of the query."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
 MAX_PER_TERM = 32
-"""Maximum number of candidates for each term, and of important candidates, starting with the newest."""
+"""Maximum number of candidates per term and of important candidates, newest first."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
-"""Number of messages on each side of a candidate that count as its context."""
+"""Number of messages before and after a candidate that count as its context."""
 RELEVANCE_FLOOR = 0.1
 """Minimum relevance, from 0 to 1, of a retrieved memory that lacks high importance. Relevance is the
 memory's share of the maximum evidence for the query."""
@@ -52,7 +52,7 @@ memory's share of the maximum evidence for the query."""
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """Short text that can be retrieved in addition to the transcript, such as a reflection or a passage.
+    """Short text that can be retrieved alongside the transcript, such as a reflection or a passage.
 
     Attributes:
         id: Id of the item. A newer item with the same id replaces this one.
@@ -100,7 +100,7 @@ class _Candidate(NamedTuple):
     """Transcript entry or memory item that may be retrieved."""
 
     position: int
-    """Position in the index of the transcript or of the memory items."""
+    """Position in the index that contains the candidate."""
     is_entry: bool
     seq: int
     importance: int
@@ -126,7 +126,7 @@ def retrieve(
     noted: Mapping[int, int] | None = None,
     weights: ScoreWeights = WEIGHTS,
 ) -> RetrievalResult:
-    """Return the memories with the highest scores for `query`, within the token budget.
+    """Return the memories that match `query` best, within the token budget.
 
     Candidates are entries with a `seq` below `before`, and memory items, that are important (7 or more) or
     match the query. Their number is limited, so that the cost of a turn does not grow with the transcript.
@@ -176,11 +176,11 @@ class RankedItem(NamedTuple):
 
     item: MemoryItem
     relevance: float
-    """Evidence for the item as a share of the maximum evidence for the query, from 0 to 1."""
+    """Relevance of the item to the query, from 0 to 1."""
 
 
 def rank(items: MemoryItems, query: str) -> list[RankedItem]:
-    """Return the items that share words with `query`, most relevant first, and otherwise in list order."""
+    """Return the items that share words with `query`, most relevant first."""
     index = EvidenceIndex()
     terms = _query_weights(index, items, read_question(index, query), "")
     relevance = own_evidence(items.postings, terms) / (most_evidence(terms) or 1.0)
@@ -191,9 +191,10 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
 def _query_weights(
     index: EvidenceIndex, items: MemoryItems, asked: RetrievalQuestion, answering: str
 ) -> dict[str, float]:
-    """Return the weights of the rarest indexed query terms and of all query terms outside the index.
+    """Return the weights of the rarest indexed query terms and of all unknown query terms.
 
-    Unknown terms keep relevance absolute: a memory that shares one word with a long question is not relevant.
+    Unknown terms keep relevance absolute, so that a memory that shares one word with a long question is not
+    relevant.
     """
     own = {**asked.terms, **asked.unknown}
     wanted = dict(own)
@@ -216,7 +217,7 @@ def _entries(
     meant: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
-    """Yield the transcript entries below position `limit` that may be retrieved.
+    """Yield the transcript entries before position `limit` that may be retrieved.
 
     `meant` is the text to embed, or `""` to search by words only.
     """
@@ -262,7 +263,7 @@ def _items(
 def _matching(
     postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
-    """Return the sorted positions below `limit` of entries that are important or contain a query term.
+    """Return the sorted positions before `limit` of entries that are important or contain a query term.
 
     `important` holds positions that are important in addition to the indexed ones.
     """

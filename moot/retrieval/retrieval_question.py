@@ -18,7 +18,7 @@ _CAPITAL_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class RetrievalQuestion:
-    """Question prepared for a search of the transcript.
+    """Question, prepared for searching the transcript.
 
     Attributes:
         text: Question as it was asked.
@@ -36,7 +36,7 @@ class RetrievalQuestion:
 
 
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
-    """Return a question's search terms and the speakers that it names."""
+    """Return a question prepared for searching, including the speakers that it names."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     called = _speakers_in(names, _word_weights(text))
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
@@ -52,10 +52,10 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the names by which the question mentions each speaker, keyed by the speaker's number.
+    """Return the names by which a question mentions speakers, keyed by speaker number.
 
-    A word has less weight if several speakers share it. A word of a speaker's full name does not name another
-    speaker: "Grad E" is not "Grad A".
+    A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
+    not name another speaker. For example, "Grad E" is not "Grad A".
     """
     full = {n: [a for a in aliases if a <= asked.keys()] for n, aliases in enumerate(names)}
     taken = frozenset[str]().union(*(alias for aliases in full.values() for alias in aliases))
@@ -76,7 +76,7 @@ def _speakers_in(
 
 
 def _fold(word: str) -> str:
-    """Convert a word to lower case, except a single capital letter, because "Grad A" is not "a"."""
+    """Convert a word to lower case, but keep a single capital letter."""
     return word if len(word) == 1 and word.isupper() else word.casefold()
 
 

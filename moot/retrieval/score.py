@@ -28,39 +28,38 @@ from moot.retrieval.index import EvidenceIndex, Floats, Ints, Postings, as_ints
 from moot.retrieval.retrieval_question import RetrievalQuestion
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
-"""Target lengths of candidate spans of messages in tokens, from a short exchange to a whole topic."""
+"""Target lengths in tokens of candidate spans, from a short exchange to a whole topic."""
 LEAD_TOKENS = 200
-"""Number of tokens before a span that count as the introduction of the span."""
+"""Number of tokens before a span that count as its introduction."""
 SIDE_TOKENS = 150
 """Number of tokens that are compared on each side of a boundary to detect a change of speakers."""
 MAX_SPEAKERS_SCORED = 32
-"""Maximum number of speakers to distinguish, most frequent first. All other speakers count as one."""
+"""Maximum number of speakers to distinguish, starting with the most frequent. All other speakers count as
+one."""
 
 
 @dataclass(frozen=True)
 class SpanWeights:
-    """Weights for scoring how well a span of messages answers a question, in nats."""
+    """Weights of the features that score how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of the evidence in the span, which is the log-likelihood ratio of the question's terms."""
+    """Weight of the log-likelihood ratio of the question's terms in the span."""
     front: float = 0.7
-    """Weight of the evidence in the span's first quarter, because a passage often names its topic first."""
+    """Weight of the evidence in the span's first quarter, where a passage often names its topic."""
     lead: float = 0.2
-    """Weight of the evidence in the span's introduction and first quarter, which may repeat the question's
-    words."""
+    """Weight of the evidence in the introduction and the first quarter of the span."""
     turning: float = 0.15
-    """Weight of the change of speakers at the start and end of the span, in standard deviations."""
+    """Weight of the speaker change at the span's start and end, in standard deviations."""
     speaker: float = 2.5
     """Weight of a named speaker's share of the span, relative to that speaker's share of the transcript."""
     length: float = 0.3
     """Weight of the span's log length, ln(tokens / 1,097), if the question names no speaker."""
     length_named: float = -0.1
-    """Weight of the span's log length if the question names a speaker, because answers about speakers are
-    shorter."""
+    """Weight of the span's log length if the question names a speaker."""
     length_square: float = -0.42
     """Weight of the squared log length of the span."""
     meaning: float = 0.85
-    """Weight of the span's mean similarity to the question's embedding, as a z-score."""
+    """Weight of the span's mean embedding similarity to the question, as a z-score."""
     meaning_front: float = 0.5
     """Weight of the mean embedding similarity in the span's first quarter, as a z-score."""
     smoothing: float = 300.0
@@ -70,13 +69,13 @@ class SpanWeights:
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
-"""Default weights of passages with embeddings. Embeddings replace three tenths of the lexical weights.
-Two or four tenths give .002 less."""
+"""Default span weights for transcripts with embeddings. Embeddings replace three tenths of the lexical
+weights. Two or four tenths give .002 less."""
 
 
 @dataclass(frozen=True)
 class ScoreWeights:
-    """Weights of the scorer. Evidence is in nats. Memory scores are scaled to 0–1."""
+    """Weights for scoring messages and memories. Evidence is in nats. Memory scores are scaled to 0–1."""
 
     own: float = 0.35
     """Weight of the BM25 score of the message's own words."""
@@ -90,29 +89,29 @@ class ScoreWeights:
     """Weight of the log probability of the passages that contain the message. It is less than 1, because a
     passage repeats the evidence of its messages."""
     alone: float = 0.2
-    """Probability that single messages answer a question, rather than a whole passage. Values from .15 to .35
-    differ by .01."""
+    """Prior probability that single messages, rather than a passage, answer the question. Values from .15 to
+    .35 differ by .01."""
     recency: float = 0.5
     """Weight of a memory's recency, which halves every 69 memories."""
     relevance: float = 3.0
-    """Weight of a memory's relevance, which is its share of the maximum evidence for the question."""
+    """Weight of a memory's relevance to the question."""
     importance: float = 2.0
     """Weight of a memory's importance."""
     spans: SpanWeights = field(default_factory=SpanWeights)
-    """Weights of the passages in a transcript without embeddings, chosen on the validation meetings of QMSum.
+    """Span weights for transcripts without embeddings, tuned on the validation meetings of QMSum.
     They improve the results on each of five parts of the set."""
     spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
-    """Weights of the passages in a transcript with embeddings."""
+    """Span weights for transcripts with embeddings."""
 
 
 WEIGHTS = ScoreWeights()
-"""Default weights of the scorer. Recency, relevance and importance are those of the released code of
-Generative Agents."""
+"""Default weights for scoring messages and memories. Recency, relevance and importance are those of the
+released code of Generative Agents."""
 CONTEXT_TOKENS = 80
 """Distance in tokens at which the evidence of another message is multiplied by 1/e. From 60 to 100 tokens,
 results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance in tokens at which the shares of speakers are multiplied by 1/e."""
+"""Distance in tokens at which a speaker's share is multiplied by 1/e."""
 FOCUS_TOKENS = 2_000
 """Number of tokens in the most probable messages, whose probabilities `concentration` adds up."""
 _SATURATION, _LENGTH_PENALTY = (
@@ -122,7 +121,7 @@ _SATURATION, _LENGTH_PENALTY = (
 
 
 def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, float]:
-    """Return the weight of each term of a question, by its inverse document frequency in all `postings`."""
+    """Return the weight of each question term, based on its inverse document frequency in all `postings`."""
     asked = {**question.terms, **question.unknown}
     texts = sum(map(len, postings))
     seen = {term: sum(each.frequency(term) for each in postings) for term in asked}
@@ -133,7 +132,7 @@ def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, 
 
 
 def most_evidence(weights: Mapping[str, float]) -> float:
-    """Return the maximum evidence of a short text, in which every term occurs many times."""
+    """Return the maximum possible evidence of a short text."""
     return (_SATURATION + 1) * sum(weights.values())
 
 
@@ -158,7 +157,7 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
 
 def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
-    """Return for each message the sum of the other messages' values, which fade with distance in tokens.
+    """Return, for each message, the sum of the other messages' values, weighted by distance.
 
     `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
     `distance` tokens counts 1/e.
@@ -185,7 +184,7 @@ def message_evidence(
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
-    """Return the evidence in nats that each message at the sorted `positions` answers the question.
+    """Return the evidence, in nats, that each message answers the question.
 
     `terms` holds the result of `term_weights`. Default: all messages. With positions, messages elsewhere do
     not count as context.
@@ -242,12 +241,12 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Sum of the speaker changes at the start and the end of each span."""
+    """Strength of the speaker changes at the start and the end of each span."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cached candidate spans of each index, with the number of messages for which the spans were computed. The
-spans do not depend on the question."""
+"""Cached candidate spans of each index, with the number of messages at the time of computation. The spans do
+not depend on the question."""
 
 
 def densities(
@@ -257,7 +256,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability per token that a passage around each message answers the question.
+    """Return, for each message, the probability per token that a passage around it answers the question.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -284,14 +283,14 @@ def densities(
 
 
 def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
-    """Return the cumulative sums of the first 0, 1, … n values, as an array of shape `(n + 1,)`."""
+    """Return the cumulative sums of the values, starting with 0."""
     return np.concatenate([np.zeros(1, dtype=column.dtype), np.cumsum(column)])
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the distinct candidate spans that have one of the target lengths.
+    """Return the candidate spans that have one of the target lengths, without duplicates.
 
-    Spans end at the transcript's end at the latest.
+    Spans do not extend beyond the end of the transcript.
     """
     n, known = len(index), _SPANS.get(index)
     if known is not None and known[0] == n:
@@ -314,7 +313,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return the strength of the speaker change before each message and after the last message.
+    """Return the strength of the speaker change at each boundary between messages.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
@@ -386,7 +385,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return the embedding score of each span from the mean z-scores of the span and its first quarter."""
+    """Return each span's embedding score, based on the mean z-scores of the span and its first quarter."""
     other = cosine - np.average(cosine, weights=tokens)
     standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
     size, mass = _cumulate(tokens), _cumulate(standard * tokens)

@@ -13,8 +13,7 @@ Costs = Mapping[int, int] | Callable[[int], int]
 """Exact number of tokens of each entry as shown in a prompt, keyed by `seq`."""
 
 SHARE_TOLERANCE = 0.1
-"""Share of the token budget that each debater may leave unused although more of the debater's messages
-would fit."""
+"""Share of the token budget that a debater may leave unused even though more of its messages would fit."""
 
 LABEL_TOKENS = 7
 """Approximate number of tokens for the id and speaker of a message."""
@@ -106,7 +105,7 @@ def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], in
 
 
 class _SelectionDraft:
-    """Unfinished selection of messages, with the chosen positions and the remaining tokens."""
+    """Unfinished selection of messages."""
 
     def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
         self.index = index
@@ -122,7 +121,7 @@ class _SelectionDraft:
         return self._known[position]
 
     def fill(self, order: Iterable[int], remaining: int) -> int:
-        """Choose entries in the given `order` that fit in `remaining` tokens, and return the tokens left."""
+        """Choose entries in the given order as far as they fit, and return the number of unused tokens."""
         for position in order:
             if remaining < self._least:
                 break
@@ -137,10 +136,9 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Replace chosen messages with longer ones to leave at most `tolerance` tokens unused.
+        """Replace chosen messages with longer ones until at most `tolerance` tokens are unused.
 
-        Long messages leave gaps that no other message fits. Without this step two sides would get unequal
-        shares.
+        Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """
         while remaining > tolerance:
             rest = [p for p in own if p not in self.chosen][:_SWAP_POOL]

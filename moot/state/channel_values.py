@@ -27,7 +27,7 @@ _NARROWER: Mapping[str, Any] = {
     "round": Annotated[int, Field(ge=0)],
     "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
 }
-"""Stricter types for validating the values of some state channels that come from outside the graph."""
+"""Stricter types for some state channels, used to validate values from outside the graph."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
 
 

@@ -10,13 +10,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 MAIN_QUESTION = "p000"
-"""Claim id reserved for the main question of the debate, which is its topic."""
+"""Claim id reserved for the main question of the debate."""
 
 OVERALL = "overall"
-"""Aspect name that is used if the topic is not split into several aspects."""
+"""Name of the only aspect if the topic is not split into several aspects."""
 
 Extractor = Literal["model", "person"]
-"""Source of a claim event, which is a model or a person. If both recorded events for the same message, the
+"""Who recorded a claim event, either a model or a person. If both recorded events for the same message, the
 person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
@@ -24,13 +24,13 @@ StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws"
 the claim, and `withdraws` that the debater no longer asserts it."""
 
 GIVING_UP: tuple[StanceKind, ...] = ("concedes", "withdraws")
-"""Kinds of stance with which a debater gives up an earlier position on a claim."""
+"""Stances with which a debater gives up an earlier position on a claim."""
 
 EvidenceKind = Literal["figure", "source", "case", "experience"]
 
 EvidenceSource = Literal["background", "tool", "message", "none"]
-"""Where a piece of evidence comes from: the background, a tool result, a message of a person, or no source,
-so that only the debater vouches for it."""
+"""Source of a piece of evidence. `message` is a message from a person, and `none` means that only the debater
+vouches for the evidence."""
 
 
 class Claim(TypedDict):
@@ -47,17 +47,17 @@ class Claim(TypedDict):
 
 
 class StanceFields(TypedDict):
-    """Fields that describe a debater's stance and its condition, if any."""
+    """A debater's stance on a claim, including the condition if the stance is conditional."""
 
     kind: StanceKind
     condition: str
     """Condition of a `conditional` stance in the debater's own words, such as “if …”. Empty if the stance has
     no condition."""
     condition_count: NotRequired[int]
-    """Number of conditions that `condition` joins, set where all conditions of a debater are shown."""
+    """Number of conditions joined in `condition`, set only if a debater's conditions are shown together."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Whether a `conditional` stance tends to accept (`yes`) or reject (`no`) the claim. The default is
-    `yes`."""
+    """Whether a conditional stance leans towards accepting (`yes`) or rejecting (`no`) the claim. The default
+    is `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question."""
 
@@ -87,7 +87,7 @@ class StanceEvent(StanceFields, QuotedEvent):
     """Id of the condition of a `conditional` stance, such as `k002`. Stances with the same condition share
     this id."""
     replaces: NotRequired[str]
-    """Id of the debater's earlier condition that is replaced by the condition of this stance."""
+    """Id of the debater's earlier condition that this stance's condition replaces."""
 
 
 class Challenge(QuotedEvent):
@@ -126,11 +126,12 @@ class Evidence(QuotedEvent):
     claim: str
     """Id of the claim that the evidence supports, or `""` if that is unclear."""
     source: NotRequired[EvidenceSource]
-    """Where the evidence comes from; missing in older debates."""
+    """Where the evidence comes from, such as a tool result. Debates stored by older versions lack this
+    field."""
 
 
 class Gap(QuotedEvent):
-    """Claim event that records a gap in knowledge that a debater admits."""
+    """Claim event that records that a debater admits a gap in its knowledge."""
 
     type: Literal["gap"]
     id: str
@@ -165,7 +166,7 @@ class ExtractionPass(TypedDict):
     """`seq` of the last transcript entry from which claims were extracted."""
     by: Extractor
     dropped: dict[str, int]
-    """Number of the extractor's operations that were rejected, keyed by the reason for rejection."""
+    """Number of rejected extractor operations, keyed by the reason for rejection."""
 
 
 class ReflectionPass(TypedDict):
@@ -173,7 +174,7 @@ class ReflectionPass(TypedDict):
 
     type: Literal["reflection_pass"]
     dropped: NotRequired[list[str]]
-    """Ids of earlier reflections that later messages contradict. Prompts show them no more."""
+    """Ids of earlier reflections that later messages contradict. Prompts no longer show them."""
 
 
 ClaimEvent = Annotated[
@@ -225,7 +226,7 @@ class CruxSide(TypedDict):
 
 
 class CruxCard(TypedDict):
-    """Result of a crux room, in which two debaters examined one disputed claim."""
+    """Result of a crux room, where two debaters examined one disputed claim."""
 
     id: str
     question: str
@@ -246,30 +247,30 @@ RoomStage = Literal["", "positions", "exchange", "steelman"]
 
 
 class Room(TypedDict):
-    """Crux room, in which two debaters discuss one disputed claim."""
+    """Crux room, where two debaters discuss one disputed claim."""
 
     id: str
     claim: str
     """Id of the claim that the two debaters discuss in this room."""
     between: list[str]
     round: int
-    """Number of the round in which the crux room was opened."""
+    """Number of the round that opened the crux room."""
     stage: RoomStage
     """Current stage of the crux room, or `""` before the first stage."""
     cycle: int
-    """Number of the current steelman exchange, in which each debater states the other's position as strongly
-    as possible."""
+    """Number of the current steelman exchange, where each debater states the other's position as strongly as
+    possible."""
     cycles: NotRequired[int]
     """Maximum number of exchanges in this crux room. Debates stored by older versions lack this field."""
     second: NotRequired[bool]
     """True if one of the room's two debaters has already spoken in the current stage."""
     assessed: int
-    """Number of times that `reflect` has assessed this crux room: after the positions, and after every
-    exchange."""
+    """Number of times that this crux room has been assessed, which happens after the positions and after
+    every exchange."""
     crux: NotRequired[str]
     """Question on which the disagreement depends, as found when the room was last assessed."""
     closed: bool
     trigger: list[str]
-    """Ids of the messages that led to the opening of the crux room."""
+    """Ids of the messages that caused the crux room to be opened."""
     message_ids: list[str]
     """Ids of the messages that the debaters wrote in the crux room."""

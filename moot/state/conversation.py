@@ -23,8 +23,8 @@ SCHEMA_VERSION = 2
 """Version number of the storage format of debates. `check_schema_version` refuses other versions."""
 
 SNAPSHOT_FREQUENCY = 1000
-"""Number of updates to a state channel after which LangGraph stores a full snapshot of the channel. A lower
-value makes the file larger, and a higher value makes loading slower."""
+"""Number of updates after which LangGraph stores a full snapshot of a state channel. A lower value makes the
+database larger, and a higher value makes loading slower."""
 
 ENDED_STATUSES = frozenset({"done", "limit"})
 """Values of `status` that mean the debate has ended."""
@@ -57,7 +57,7 @@ class Turn(TypedDict):
 
     speaker: str
     targets: list[str]
-    """Ids of the debaters or transcript entries to which the speaker replies in this turn."""
+    """Ids of the debaters or transcript entries that the speaker replies to in this turn."""
     instruction: str
     """Additional instruction for the speaker in this turn, on top of the phase's prompt."""
     room: str
@@ -78,7 +78,7 @@ class EndReason(TypedDict):
 
 
 class Step(TypedDict, total=False):
-    """Next step of the debate, which consists of one or more simultaneous turns in the same phase."""
+    """Next step of the debate, consisting of one or more simultaneous turns."""
 
     number: int
     """Number of this step within the debate, starting at 1. The journal uses the number as part of its
@@ -98,14 +98,13 @@ class Step(TypedDict, total=False):
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
     is_final: bool
-    """True if the protocol's rules allow no debater to speak after this step."""
+    """True if, by the protocol's rules, no debater speaks after this step."""
     end_reason: EndReason
     """Reason why the debate ends, set only for the last step."""
     protocol_update: JsonObject
-    """Update of `protocol_state`, which the `plan` node merges into the state and then removes from the
-    step."""
+    """Update of `protocol_state` that the `plan` node applies and then removes from the step."""
     rooms: dict[str, Room]
-    """Crux rooms that are opened or continued in this step, keyed by id. The `plan` node moves them to
+    """Crux rooms that this step opens or continues, keyed by id. The `plan` node moves them to
     `crux_rooms`."""
 
 
@@ -119,11 +118,11 @@ class Clarifications(TypedDict, total=False):
 
 
 class ConvergenceCheck(TypedDict):
-    """Result of checking how far the proposals of a council agree at the end of a round."""
+    """Result of checking how far the proposals agree at the end of a round."""
 
     round: int
     agreement: float | None
-    """Level of agreement between the proposals, from 0 to 1, or `null` if the level is unknown."""
+    """Level of agreement between the proposals, from 0 to 1, or `null` if unknown."""
     in_dispute: list[str]
     """Points on which the proposals still disagree."""
 
@@ -145,18 +144,18 @@ class QuestionCriterion(TypedDict):
 
 
 class DebateQuestion(TypedDict, total=False):
-    """What a model found in the topic before the debate: the question, its options and the criteria."""
+    """Question, options and criteria that a model found in the topic before the debate."""
 
     question: str
     """The question to be decided, in one line."""
     options: list[str]
-    """Answers to choose from if the question cannot be answered with yes or no, else `[]`."""
+    """Possible answers if the question is not a yes-or-no question, otherwise `[]`."""
     criteria: list[QuestionCriterion]
-    """Criteria by which answers to this question are judged, `[]` if a rubric is configured."""
+    """Criteria for judging answers to this question, or `[]` if a rubric is configured."""
 
 
 def options_of(state: StateValues) -> list[str]:
-    """Return the options of the debated question: the configured ones, else those found in the topic."""
+    """Return the configured options of the debated question, or the options found in the topic."""
     return list(state.get("options") or (state.get("question") or {}).get("options") or ())
 
 
@@ -169,22 +168,22 @@ class SummaryMetadata(TypedDict):
     """Metadata that describes how one version of a summary was written."""
 
     kind: str
-    """Kind of the summary, which is `rolling`, `perspective` or `judge`."""
+    """Kind of the summary, one of `rolling`, `perspective` and `judge`."""
     owner: str
-    """Id of the debater whose perspective is summarised, or `""` for a summary that all debaters share."""
+    """Id of the debater whose perspective is summarised, or `""` for a summary shared by all debaters."""
     role: NotRequired[str]
-    """Role of the debater whose perspective is summarised; missing for other summaries."""
+    """Role of the debater whose perspective is summarised. Other summaries lack this field."""
     round: NotRequired[int]
-    """Round of the last message that the summary covers; missing in older debates."""
+    """Round of the last message that the summary covers. Debates stored by older versions lack this field."""
     version: int
     text: str
     covers_from_seq: int
     covers_through_seq: int
-    """`seq` of the last transcript entry that the summary covers, or -1 if the summary covers no entries."""
+    """`seq` of the last transcript entry covered by the summary, or -1 if it covers none."""
     messages: int
     """Number of messages that the summary covers."""
     before_tokens: int
-    """Number of tokens in the summarizer's input, which consists of the old summary and new messages."""
+    """Number of tokens in the summarizer's input, counting the old summary and the new messages."""
     after_tokens: int
     before_chars: int
     after_chars: int
@@ -204,11 +203,11 @@ class SummaryMetadata(TypedDict):
     created_at: str
     updated_at: str
     failure: NotRequired[str]
-    """Error that made the configured summarizer fail, if a fallback summarizer wrote this version."""
+    """Error of the configured summarizer, set only if a fallback summarizer wrote this version."""
 
 
 class Summary(SummaryMetadata):
-    """Latest version of a summary, with all points that the next version needs."""
+    """Latest version of a summary, including the points needed to write the next version."""
 
     points: JsonObject
     """Points on which the summary text is based, each with its speaker and message ids."""
@@ -241,7 +240,7 @@ class ErrorRecord(TypedDict):
     at: NotRequired[str]
     """Time at which the error stopped the run. Missing if the debate continued without stopping."""
     run: NotRequired[str]
-    """UUID of the run that the error stopped, so that the run's usage is counted only once."""
+    """UUID of the run that the error stopped, stored so that the run's usage is counted only once."""
 
 
 class Omission(TypedDict):
@@ -267,11 +266,11 @@ MemoryKind = Literal[
     "reference documents",
     "pinned",
 ]
-"""Kind of memory in a prompt, other than the message window, the persona and the instruction."""
+"""Kind of memory in a prompt, such as a summary or the retrieved messages."""
 
 
 class PromptRecord(TypedDict):
-    """Part of a receipt that describes the contents of a prompt."""
+    """Description of a prompt's contents, stored as part of a receipt."""
 
     budget: int
     """Maximum number of tokens that the prompt was allowed to contain."""
@@ -283,24 +282,23 @@ class PromptRecord(TypedDict):
     """Ids of the first and last message in the prompt, or `[]` if the prompt contains no messages."""
     omitted: list[Omission]
     memory: NotRequired[dict[MemoryKind, int]]
-    """Approximate number of prompt tokens from each kind of memory. Debates stored by older versions lack
-    this field."""
+    """Approximate number of prompt tokens for each kind of memory. Debates stored by older versions lack this
+    field."""
 
 
 class RequestRecord(PromptRecord):
-    """Part of a receipt that identifies the request to the model, so that it can be reconstructed."""
+    """Description of a request to a model, stored as part of a receipt."""
 
     step: int
     call_index: int
     digest: str
     """SHA-256 hash of the request sent to the model."""
     checkpoint: str
-    """Id of the checkpoint from which the prompt can be reconstructed, or `""` if there is no such
-    checkpoint."""
+    """Id of the checkpoint for reconstructing the prompt, or `""` if there is none."""
 
 
 class Receipt(RequestRecord):
-    """Receipt for one turn, which records the prompt that was sent to the model."""
+    """Receipt for a debater's turn, with details of the prompt that was sent to the model."""
 
     entry_id: str
     """Id of the transcript entry that contains the model's reply."""
@@ -328,11 +326,11 @@ class CallReceipt(RequestRecord):
     error: str
     """Error message if the call failed, or `""` if it succeeded."""
     options: NotRequired[JsonObject]
-    """Options of the `moot judge` command that replaced values of the debate's configuration."""
+    """Options of the `moot judge` command that override the debate's configuration."""
 
 
 class InputSettings(TypedDict, total=False):
-    """Settings in the input of a run. These settings override the settings in the run's `context`.
+    """Settings that are passed as part of a run's input. They override the settings in the run's `context`.
 
     Every setting is accepted.
     """
@@ -340,8 +338,8 @@ class InputSettings(TypedDict, total=False):
     protocol: str
     """Name of the protocol, which sets the rules of the debate."""
     turns: int
-    """Total number of turns of all debaters, for protocols that count turns. Others count `rounds` or use
-    their own settings."""
+    """Total number of turns of all debaters, for protocols that count turns. Other protocols count `rounds`
+    or use their own settings."""
     debaters: list[dict[str, str]]
     """Debaters that take part, each given as `{name, role, stance, model}` or only as a name."""
     model: str
@@ -354,8 +352,8 @@ class ConversationInput(TypedDict, total=False):
     topic: str
     """Topic that the debaters discuss. If omitted, the first human message is the topic."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Messages from people. The first message is the topic of a new debate. Messages to a running debate are
-    interjections."""
+    """Messages that people send to the debate. The first message is the topic of a new debate. Messages to a
+    running debate are interjections."""
     full_transcript: Annotated[list[InputEntry], DeltaChannel(append, list, **_DELTA)]
     """Transcript of an earlier debate that the new debate continues. Each entry needs at least `{speaker,
     content}`."""
@@ -366,7 +364,7 @@ class ConversationInput(TypedDict, total=False):
 
 
 class ConversationOutput(TypedDict, total=False):
-    """Output that a run of a debate returns. The checkpoint holds the whole state."""
+    """Output of a debate's run. The checkpoint holds the whole state."""
 
     topic: str
     """Topic that the debaters discuss."""
@@ -375,9 +373,9 @@ class ConversationOutput(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, made of the decision and the solution. Empty before the end."""
+    """Answer to the topic in Markdown, consisting of the decision and the solution. Empty before the end."""
     status: str
-    """Status of the debate, which is `running`, or `done` after the end."""
+    """Status of the debate, either `running` or `done`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
     """Most recent messages of the debate, each with its speaker in `name`. The last message is the result,
     from `judge`."""
@@ -389,15 +387,15 @@ class ConversationState(TypedDict, total=False):
     topic: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Topic that the debaters discuss."""
     options: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
-    """Options of the debated question, two or more, or `[]` if the question has none. `open` sets them from
-    the configuration's `options`."""
+    """Two or more options of the debated question, or `[]` if it has no options. `open` sets them from the
+    configuration's `options`."""
     question: Annotated[DebateQuestion, DeltaChannel(latest, dict, **_DELTA)]
-    """The debated question as a model found it in the topic, or `{}` if no model was asked."""
+    """Debated question that a model found in the topic, or `{}` if no model was asked."""
     full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_DELTA)]
     """All entries of the transcript in the order of `seq`. Entries are only appended, never changed."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Window of the most recent entries as LangChain messages. Each message has the entry's id, and the
-    speaker as `name`."""
+    """Most recent entries, as LangChain messages. Each message has the entry's id, and the speaker as
+    `name`."""
     user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
     """`seq` of each entry with documents or messages from the user. Prompts use this list instead of
     searching the transcript."""
@@ -411,8 +409,7 @@ class ConversationState(TypedDict, total=False):
     """Settings from the input of the run that started the debate. `config` holds the resulting
     configuration."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
-    """Current summary of the messages that were removed from the window, or `{}` before the first summary is
-    written."""
+    """Current summary of the messages removed from the window, or `{}` before the first summary."""
     perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_DELTA)]
     """Current summary of each debater's perspective, keyed by debater id."""
     judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
@@ -431,7 +428,7 @@ class ConversationState(TypedDict, total=False):
     calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
     """Receipts of all model calls that are not debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
-    """Configuration of the debate as JSON, made from its `DebateConfig` by the `open` node."""
+    """Configuration of the debate as JSON, written by the `open` node."""
     prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
     """Prompt files used in the debate, keyed by the prompt's name. Older debates have the hash alone."""
     protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
@@ -441,17 +438,16 @@ class ConversationState(TypedDict, total=False):
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
     """Progress of the questions that debaters ask a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """How far the proposals agree at the end of each round in which this was checked."""
+    """Level of agreement between the proposals at the end of each round that was checked."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
-    """Final answers that the debaters gave alone after the discussion, for a vote."""
+    """Final answers for a vote, given by each debater alone after the discussion."""
     cross_debate_memory: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
     last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
-    """Number of the last interjection that was read from the debate's inbox, or 0 if no interjection was
-    read."""
+    """Number of the last interjection read from the debate's inbox, or 0 if none was read."""
     planned_interjections_used: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
-    """Number of planned interjections from the configuration that were inserted so far."""
+    """Number of planned interjections that have been inserted so far."""
     step: Annotated[Step, DeltaChannel(latest, dict, **_DELTA)]
     usage: Annotated[dict[str, float], DeltaChannel(add_totals, dict, **_DELTA)]
     """Total usage of the debate. The keys are `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`,
@@ -464,19 +460,20 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, made of the decision and the solution, or `""` before the end."""
+    """Answer to the topic in Markdown, consisting of the decision and the solution, or `""` before the
+    end."""
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
     current_speaker: str
     status: str
-    """Status of the debate, which is `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
+    """Status of the debate, one of `new`, `running`, `waiting`, `done`, `limit` and `failed`."""
     schema_version: int
 
 
 @dataclass(frozen=True)
 class FailedRun:
-    """Error record and usage of a graph node's run that failed."""
+    """Error record and usage of a failed run of a graph node."""
 
     record: ErrorRecord
     """Error record to append to the state's `errors` channel."""
@@ -490,9 +487,9 @@ class InboxMessage:
     """Message that waits in a debate's inbox until the debate reads the message."""
 
     number: int
-    """Number of the message within the debate, counted from 1 in the order of commits."""
+    """Number of the message within the debate, counted from 1 in commit order."""
     speaker: str
-    """Slug of the author, which is `moderator`, a debater's id or a guest's slug."""
+    """Slug of the author, either `moderator`, a debater's id, or a guest's slug."""
     content: str
     at: str
     """Time at which the message was sent, in UTC and ISO 8601 format."""

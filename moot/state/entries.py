@@ -47,11 +47,11 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Kind of user input that the entry contains, or `""` if the entry contains no user input. Questions
-    count together with their answers."""
+    """Kind of user input that entries of this kind contain, or `""` if they contain none. Questions count
+    together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Whether the entry opens or closes a pair of entries, such as a question and its answer. `closes` marks
-    the second entry, which targets the first."""
+    """Whether the entry is the first or the second of a pair, such as a question and its answer. `closes`
+    marks the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -69,13 +69,13 @@ class EntryTraits:
     def is_message(self) -> bool:
         """Return True if entries of this kind are addressed to the participants.
 
-        Documents, tool calls and notices are not.
+        Documents, tool calls and notices are not addressed to them.
         """
         return self.argues or self.user_input == "answer"
 
     @property
     def automatic(self) -> bool:
-        """Return True if a tool or Moot itself writes entries of this kind."""
+        """Return True if entries of this kind are written by a tool or by Moot itself."""
         return self.tool or self.by == "moot"
 
 
@@ -97,7 +97,7 @@ ENTRY_KINDS: Mapping[str, EntryTraits] = {
 
 
 class EntryUsage(TypedDict, total=False):
-    """Token usage of one or more model calls, as reported by the provider or counted by Moot."""
+    """Token usage of one or more model calls, reported by the provider or counted by Moot."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -105,7 +105,7 @@ class EntryUsage(TypedDict, total=False):
     cached_tokens: int
     cost_usd: float
     recounted: int
-    """Number of calls for which Moot's own token counts replaced implausible counts from the provider."""
+    """Number of calls for which Moot replaced the provider's implausible token counts by its own."""
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:
@@ -124,7 +124,7 @@ class ToolUse(TypedDict):
 
 
 class Entry(TypedDict):
-    """Entry in the transcript of a debate, made of JSON types. Entries are never changed."""
+    """Entry in the transcript of a debate. Entries are never changed."""
 
     id: str
     """Id of the entry, such as `m000123`. The id consists of "m" and the `seq` with at least six digits.
@@ -161,13 +161,13 @@ class Entry(TypedDict):
     dated: NotRequired[bool]
     """True if the source of an imported entry states its time. Prompts show it."""
     model: str
-    """Name of the model that wrote the entry, or `""` if a person or Moot itself wrote it."""
+    """Name of the model that wrote the entry, or `""` if no model did."""
     usage: EntryUsage
     """Token usage of the model call that produced the entry, or `{}` if no model was called."""
     tool: NotRequired[ToolUse]
     """Details of the tool call, for an entry that contains a tool result."""
     placeholder: NotRequired[bool]
-    """True if the offline model wrote the entry, so that its content is only a placeholder."""
+    """True if the entry's content is a placeholder written by the offline model."""
 
 
 class InputEntry(TypedDict):
@@ -193,8 +193,8 @@ class InputEntry(TypedDict):
     model: NotRequired[str]
     """Name of the model that wrote the message."""
     id: NotRequired[str]
-    """Id that the `targets` of later entries use to refer to this entry. The new debate gives the entry
-    another id."""
+    """Id by which the `targets` of later entries refer to this entry. The new debate gives the entry another
+    id."""
     targets: NotRequired[list[str]]
     """Id of the tool call that produced a tool result. Other kinds of entries ignore this field."""
     tool: NotRequired[ToolUse]
@@ -228,7 +228,7 @@ def message_id(reference: str, *origin: str) -> str:
 
 
 def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
-    """Return the entry whose message has the id `known_as`, or whose own id is `known_as`, if any."""
+    """Return the entry with the message id or entry id `known_as`, or None if there is none."""
     for entry in transcript:
         if known_as in (entry.get("message_id"), entry["id"]):
             return entry
@@ -237,7 +237,7 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the shared properties of all entries that have the same kind as this entry.
+    """Return the properties shared by all entries of this entry's kind.
 
     Kinds that a protocol defines count as `speech`.
     """
@@ -294,7 +294,7 @@ def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
 
 
 def clean_text(text: str) -> str:
-    """Return `text` without NUL characters and lone surrogates, which JSON and databases cannot store."""
+    """Return `text` without NUL characters and lone surrogates."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")
 
 

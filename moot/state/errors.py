@@ -51,7 +51,7 @@ class DebateNotFound(UserError):
 
 
 class DebateBusy(UserError):
-    """Raised if another run is using the debate, in this process or a different process.
+    """Raised if another run, in this or another process, is using the debate.
 
     Attributes:
         pid: Process id of the holder, `None` if it is not known.
@@ -111,6 +111,6 @@ class WaitingForPerson(RunError):
 
 
 class DebatePaused(RunError):
-    """Raised if a person paused the run, which then stops at the end of a step. The debate is saved."""
+    """Raised if a run stops at the end of a step because a person paused it. The debate is saved."""
 
     exit_code = 130

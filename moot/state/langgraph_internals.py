@@ -30,7 +30,7 @@ Cursor = AbstractAsyncContextManager[Any]
 """Type of a psycopg cursor that is used in a `with` statement."""
 
 TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
-"""Versions of LangGraph and LangChain with which this release of Moot was tested."""
+"""Versions of LangGraph and LangChain that this release of Moot was tested with."""
 
 
 def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
@@ -40,7 +40,7 @@ def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
 
 
 def sort_checkpoints_after(checkpoint_id: str) -> None:
-    """Let the ids of all later checkpoints of this process sort after a stored checkpoint's id.
+    """Make all later checkpoint ids of this process sort after a stored checkpoint id.
 
     The id of a checkpoint begins with its time, and the highest id of a thread is its latest checkpoint. If
     the clock was set back since the last run, the new checkpoints of a resume would count as older ones.
@@ -52,10 +52,10 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return the part of a config with which a tool runs a graph apart from the graph that called the tool.
+    """Return a config for running a separate graph inside a tool, without the caller's message stream.
 
-    Tracers stay. The handlers of the caller's message stream and the caller's place are left out, because
-    messages of the other graph would appear among the caller's own.
+    Tracers are kept. The caller's checkpoint position and the handlers of its message stream are left out,
+    because messages of the separate graph would appear among the caller's own.
     """
     from langchain_core.callbacks import BaseCallbackManager
     from langgraph.pregel._messages import StreamMessagesHandler
@@ -74,7 +74,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Return the number of answers to interrupts that a checkpoint's pending writes contain."""
+    """Return the number of interrupt answers among a checkpoint's pending writes."""
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -86,9 +86,9 @@ def _is_task(task: str) -> bool:
 
 
 def runs_next(checkpoint: Checkpoint, node: str) -> bool:
-    """Return True if the given node runs next after a checkpoint.
+    """Return True if the given node is the next to run after a checkpoint.
 
-    A snapshot's `next` would rebuild every channel.
+    Reading a snapshot's `next` would rebuild every channel.
     """
     return f"branch:to:{node}" in checkpoint["channel_values"]
 
@@ -99,7 +99,7 @@ def is_nested(checkpoint_ns: str) -> bool:
 
 
 def compiled_parts(compiled: object) -> JsonObject:
-    """Return the arguments for copying a compiled graph into a subclass of `CompiledStateGraph`.
+    """Return the arguments for recreating a compiled graph as an instance of a subclass.
 
     `StateGraph.compile` cannot create an instance of a subclass.
     """
@@ -114,7 +114,7 @@ async def close_store(store: AsyncBatchedBaseStore) -> None:
 
 
 class EveryKey(dict[str, object]):
-    """Properties of a JSON Schema that count every key as known.
+    """Mapping for the properties of a JSON Schema that treats every key as known.
 
     LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
     error. With this class it passes them on, so that the graph can refuse them.
@@ -125,14 +125,14 @@ class EveryKey(dict[str, object]):
 
 
 class PostgresCursorHook:
-    """Mixin for `AsyncPostgresSaver` that opens all cursors of the saver with `open_cursor`."""
+    """Mixin that makes `AsyncPostgresSaver` open all its cursors with `open_cursor`."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
         """Open a database cursor with the saver's original method."""
         return original(pipeline=pipeline)
 
     def cursor(self, *, pipeline: bool = False) -> Cursor:
-        """Open a database cursor in the same way as the saver's own methods."""
+        """Open a database cursor with `open_cursor`."""
         return self._cursor(pipeline=pipeline)
 
     def _cursor(self, *, pipeline: bool = False) -> Cursor:
@@ -142,7 +142,7 @@ class PostgresCursorHook:
 def message_events(
     chunks: AsyncIterator[ChatGenerationChunk], message_id: str | None
 ) -> AsyncIterator[object]:
-    """Return chunks of a reply as events of LangGraph's stream protocol (v3) with the given message id.
+    """Return the chunks of a reply as events of LangGraph's stream protocol (v3).
 
     LangChain would name the message after the run, unless a chat model makes the events itself.
     """
@@ -157,7 +157,7 @@ def model_type(chat: BaseChatModel) -> str:
 
 
 def model_settings_key(chat: BaseChatModel, fields: JsonObject) -> str:
-    """Return the text by which LangChain's caches distinguish a chat model and its settings."""
+    """Return the text that LangChain's caches use to identify a chat model and its settings."""
     return chat._get_llm_string(**fields)
 
 
@@ -172,7 +172,7 @@ def streams_tokens(chat: BaseChatModel) -> bool:
 class ChatDelegate:
     """Mixin for a chat model that passes all calls to another chat model, `inner`.
 
-    The public methods of `inner` would start a run of their own in traces and streams. Messages are streamed
+    The public methods of `inner` would start a separate run in traces and streams. Messages are streamed
     under the id `message_id`.
     """
 
@@ -224,14 +224,14 @@ class ChatDelegate:
 
 
 class ChatOpenAIHooks:
-    """Mixin for `ChatOpenAI` that lets subclasses change requests and the raw data of replies."""
+    """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the final body of a request, which subclasses can change before it is sent."""
+        """Return the final body of a request before it is sent."""
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
-        """Return a chunk made from raw data that `ChatOpenAI` cannot convert, or None for other data."""
+        """Return a chunk converted from raw data, or None to let `ChatOpenAI` convert it."""
         return None
 
     def change_reply(self, raw: JsonObject) -> JsonObject:
@@ -239,7 +239,7 @@ class ChatOpenAIHooks:
         return raw
 
     def change_message(self, message: BaseMessage, raw: JsonObject) -> None:
-        """Modify a converted message or chunk, using the raw data from which it was made."""
+        """Modify a converted message or chunk based on its raw data."""
 
     def _get_request_payload(
         self, input_: object, *, stop: list[str] | None = None, **kwargs: object
@@ -277,7 +277,7 @@ def replace_body(response: object, content: bytes) -> None:
 
 
 def provider_package(provider: str) -> str:
-    """Return the name of LangChain's package for a provider, or `""` if the package is unknown."""
+    """Return the name of LangChain's package for a provider, or `""` if it is unknown."""
     try:
         from langchain.chat_models.base import _BUILTIN_PROVIDERS
     except ImportError:
@@ -287,5 +287,5 @@ def provider_package(provider: str) -> str:
 
 
 def set_server_version(server: object, version: str) -> None:
-    """Set the version that an MCP server of `mcp` 1 reports; `mcp` 2 takes it as an argument."""
+    """Set the version that an MCP server reports, for version 1 of the `mcp` package."""
     server._mcp_server.version = version  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ _passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
 def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
-    """Set the protocols for a `DebateConfig` that is created directly. The `moot` package calls this once.
+    """Set the protocols that a directly created `DebateConfig` uses. The `moot` package calls this once.
 
     Args:
         load: Function that imports and returns the table when the first configuration is created.
@@ -51,7 +51,7 @@ def plugin_entry_points(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(point: EntryPoint, setting: str, *, create: bool = True) -> Any:
-    """Import and return the object of an entry point. With `create`, call the class or function first.
+    """Import an entry point and return its object. With `create`, call the class or function first.
 
     Raises:
         ConfigError: the import or the call fails. The message names the setting that asks for the plug-in.

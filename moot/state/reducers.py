@@ -23,12 +23,12 @@ Totals = TypeVar("Totals", bound=Mapping[str, object])
 
 
 def latest(state: T, writes: Sequence[T]) -> T:
-    """Return the last written value as the channel's new value."""
+    """Return the last value written to the channel."""
     return writes[-1] if writes else state
 
 
 class SharedList(list[T]):
-    """List that nobody modifies, so that a copy can be the same object.
+    """List that is never modified, so that a copy can share the same object.
 
     LangGraph copies every channel whenever it chooses the next node, up to twice a turn.
     """
@@ -46,7 +46,7 @@ def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
 
 
 def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
-    """Return the dictionary after applying the keys and values of each write.
+    """Return the dictionary updated with the items of each write.
 
     A value of `None` removes the key.
     """
@@ -61,7 +61,7 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 
 
 def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
-    """Return the totals after adding the numbers in each write."""
+    """Return the totals with the numbers of all writes added."""
     totals = dict[str, Any](state)
     for write in writes:
         for key, value in write.items():
@@ -77,16 +77,16 @@ class DropThrough(TypedDict):
 
 
 class AssignIds(TypedDict):
-    """Operation that links new input messages to their entries, oldest message first.
+    """Operation that links new input messages to their transcript entries.
 
-    A message keeps its own id.
+    The oldest message comes first. A message keeps its own id.
     """
 
     op: Literal["assign_ids"]
     ids: list[str]
     """Ids of the entries."""
     names: list[str]
-    """Speakers of the entries, which become the names of the messages."""
+    """Speakers of the entries, used as the names of the messages."""
 
 
 RESULT_ID_PREFIX = "judge-"
@@ -94,15 +94,15 @@ RESULT_ID_PREFIX = "judge-"
 
 
 class DropReplies(TypedDict):
-    """Operation that removes messages from people that were used as replies to a question."""
+    """Operation that removes messages that were used as a person's replies to a question."""
 
     op: Literal["drop_replies"]
 
 
 ENTRY = "entry"
-"""Key in a message's `additional_kwargs` with the id of the message's transcript entry, such as `m000123`."""
+"""Key in a message's `additional_kwargs` that holds the id of its transcript entry."""
 USER_PROVIDED = "given"
-"""Key in a message's `additional_kwargs` that marks messages from the user that have a transcript entry."""
+"""Key in a message's `additional_kwargs` that marks user messages with a transcript entry."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
@@ -126,7 +126,10 @@ def fold_window(
 
 
 def entry_id_of(message: BaseMessage) -> str:
-    """Return the id of a message's transcript entry. Messages of older versions have it as their own id."""
+    """Return the id of a message's transcript entry.
+
+    Messages of older versions have it as their own id.
+    """
     return str(message.additional_kwargs.get(ENTRY) or message.id or "")
 
 

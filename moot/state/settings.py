@@ -23,21 +23,21 @@ _IN_URL = (
 
 
 def register_secret(value: str | None) -> str | None:
-    """Register a key or password so that it is redacted in all later output, and return it."""
+    """Register a key or password for redaction in all later output, and return it."""
     if value and len(value) >= MIN_SECRET_CHARS:
         _secrets.add(value)
     return value
 
 
 def redact(text: str) -> str:
-    """Return a text in which all registered secrets are redacted."""
+    """Return a text with all registered secrets redacted."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, REDACTED)
     return text
 
 
 def redact_url(url: str) -> str:
-    """Return a text in which the passwords and keys inside URLs are redacted."""
+    """Return a text with the passwords and keys inside its URLs redacted."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{REDACTED}", url)
     return redact(url)
@@ -69,7 +69,7 @@ def variable(name: str) -> str | None:
 
 
 def is_on(name: str) -> bool:
-    """Return True if an environment variable is set to anything other than `0` or an empty text."""
+    """Return True if an environment variable is set to a non-empty value other than `0`."""
     return os.environ.get(name, "") not in ("", "0")
 
 
@@ -79,7 +79,7 @@ def names_in(name: str) -> tuple[str, ...]:
 
 
 def api_key(name: str) -> str | None:
-    """Return the API key stored in an environment variable, and redact the key in all later output."""
+    """Return the API key stored in an environment variable, and register it for redaction."""
     return register_secret(variable(name))
 
 
@@ -90,26 +90,26 @@ _ENDPOINT = ("OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 
 _origins: dict[str, str] = {}
-"""Name of the settings file that set an environment variable of this process, by variable."""
+"""Mapping from each environment variable to the settings file that set it."""
 
 
 def origin_of(name: str) -> str:
-    """Return the file that set an environment variable, or `the environment` if no settings file did."""
+    """Return the file that set an environment variable, or `the environment` if none did."""
     return _origins.get(name, "the environment")
 
 
 def user_settings_file() -> Path:
-    """Return the path of the file in which `moot setup` stores the user's key, endpoint and model."""
+    """Return the path of the file where `moot setup` stores the user's key, endpoint and model."""
     from platformdirs import user_config_path
 
     return user_config_path("moot", appauthor=False) / "settings.env"
 
 
 def read_settings_files() -> list[str]:
-    """Set environment variables from `.env` in the current folder, then from the user's settings file.
+    """Set environment variables from `.env` in the current folder and from the user's settings file.
 
-    The user's settings file may refer to other variables as `${NAME}`. A `.env` file may not, because it may
-    come from somebody else.
+    The user's settings file may refer to other variables as `${NAME}`. A `.env` file may not, because
+    somebody else may have written it.
 
     Returns:
         Warnings about variables that are ignored.
@@ -126,10 +126,10 @@ def read_settings_files() -> list[str]:
 
 
 def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
-    """Set environment variables from a file in `.env` format, except variables that are already set.
+    """Set environment variables from a `.env` file, except variables that are already set.
 
-    The address and the key of OpenAI-compatible endpoints are taken from the same source, because a key
-    belongs to an endpoint. The environment has priority.
+    The URL and the key of an OpenAI-compatible endpoint are taken from the same source, because a key belongs
+    to an endpoint. The environment takes precedence.
 
     Returns:
         Warning about variables in the file that are ignored, `""` for none.
@@ -214,7 +214,7 @@ def is_postgres(url: str) -> bool:
 
 
 def sqlite_path(url: str) -> Path:
-    """Return the file path of a SQLite database that is given as a path or as `sqlite:///path`.
+    """Return the file path of a SQLite database given as a path or as `sqlite:///path`.
 
     Raises:
         ConfigError: The URL names no file.

@@ -26,7 +26,7 @@ TIE = "tie"
 SYNTHESIS = "synthesis"
 """Value of `winner` if the best answer combines the answers of several debaters."""
 NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
-"""Text shown for a result in which no single debater won."""
+"""Text shown for a result without a single winner."""
 UNDECIDED = "undecided"
 """Decision of a debate with options if none of the options is chosen."""
 PLACEHOLDER = "placeholder: no model judged this"
@@ -86,7 +86,7 @@ class Unmet(TypedDict):
 
 
 class Flip(TypedDict):
-    """Comparison of two verdicts for which the debaters were presented in different orders."""
+    """Comparison of two verdicts with the debaters presented in different orders."""
 
     orders: list[list[str]]
     """Orders in which the debaters were presented to the judge in the two passes."""
@@ -108,18 +108,19 @@ class Move(TypedDict):
 
 
 Judging = Literal["contest", "design", "synthesis", "scores"]
-"""What the judge decides about: the better argument, a design, or a synthesis of independent answers.
-`scores` is the second presentation order, which only scores again."""
+"""Kind of judging, which decides what the judge is asked for. `contest` asks for the better argument,
+`design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the second
+presentation order, which only scores again."""
 EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
-"""Kinds of judging in which debaters are scored. Every presentation order asks for these fields."""
+"""Kinds of judging that include scores for the debaters. Every presentation order asks for these fields."""
 SOLVED: tuple[Judging, ...] = ("design", "synthesis")
 """Kinds of judging in which the judge also writes a solution."""
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
-"""Part of a displayed verdict that contains a field, such as the title or the answer."""
+"""Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
-"""Method of combining several values of a field into one, such as the first non-empty value, the union or the
-mean. Some methods are rules of the field in `moot.judging`."""
+"""Method of combining several values of a field, such as the first non-empty value, the union or the mean.
+Some methods are rules of the field in `moot.judging`."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class VerdictField:
     label: str
     """Label of the field in displayed verdicts."""
     ask: str
-    """Description of the field in the JSON schema, which tells the model what to write."""
+    """Description of the field in the JSON schema that tells the model what to write."""
     asked_for: tuple[Judging, ...] = EVERY
     required: bool = False
     """True if the JSON schema marks this field as required. Replies without it are still accepted."""
@@ -154,7 +155,7 @@ class VerdictField:
 
 
 class VerdictContent(TypedDict):
-    """Fields of a verdict that the judge fills in, in the order in which they are shown.
+    """Fields of a verdict that the judge fills in, in display order.
 
     Each line defines one field.
     """
@@ -207,7 +208,7 @@ def shown_fields(*sections: Section) -> list[VerdictField]:
 
 
 class Verdict(VerdictContent):
-    """Verdict of one judge as stored, with the real ids of debaters instead of neutral labels."""
+    """Stored verdict of one judge."""
 
     status: Literal["ok", "failed"]
     """Whether the judge gave a usable verdict. Ignore the content of a `failed` verdict."""
@@ -221,28 +222,29 @@ class Verdict(VerdictContent):
     criteria: NotRequired[list[CriterionScale]]
     """Criteria of the rubric, present only if the verdict contains scores."""
     placeholder: NotRequired[bool]
-    """True if the built-in offline model replied instead of a real judge. The content then means nothing."""
+    """True if the built-in offline model replied instead of a real judge. The content is then meaningless."""
     options: NotRequired[list[str]]
-    """Options of the question. The decision is one of them or `undecided`. Missing without options."""
+    """Options of the question. The decision is one of them or `undecided`. Missing if the question has no
+    options."""
     judging: NotRequired[int]
     """Number of the judging pass within the debate, counted from 1. The combined verdict has the same
     number."""
     order: list[str]
-    """Ids of the debaters in the order in which they were presented to the judge."""
+    """Ids of the debaters in the order presented to the judge."""
     totals: dict[str, float]
     """Weighted total score of each debater, from 0 to 100 and rounded to one decimal place. Debaters without
     scores are omitted."""
     dropped_citations: int
     """Number of citations that were dropped because the cited message does not exist."""
     dropped_scores: int
-    """Number of scores that were dropped as duplicate, not finite, or for an unknown debater or criterion."""
+    """Number of dropped scores that were duplicate, not finite, or for an unknown debater or criterion."""
     clamped_scores: int
-    """Number of scores that were moved to the nearest limit of their criterion's scale."""
+    """Number of scores that were outside their criterion's scale and were clamped to it."""
     notes: list[str]
     """Remarks from the validation of the verdict, one sentence each."""
     flip: Flip
     lengths: dict[str, int]
-    """Number of tokens in each debater's messages, for comparison with the debater's score."""
+    """Number of tokens in each debater's messages, for comparing length with score."""
     usage: EntryUsage
 
 
@@ -251,17 +253,17 @@ COUNT = "count"
 
 
 class FinalAnswer(TypedDict):
-    """Final answer that a debater gave alone, after the discussion."""
+    """Final answer that a debater gave on its own after the discussion."""
 
     debater: str
     answer: str
-    """Answer as the debater wrote it; one of the options if the question has options."""
+    """Answer in the debater's words, or one of the options if the question has options."""
     confidence: float | None
     """Confidence that the debater stated, from 0 to 100, or None if it stated none."""
     reasoning: str
     model: str
     placeholder: bool
-    """True if the offline model replied. The answer then counts for nothing."""
+    """True if the answer is a placeholder written by the offline model. It is then not counted."""
     error: str
     """Reason why there is no answer, or empty if there is one."""
     turns: int
@@ -269,15 +271,15 @@ class FinalAnswer(TypedDict):
 
 
 class Stage(TypedDict):
-    """What one stage of a debate with several stages cost and would have answered."""
+    """Stage of a multi-stage debate, with its cost and the answer reached by then."""
 
     name: str
     calls: int
     """Number of answers and messages of debaters in this stage."""
     answer: str
-    """Answer that the debate would have had after this stage, or empty if no answer led."""
+    """Answer that the debate would have given after this stage, or empty if no answer led."""
     votes: dict[str, float]
-    """Votes of each answer after this stage."""
+    """Number of votes for each answer after this stage."""
 
 
 class Dissent(TypedDict):
@@ -302,7 +304,7 @@ class RuleResult(TypedDict):
     dissent: list[Dissent]
     """Judges who chose another winner, sorted by judge id."""
     judges: int
-    """Number of ballots that the judges cast."""
+    """Number of ballots cast by the judges."""
 
 
 class Rate(TypedDict):
@@ -327,7 +329,7 @@ class PairAgreement(TypedDict):
     n: int
     """Number of items that both judges rated."""
     agreement: float | None
-    """Share of the items to which both judges gave the same rating, or None if `n` is 0."""
+    """Share of items that both judges rated the same, or None if `n` is 0."""
     kappa: float | None
 
 
@@ -338,7 +340,7 @@ class PanelReport(TypedDict, total=False):
     """
 
     judges: int
-    """Number of judges who gave a verdict that did not fail."""
+    """Number of judges whose verdict did not fail."""
     failed: int
     alpha: float | None
     """Krippendorff's α for interval data, computed from the scores that at least two judges gave."""
@@ -347,9 +349,9 @@ class PanelReport(TypedDict, total=False):
     flip_rate: float | None
     """Share of double judgements in which the winner changed with the order of the debaters."""
     flips: Rate
-    """Share of double judgements with a changed winner, with its 95 % confidence interval."""
+    """Flip rate and its 95 % confidence interval."""
     flip_rates: dict[str, Rate]
-    """Flip rate of each judge, computed from all verdicts that the judge gave on this debate."""
+    """Flip rate of each judge, keyed by judge id."""
     pairs: list[PairAgreement]
     """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
     debaters."""
@@ -362,14 +364,15 @@ class PanelReport(TypedDict, total=False):
 
 
 class PanelVerdict(Verdict):
-    """Combined verdict of all judges, with mean scores and the reasoning of a judge who agrees with it.
+    """Combined verdict of all judges.
 
-    `outcome` is missing if every judge failed. `agreement` is missing if there was no judge, as in a vote.
+    It has mean scores and the reasoning of a judge who agrees with it. `outcome` is missing if every judge
+    failed. `agreement` is missing if there was no judge, as in a vote.
     """
 
     speaker: NotRequired[str]
-    """Id of the judge whose reasoning, solution and open questions are shown in the combined verdict."""
+    """Id of the judge whose reasoning, solution and open questions the combined verdict shows."""
     outcome: NotRequired[RuleResult]
     stages: NotRequired[list[Stage]]
-    """Stages of the debate, if its protocol has stages that end as soon as the answer is clear."""
+    """Results of the stages, if the debate's protocol ends after the first stage with a clear answer."""
     agreement: NotRequired[PanelReport]

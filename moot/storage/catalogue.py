@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DebateRow:
-    """Row of one debate in the catalogue, the table of all debates in a database."""
+    """Row of the catalogue, which lists all debates in a database."""
 
     id: str
     """UUID of the debate, which is also its LangGraph thread id."""
     name: str
-    """Name of the debate from the option `--id`, or its UUID if no name was given."""
+    """Name of the debate, given with `--id`, or its UUID if none was given."""
     topic: str
     """First 200 characters of the debate's topic."""
     protocol: str
@@ -34,10 +34,10 @@ class DebateRow:
     turns: int
     """Number of turns that debaters have taken so far."""
     tokens: int
-    """Total number of prompt and completion tokens used by the debate's model calls."""
+    """Number of prompt and completion tokens used by all model calls of the debate."""
     cost_usd: float
     parent: str
-    """Id of the debate from which this debate was forked, or `""` if this debate is not a fork."""
+    """Id of the debate that this debate was forked from, or `""` if it is not a fork."""
     created_at: str
     updated_at: str
 
@@ -82,7 +82,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return the UUID of a new debate, derived from its name if it has one, otherwise random.
+    """Return a UUID for a new debate, derived from its name or, without a name, random.
 
     Raises:
         InputError: The name is not valid.
@@ -138,9 +138,9 @@ class Catalogue(DebateTable):
         )
 
     def find(self, name: str) -> DebateRow:
-        """Return the debate with this id, this name or this unambiguous id prefix of 4 or more characters.
+        """Return the debate with the given id, name or unambiguous id prefix.
 
-        `latest` finds the most recently active debate.
+        A prefix needs 4 or more characters. `latest` refers to the most recently active debate.
 
         Raises:
             DebateNotFound: There is no such debate.
@@ -165,7 +165,7 @@ class Catalogue(DebateTable):
         return rows[0].name if rows else debate
 
     def is_new(self, debate: str) -> bool:
-        """Return True if a debate is still being created and has the status `new`."""
+        """Return True if a debate has the status `new`, because it is still being created."""
         return bool(self._select("WHERE id = ? AND status = 'new'", [debate]))
 
     def rows(self) -> list[DebateRow]:
@@ -198,7 +198,7 @@ class ListedResult:
 
     @property
     def text(self) -> str:
-        """Return the result as shown in lists, which is the judges' decision or the winner."""
+        """Return the judges' decision or, if there is none, the winner."""
         return self.decision or self.winner
 
 
@@ -238,7 +238,7 @@ class ResultTable(DebateTable):
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
-    """Return a text of a usable verdict on one line, or `""` if no model judged the debate."""
+    """Return a verdict's text field on one line, or `""` if no model judged the debate."""
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
     return " ".join(str(verdict.get(field) or "").split())[:FINAL_ANSWER_CHARS]

@@ -34,10 +34,9 @@ from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql
 
 
 class LazyStore(BaseStore):
-    """LangGraph store in the same database as the checkpoints.
+    """LangGraph store in the same database as the checkpoints, opened on first use.
 
-    The store is opened by its first operation, because most debates never use it. The given exit stack closes
-    it.
+    Most debates never use the store. The given exit stack closes it.
     """
 
     def __init__(self, url: str | None, stack: AsyncExitStack) -> None:
@@ -91,9 +90,9 @@ _PREFIX = "zlib+"
 
 
 class CompressingSerializer(JsonPlusSerializer):
-    """Serializer of LangGraph that also compresses large values and still reads uncompressed ones.
+    """LangGraph serializer that compresses large values and can read uncompressed ones.
 
-    A database could name any callable, so only LangGraph's list of safe types is ever called.
+    Because a database could name any callable, only types on LangGraph's list of safe types are called.
     """
 
     def __init__(self) -> None:
@@ -107,7 +106,7 @@ class CompressingSerializer(JsonPlusSerializer):
         return _PREFIX + tag, zlib.compress(blob, 1)
 
     def loads_typed(self, data: tuple[str, bytes]) -> object:
-        """Restore an object from its type tag and bytes, which may be compressed."""
+        """Restore an object from its type tag and possibly compressed bytes."""
         tag, blob = data
         if tag.startswith(_PREFIX):
             inflating = zlib.decompressobj()
@@ -128,7 +127,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         self.records = records
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, or the latest one if `config` names none."""
+        """Return a checkpoint, or the latest one if `config` contains no checkpoint id."""
         found = await super().aget_tuple(config)
         if found is not None:
             sort_checkpoints_after(found.checkpoint["id"])
@@ -185,7 +184,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
 
     @shielded
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints that the server runs with these ids have written."""
+        """Delete all checkpoints written by the server runs with these ids."""
         doomed = set(map(str, run_ids))
         await self.setup()
         async with self.lock, self.conn.cursor() as cursor:
@@ -217,9 +216,9 @@ class MootSqliteSaver(AsyncSqliteSaver):
         await anyio.to_thread.run_sync(self.records.copy, source, target)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete whole threads, or only the branches that do not lead to the latest checkpoint.
+        """Delete whole threads, or only branches that do not lead to the latest checkpoint.
 
-        The ancestors of the latest checkpoint stay, because its delta channels are rebuilt from them.
+        The ancestors of the latest checkpoint are kept, because its delta channels are rebuilt from them.
 
         Raises:
             ValueError: `strategy` is neither `delete` nor `keep_latest`.
@@ -295,4 +294,4 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
 
 
 make = open_saver
-"""Function that opens the default database's checkpointer, for use in `langgraph.json`."""
+"""Function that opens a checkpointer for the default database, as needed by `langgraph.json`."""

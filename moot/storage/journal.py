@@ -23,7 +23,7 @@ HasOtherChild = Callable[[str, str, str], bool]
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored reply, with the position of the model call and a hash of its request."""
+    """Key of a stored reply, consisting of the call's position and a hash of its request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
@@ -38,7 +38,7 @@ class JournalKey:
 
 
 class Journal(DebateTable):
-    """Database table of model replies, so that an interrupted run does not repeat completed calls."""
+    """Table of model replies that lets an interrupted run continue without repeating completed calls."""
 
     name = "moot_journal"
     columns = """
@@ -47,14 +47,17 @@ class Journal(DebateTable):
         PRIMARY KEY (debate, step, node, batch, call_index, digest, base_checkpoint)"""
 
     def __init__(self, sql: Sql, has_other_child: HasOtherChild | None = None) -> None:
-        """Create the table. Pass `has_other_child` if another database stores the checkpoints."""
+        """Create the journal's database table.
+
+        Pass `has_other_child` if another database stores the checkpoints.
+        """
         super().__init__(sql)
         self._has_other_child_elsewhere = has_other_child
 
     def get(self, key: JournalKey, base_checkpoint: str, *, resumed: bool = False) -> JsonObject | None:
-        """Return the stored reply to a request, or `None` if this branch of the debate has no such reply.
+        """Return the stored reply to a request, or `None` if this branch of the debate has none.
 
-        If `resumed`, the step runs from a later checkpoint than the one it started on.
+        `resumed` means that the step now runs from a later checkpoint than the one it started from.
         """
         rows = self._execute(
             "SELECT base_checkpoint, reply FROM moot_journal "
@@ -88,7 +91,7 @@ class Journal(DebateTable):
     def replies(
         self, debate: str, step: int | None = None
     ) -> dict[tuple[int, str, int, int, str], JsonObject]:
-        """Return all replies of a debate or of one `step`, keyed by their positions and digests."""
+        """Return all stored replies of a debate, or of one `step`, keyed by position and digest."""
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
             "SELECT step, node, batch, call_index, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
@@ -110,7 +113,7 @@ class Journal(DebateTable):
 
 
 class FailedRuns(DebateTable):
-    """Database table of failed node runs, with their errors and usage."""
+    """Table of failed node runs, with their errors and usage."""
 
     name = "moot_failed_runs"
     columns = """
@@ -140,9 +143,9 @@ class FailedRuns(DebateTable):
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update that adds the missing failed runs, or `{}` if none is missing.
+    """Return a state update that adds failed runs missing from the state, or `{}` if there are none.
 
-    Runs of steps after the state's are left out: they belong to another branch.
+    Runs of later steps than the state's are left out, because they belong to another branch.
     """
     taken = {error.get("run") for error in state.get("errors") or ()} if failed else set()
     at = step_number(state)

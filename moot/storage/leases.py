@@ -34,15 +34,15 @@ _STATE, _STARTED = 0, 19
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Identity of a process, which stays unique even if the process id is reused."""
+    """Identity of a process that stays unique even if its process id is reused."""
 
     machine: str
     """Host name, boot id and process-id namespace of the machine. Processes with equal values can see each
     other."""
     pid: int
     started: str
-    """Start time of the process in a unit that depends on the machine, or `""` if unknown. The start time
-    distinguishes processes with a reused id."""
+    """Start time of the process in a machine-dependent unit, or `""` if unknown. The start time distinguishes
+    processes with a reused id."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class ProcessIdentity:
         return f"process {self.pid}" + ("" if here else f" on {self.machine.partition('/')[0]}")
 
     def is_dead(self) -> bool:
-        """Return True if the process has certainly ended. If its state is unknown, return False."""
+        """Return True if the process has definitely ended. If its state is unknown, return False."""
         if self.machine != this_process().machine or sys.platform == "win32":
             return False
         try:
@@ -69,7 +69,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_text(cls, text: str) -> ProcessIdentity:
-        """Return the identity from a text that `to_text` returned."""
+        """Return the identity from JSON text written by `to_text`."""
         return cls(**json.loads(text))
 
 
@@ -77,7 +77,7 @@ NOBODY = ProcessIdentity("", 0, "")
 
 
 def this_process() -> ProcessIdentity:
-    """Return the identity of the process in which this code runs."""
+    """Return the identity of the current process."""
     return _identity(os.getpid())
 
 
@@ -92,7 +92,7 @@ def _identity(pid: int) -> ProcessIdentity:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of `/proc/PID/stat` after the command name, or `[]` if there is no such file."""
+    """Return the fields of `/proc/PID/stat` after the command name, or `[]` if the file does not exist."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
@@ -102,7 +102,7 @@ LEASE_S = 30.0
 """Number of seconds after which a lease expires unless it is renewed. The time allows for three missed
 renewals."""
 RENEW_S = LEASE_S / 3
-"""Number of seconds between two renewals of a lease."""
+"""Interval in seconds at which a lease is renewed."""
 
 _own_tokens: set[str] = set()
 """Tokens of the leases that runs in this process hold. If releasing a lease failed, for example on a full
@@ -117,15 +117,15 @@ class Lease:
 
     debate: str
     namespace: str
-    """LangGraph's checkpoint namespace, which is `""` unless the debate is part of another graph."""
+    """LangGraph's checkpoint namespace, or `""` unless the debate is a subgraph of another graph."""
     epoch: int
     """Number of the lease, starting at 1. The number grows each time another run acquires the debate."""
     token: str
-    """Random token that identifies the run that holds the lease."""
+    """Random token that identifies the run holding the lease."""
 
 
 def lease_in(config: RunnableConfig) -> Lease | None:
-    """Return the debate's lease from the configuration of a run, or `None` if there is no such lease."""
+    """Return the debate's lease stored in a run's configuration, or `None` if it contains none."""
     given = config.get("configurable", {})
     lease = given.get(_KEY)
     mine = isinstance(lease, Lease) and lease.debate == str(given.get("thread_id"))
@@ -157,7 +157,10 @@ class _LeaseRow:
 
 
 class Leases(DebateTable):
-    """Table of leases, by debate and namespace. Released leases keep their rows, so that epochs continue."""
+    """Table of leases, keyed by debate and namespace.
+
+    Released leases keep their rows, so that epochs continue.
+    """
 
     name = "moot_leases"
     columns = """
@@ -176,7 +179,7 @@ class Leases(DebateTable):
         self._closed = threading.Event()
 
     def acquire(self, debate: str, namespace: str = "") -> Lease:
-        """Acquire the lease of a debate, so that only this run may write to the debate.
+        """Acquire a debate's lease, so that only this run may write to the debate.
 
         Raises:
             DebateBusy: Another run holds the debate.
@@ -241,7 +244,7 @@ class Leases(DebateTable):
         return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
 
     def permit(self, lease: Lease) -> Permit:
-        """Return a permit that lets a run write as long as the run holds its lease."""
+        """Return a permit that allows writes as long as the run holds its lease."""
 
         def allows(rows: Sequence[Row]) -> bool:
             held = _LeaseRow.of(rows)

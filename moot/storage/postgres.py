@@ -20,8 +20,8 @@ from moot.storage.sqlite import DISK_FULL
 T = TypeVar("T")
 
 IDLE_TIMEOUT = "SET idle_in_transaction_session_timeout = '10s'"
-"""First SQL statement on each connection, which ends transactions that stay idle for 10 seconds. Without the
-timeout, a suspended writer would lock the row of its lease for ever."""
+"""SQL statement that makes Postgres end transactions after 10 idle seconds. It is the first statement on each
+connection. Without the timeout, a suspended writer would lock the row of its lease for ever."""
 
 _ADVICE = {
     "53100": DISK_FULL,
@@ -31,14 +31,13 @@ _ADVICE = {
 """Advice for the user about database errors, keyed by SQLSTATE. The last codes come from a standby or from
 a server after a failover."""
 RECONNECT_S = 60.0
-"""Maximum time in seconds to wait for a restarting server, so that a finished model call can still be
-stored."""
+"""Maximum time in seconds to wait for a database server that is restarting."""
 _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Waiting times in seconds before successive attempts to reconnect. The last waiting time repeats."""
 
 
 def is_connection_lost(error: BaseException | None) -> bool:
-    """Return True if an error means that the server closed the connection or is not ready for connections."""
+    """Return True if an error means that the server closed the connection or is not ready."""
     if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
         return True
     # A broken connection has no code. 08: connection exception. 57P: shutdown, crash or startup.
@@ -46,7 +45,7 @@ def is_connection_lost(error: BaseException | None) -> bool:
 
 
 def reconnect_pauses() -> Iterator[float]:
-    """Yield the seconds to wait before each attempt to reconnect, until `RECONNECT_S` have passed."""
+    """Yield the waiting time in seconds before each attempt to reconnect."""
     ends = time.monotonic() + RECONNECT_S
     for pause in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
         if time.monotonic() >= ends:
@@ -61,7 +60,7 @@ def server_error(error: psycopg.Error) -> StorageError:
 
 
 class PostgresSql(Sql):
-    """Postgres database that uses one autocommit connection and reopens a lost connection."""
+    """Postgres database with one autocommit connection, which is reopened if lost."""
 
     clock = "extract(epoch FROM clock_timestamp())"
     version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
@@ -104,7 +103,7 @@ class PostgresSql(Sql):
         return last
 
     def _retry(self, run: Callable[[], T]) -> T:
-        """Run an idempotent function, and repeat it on a new connection if the connection is lost."""
+        """Run an idempotent function, repeating it on a new connection if the connection is lost."""
         self.check_process()
         if non_blocking.active:
             raise WouldBlock

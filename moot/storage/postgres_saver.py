@@ -28,7 +28,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permit that the next database write of the current task must check."""
+"""Permit to check before the current task's next database write."""
 
 
 def open_pool(url: str) -> Pool:
@@ -81,7 +81,7 @@ class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore
         await self._repeat_while_restarting(config, put)
 
     async def _repeat_while_restarting(self, config: RunnableConfig, put: Callable[[], Awaitable[T]]) -> T:
-        """Write a checkpoint, and repeat the write while the server restarts. Both writes are idempotent."""
+        """Write a checkpoint, retrying while the server restarts. Both writes are idempotent."""
         pauses = reconnect_pauses()
         while True:
             try:
@@ -106,7 +106,10 @@ class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a cursor after checking the permit, if any. With a permit, all writes form one transaction."""
+        """Open a cursor after checking the current permit, if there is one.
+
+        With a permit, all writes form one transaction.
+        """
         permit, refused = _permit.get(), None
         try:
             if permit is None:
@@ -130,7 +133,7 @@ class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints and pending writes that the server runs with these ids have written."""
+        """Delete all checkpoints and pending writes written by the server runs with these ids."""
         doomed = [str(run) for run in run_ids]
         async with self.cursor(pipeline=True) as cursor:
             await cursor.execute(

@@ -25,27 +25,25 @@ from moot.storage.leases import Lease, Leases
 from moot.storage.sql import DebateTable, Row, Sql
 
 OPEN_AFTER_FAILURES = 5
-"""Number of consecutive failures after which an endpoint's circuit opens, so that calls to the endpoint must
-wait."""
+"""Number of consecutive failures after which an endpoint's circuit breaker opens."""
 MAX_OPEN_S = 60.0
-"""Maximum number of seconds for which the circuit of an endpoint stays open before the next trial call. The
-time starts at 1 second and doubles."""
+"""Maximum number of seconds that an endpoint's circuit breaker stays open before a trial call. The time
+starts at 1 second and doubles."""
 PROBE_S = 5.0
-"""Number of seconds for which other callers wait while one caller tries an endpoint again."""
+"""Number of seconds that other callers wait while one caller makes a trial call."""
 LONG_WAIT_S = 300.0
-"""Waiting time in seconds above which an endpoint counts as closed for long. Such an endpoint is tried
-again at this interval."""
+"""Number of seconds above which an endpoint's wait counts as long. During a long wait, a trial call is made
+at this interval."""
 LATEST_S = 86_400.0
-"""Maximum number of seconds by which a stored time may lie in the future. Later times are ignored as
+"""Maximum number of seconds that a stored time may lie in the future. Later times are ignored as
 implausible."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Number of seconds by which calls may exceed a configured rate, so that a few simultaneous calls need not
-wait."""
+"""Number of seconds by which calls may run ahead of a configured rate."""
 SLOT_PREFIX = "endpoint "
-"""Prefix of the names of leases that represent an endpoint's slots for concurrent calls."""
+"""Prefix of the names of leases for an endpoint's concurrent calls."""
 _PROBE_PREFIX = "probe "
 """Prefix of the table keys that store the time of the next trial call during a long wait."""
 
@@ -74,7 +72,7 @@ _CLOSED = "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOC
 
 
 class RateLimiter(DebateTable):
-    """Table of the waits, failures and request rates of model endpoints, timed by the database's clock."""
+    """Table of waits, failures and request rates of model endpoints, shared by all processes."""
 
     name = "moot_endpoints"
     columns = """
@@ -90,7 +88,7 @@ class RateLimiter(DebateTable):
         self._probing: set[str] = set()
 
     def wait_s(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> float:
-        """Return the number of seconds until an endpoint may be called, or 0 for an immediate call."""
+        """Return the number of seconds to wait before calling an endpoint, or 0 if it may be called now."""
         now = time.monotonic()
         read, until, failures = self._cached.get(endpoint, (-CACHE_S, 0.0, 0))
         if now - read >= CACHE_S or (failures >= OPEN_AFTER_FAILURES and until <= now):
@@ -126,7 +124,7 @@ class RateLimiter(DebateTable):
         self._cached.pop(endpoint, None)
 
     def record_failure(self, endpoint: str) -> None:
-        """Count a failure of an endpoint, which opens the endpoint's circuit after several in a row."""
+        """Count a failure of an endpoint, and open its circuit breaker after several in a row."""
         self._failing.add(endpoint)
         rows = self._run(_COUNT_FAILURE, (endpoint,))
         if rows and rows[0][0] >= OPEN_AFTER_FAILURES:
@@ -149,7 +147,7 @@ class RateLimiter(DebateTable):
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the waits of endpoints that must not be called for more than `longer_than_s` seconds."""
+        """Return the remaining wait of each endpoint that must wait longer than `longer_than_s` seconds."""
         rows = self._run(_CLOSED, (longer_than_s,))
         return {name: float(left) for name, left in rows if not name.startswith(_PROBE_PREFIX)}
 
@@ -159,9 +157,9 @@ class RateLimiter(DebateTable):
         self._cached.pop(endpoint, None)
 
     def acquire_slot(self, endpoint: str, slots: int) -> Lease | None:
-        """Acquire one of an endpoint's slots for concurrent calls, or return `None` if no slot is free.
+        """Acquire a slot for one concurrent call to an endpoint, or return `None` if none is free.
 
-        Slots are leases: those of a process that died are free at once, or when its lease expires.
+        Slots are leases. The slots of a process that died become free at once, or when its lease expires.
         """
         for number in random.sample(range(slots), slots):
             with suppress(DebateBusy):
@@ -173,7 +171,7 @@ class RateLimiter(DebateTable):
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return the remaining seconds of an endpoint's wait, at most `max_wait_s`, and its failure count."""
+        """Return the remaining seconds of an endpoint's wait and the endpoint's failure count."""
         for left, failures in self._run(_STATE, (endpoint,)):
             if left > max_wait_s:
                 capped = self._run(_CAP_WAIT, (max_wait_s, endpoint, max_wait_s))
@@ -190,7 +188,7 @@ class RateLimiter(DebateTable):
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """Limits on the tokens and the cost of a group of debates, and the group's usage so far."""
+    """Token and cost limits of a group of debates, and its usage so far."""
 
     max_tokens: int | None = None
     """Maximum number of tokens, or `None` for no limit."""
@@ -201,7 +199,7 @@ class SharedBudget:
 
     @property
     def reached(self) -> str:
-        """Text that names the limit that is reached, or `""` if no limit is reached."""
+        """Return a text that names the reached limit, or `""` if no limit is reached."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"the limit of {self.max_tokens:,} tokens is reached: {self.tokens:,} are used"
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -210,10 +208,10 @@ class SharedBudget:
 
 
 class Budgets(DebateTable):
-    """Database table that assigns debates to groups with a common budget.
+    """Table that assigns debates to groups with a shared budget.
 
-    Each call checks the budget before it starts, and adds its usage when it ends. A budget is therefore
-    exceeded by no more than the calls that are running when it is reached.
+    Each call checks the budget before it starts, and adds its usage when it ends. A budget can therefore be
+    exceeded only by calls that are already running when it is reached.
     """
 
     name = "moot_budget_debates"
@@ -237,7 +235,7 @@ class Budgets(DebateTable):
         )
 
     def get(self, name: str) -> SharedBudget:
-        """Return the budget of a group, or a budget without limits if the group has none."""
+        """Return a group's budget, or a budget without limits if the group has none."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets WHERE name = ?", (name,)
         )
@@ -254,7 +252,7 @@ class Budgets(DebateTable):
         return [row[0] for row in rows]
 
     def reached(self, debate: str) -> str:
-        """Return the limit that a debate's group has reached, or `""` if no limit is reached."""
+        """Return the limit that a debate's group has reached, or `""` if there is none."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets JOIN moot_budget_debates "
             "ON budget = name WHERE debate = ?",

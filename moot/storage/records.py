@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 
 Rating = Literal["right", "wrong", "mixed"]
-"""A person's later rating of a decision."""
+"""Rating that a person later gives to a decision."""
 OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
-"""Outcome of a decision for each rating, from 0 (wrong) to 1 (right), as used by the Brier score."""
+"""Value of each rating in the Brier score, from 0 (wrong) to 1 (right)."""
 
 
 class Forecast(TypedDict):
@@ -62,7 +62,7 @@ class Feedback:
     rating: Rating
     note: str
     decision: str
-    """Decision of the debate when the feedback was given."""
+    """Decision of the debate at the time of the feedback."""
     forecasts: tuple[Forecast, ...]
     """Forecasts of the judges that stated a confidence. Offline models state no confidence."""
     at: str
@@ -88,14 +88,14 @@ class FollowUpTable(DebateTable):
             self._insert({"debate": debate, "revisit": revisit, **empty}, update)
 
     def rate(self, feedback: Feedback) -> None:
-        """Store a person's feedback, which replaces earlier feedback on the same debate."""
+        """Store a person's feedback, replacing earlier feedback on the same debate."""
         row = {**vars(feedback), "forecasts": json.dumps(feedback.forecasts), "revisit": ""}
         columns = ("rating", "note", "decision", "forecasts", "at")
         update = ", ".join(f"{column} = excluded.{column}" for column in columns)
         self._insert(row, f"ON CONFLICT (debate) DO UPDATE SET {update}")
 
     def feedback(self, debate: str = "") -> list[Feedback]:
-        """Return the feedback on one debate or on all debates, oldest first.
+        """Return the feedback on one or all debates, oldest first.
 
         The result is `[]` if the database is read-only.
         """
@@ -150,7 +150,7 @@ class Grants(DebateTable):
 
 @dataclass(frozen=True)
 class Records:
-    """All database tables of Moot, except LangGraph's checkpoints."""
+    """All of Moot's database tables, without LangGraph's checkpoints."""
 
     sql: Sql
     journal: Journal
@@ -176,7 +176,7 @@ class Records:
         return row.status == "new" and not self.leases.is_held(row.id)
 
     def find(self, name: str) -> DebateRow:
-        """Return the catalogue row of the debate with this id, this name or this unambiguous id prefix.
+        """Return the catalogue row of the debate with the given id, name or unambiguous id prefix.
 
         Raises:
             DebateNotFound: There is no such debate.
@@ -189,7 +189,7 @@ class Records:
         return replace(row, status="paused") if left else row
 
     def rename(self, debate: str, name: str) -> None:
-        """Change the name of a debate.
+        """Rename a debate.
 
         Raises:
             InputError: The name is not valid.
@@ -202,9 +202,9 @@ class Records:
         self.catalogue.update(debate, name=name)
 
     def forget(self, debate: str) -> None:
-        """Delete all rows of a debate from Moot's tables.
+        """Delete all of a debate's rows from Moot's tables.
 
-        A run in another process is refused from then on.
+        From then on, writes of a run in another process are refused.
         """
         for table in (self.catalogue, *self.tables()):
             table.delete(debate)
@@ -222,9 +222,9 @@ class Records:
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return a copy of the tables that refuses writes after the run has lost its lease.
+        """Return a copy of the tables that refuses writes once the run has lost its lease.
 
-        Its writes are refused after another run takes the lease.
+        The run loses its lease if another run takes it.
         """
         permit = self.leases.permit(lease)
         return replace(
@@ -310,7 +310,7 @@ def records_of(checkpointer: BaseCheckpointSaver[str]) -> Records:
 
 
 def _sqlite_file(connection: sqlite3.Connection | aiosqlite.Connection) -> str:
-    """Return the path of the database file of a connection, or `""` for a database in memory.
+    """Return the path of a connection's database file, or `""` for an in-memory database.
 
     An open connection of `aiosqlite` answers from its own thread, so any event loop can wait for the answer.
     """
@@ -328,7 +328,7 @@ def _sqlite_file(connection: sqlite3.Connection | aiosqlite.Connection) -> str:
 
 
 def _postgres_address(connection: Any) -> str:
-    """Return the address of the database of a psycopg connection or pool, or `""` for any other object."""
+    """Return the database address of a psycopg connection or pool, or `""` for any other object."""
     if not type(connection).__module__.startswith("psycopg"):
         return ""
     from psycopg import conninfo
@@ -357,9 +357,9 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if `checkpoint` has a child other than `present`, according to the checkpointer.
+        """Return True if a checkpoint in the checkpointer has a child other than `present`.
 
-        This is rare: the journal must hold a reply to the same request.
+        The function is rarely called, because the journal must already hold a reply to the same request.
         """
         thread: RunnableConfig = {"configurable": {"thread_id": debate, "checkpoint_ns": ""}}
         known = saver()

@@ -17,7 +17,7 @@ DATABASE_VERSION = 3
 
 Value = str | bytes | float | None
 Row = tuple[Any, ...]
-"""Row that a query returned."""
+"""Row returned by a query."""
 Statement = tuple[str, Sequence[Value]]
 """SQL statement with `?` placeholders and the values for these placeholders."""
 
@@ -35,7 +35,7 @@ class Permit:
 
 
 class Sql(ABC):
-    """Base class of database connections that several threads may share.
+    """Base class of database connections that can be shared by threads.
 
     Every statement is committed at once.
     """
@@ -96,12 +96,12 @@ class Sql(ABC):
         """Close the database connection."""
 
     def version(self) -> int:
-        """Return the version of Moot's tables, or 0 if the database has no tables of Moot."""
+        """Return the version of Moot's tables, or 0 if the database has no such tables."""
         return int(self.execute(self.version_query)[0][0] or 0)
 
 
 class DebateTable:
-    """Base class of Moot's database tables in which each row belongs to a debate."""
+    """Base class of database tables whose rows each belong to a debate."""
 
     name: ClassVar[str]
     columns: ClassVar[str]
@@ -138,7 +138,7 @@ class DebateTable:
         return self._sql.transact([(statement, parameters)], self._permit, durable=durable)
 
     def _insert(self, row: Mapping[str, Any], on_conflict: str = "", *, durable: bool = False) -> list[Row]:
-        """Insert a row, optionally with an `ON CONFLICT …` clause, and return the resulting rows."""
+        """Insert a row and return the resulting rows."""
         columns, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {self.name} ({columns}) VALUES ({marks}) {on_conflict}"  # noqa: S608  # constants of ours
         return self._execute(statement, [*row.values()], durable=durable)

@@ -39,7 +39,7 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return advice on an SQLite error, preceded by a colon, or `""` if there is no advice."""
+    """Return advice on an SQLite error with a leading colon, or `""` if there is no advice."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 
@@ -156,7 +156,7 @@ class SqliteSql(Sql):
             self._connection.close()
 
     def back_up(self, target: Path) -> None:
-        """Copy the database in a consistent state to a new file. A failed copy leaves no partial file.
+        """Copy the database to a new file in a consistent state. A failed copy leaves no partial file.
 
         The copy holds no leases.
 
@@ -203,7 +203,7 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Switch the database to a write-ahead log, after waiting for other connections that do so too."""
+    """Switch the database to a write-ahead log, waiting for other connections that do the same."""
     until = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

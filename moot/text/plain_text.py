@@ -46,16 +46,16 @@ _REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def show_reordering(text: str) -> str:
-    """Replace the characters that change the direction of text by their code, such as `⟨U+202E⟩`.
+    """Replace characters that change the text direction by their code, such as `⟨U+202E⟩`.
 
-    With them, a text can show its words in another order than it contains them. The marks U+200E and U+200F
-    stay, because they only affect their neighbours.
+    Such characters can make a text appear in a different word order. The marks U+200E and U+200F are kept,
+    because they only affect their neighbours.
     """
     return text if text.isascii() else _REORDERING.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def clip(text: str, limit: int) -> str:
-    """Return `text` cut to `limit` characters, preferably at a word boundary, with `…` at the cut."""
+    """Return `text` cut to `limit` characters, preferably at a word boundary, marking the cut with `…`."""
     if len(text) <= limit:
         return text
     if limit < 2:
@@ -68,7 +68,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def excerpt(text: str, limit: int, around: int = 0) -> str:
-    """Return a one-line excerpt of `text` around an offset, with at most `limit` characters."""
+    """Return a one-line excerpt of `text` around an offset, limited to `limit` characters."""
     start = max(0, around - limit // 4) if around > limit // 2 else 0
     line = plain_line(text[start : start + 2 * limit])
     if start == 0:
@@ -98,7 +98,7 @@ def all_done_reason(number: int, noun: str, done: str) -> str:
 
 
 MARK = "·"
-"""Middle dot that Moot inserts into text of other authors where the text would otherwise be markup."""
+"""Middle dot that Moot inserts into other authors' text to break unwanted markup."""
 
 _TEMPLATE_WORDS = (
     "s|bos|eos|pad|unk|mask|sep|cls|eot|eod|eoh|eoa|sop|eop|think|thinking|reasoning"
@@ -120,9 +120,10 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
-"""First character of a control token of a chat template. Some servers parse these tokens inside of messages.
+"""Pattern for the first character of a control token of a chat template. Some servers parse these tokens even
+inside messages.
 
-The shapes are those of the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
+The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
 InternLM, with full-width variants, because some tokenizers normalize them. The line that opens a block of
 quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
 """
@@ -130,7 +131,7 @@ quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
 def break_template_tokens(text: str) -> str:
-    """Insert a middle dot into every control token of a chat template: `<·|im_start|>`.
+    """Insert a middle dot into every control token of a chat template, such as `<·|im_start|>`.
 
     Nothing is removed, and a second call changes nothing.
     """

@@ -23,15 +23,14 @@ UNSPACED = (
     "\u1100-\u11ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-"""Character ranges of scripts that put no spaces between words or attach particles to words, as Hangul
-does."""
+"""Character ranges of scripts without spaces between words, and of Hangul, which attaches particles to
+words."""
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W\d_][._]){2,}[^\W\d_]?(?![^\W_])")
 _MAYBE_SPELLED = re.compile(r"[._][^\W\d_][._]")
 _PRINTED = re.compile("[‘’“”„‚‹›«»–—…•·]")
-"""Pattern that matches typographic characters, such as curly quotes and dashes, which are replaced by
-spaces."""
+"""Pattern for typographic characters, such as curly quotes and dashes, that are replaced by spaces."""
 # `re` treats vowel signs and accents as non-letters, but words in Hindi or Hebrew contain them.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -45,7 +44,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # New content stays below: 4,153 pairs of consecutive messages by one speaker, in 35 meetings and 3 televised
 # debates, reach at most .42. Repeated questions in labelled excerpts have similarities from .5 to .9.
 SIMILARITY_THRESHOLD = 0.7
-"""Minimum similarity at which two texts count as the same statement."""
+"""Minimum similarity of two texts that count as the same statement."""
 
 
 def word_table(name: str) -> frozenset[str]:
@@ -57,9 +56,9 @@ def word_table(name: str) -> frozenset[str]:
 TITLES = word_table("titles")
 """Titles that may precede a person's name, such as "Dr"."""
 STOP_WORDS = word_table("stop_words")
-"""Words without meaning of their own, such as articles and pronouns, which are not search terms."""
+"""Words that are not search terms because they carry no meaning of their own, such as articles."""
 QUESTION_WORDS = word_table("question_words")
-"""Words that only phrase a question and do not describe its subject, such as "summarize" or "opinion"."""
+"""Words that phrase a question without describing its subject, such as "summarize" or "opinion"."""
 
 
 @lru_cache(maxsize=MAX_KEPT)  # debates repeat words, and each message is tokenized several times
@@ -77,7 +76,7 @@ def _term(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of `text` in lower case, or pairs of characters in scripts without spaces."""
+    """Return the lower-case words of `text`, or pairs of characters in scripts without spaces."""
     if _MAYBE_SPELLED.search(text):  # joins the letters of U.S., and of L_C_D_ in transcripts
         text = _SPELLED.sub(lambda match: re.sub(r"[._]", "", match[0]) + " ", text)
     plain = text if text.isascii() else _PRINTED.sub(" ", text)
@@ -100,7 +99,7 @@ def spellings(text: str) -> list[str]:
 
 
 def is_unspaced(run: str) -> bool:
-    """Return whether the text is in a script without spaces, so that its terms are pairs of characters."""
+    """Return True if the text is in a script without spaces, so that its terms are pairs of characters."""
     return UNSPACED_CHARACTER.match(run) is not None
 
 
@@ -127,19 +126,19 @@ def question_word_terms() -> frozenset[str]:
 
 
 def question_terms(text: str) -> list[str]:
-    """Return the search terms of a question without its question words, or all terms if no others remain."""
+    """Return the search terms of a question, without question words if other terms remain."""
     every = terms(text)
     return [term for term in every if term not in question_word_terms()] or every
 
 
 def without_question_words(text: str) -> str:
-    """Return `text` without question words, as input for an embedding model."""
+    """Return `text` without its question words, for use with an embedding model."""
     kept = [word for word in text.split() if not question_word_terms().issuperset(terms(word) or [""])]
     return " ".join(kept) or text
 
 
 def jaccard_similarity(first: str, second: str) -> float:
-    """Return the Jaccard similarity between the search terms of two short texts, from 0 to 1.
+    """Return the Jaccard similarity of two short texts' search terms, from 0 to 1.
 
     Texts without terms are compared for equality.
     """
@@ -156,7 +155,7 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def same_statement(first: str, second: str) -> bool:
-    """Return whether two short texts have similar terms and the same numbers."""
+    """Return True if two short texts have similar terms and the same numbers."""
     return numbers(first) == numbers(second) and jaccard_similarity(first, second) >= SIMILARITY_THRESHOLD
 
 
@@ -164,7 +163,7 @@ SentenceKind = Literal["prose", "bullet", "heading", "quote", "code"]
 
 
 class Sentence(NamedTuple):
-    """Sentence and its start offset in the text from which it was split."""
+    """Sentence with its start offset in the original text."""
 
     text: str
     start: int
@@ -206,11 +205,11 @@ _STARTERS = word_set(
 
 @lru_cache(maxsize=256)  # messages are split once when they are written and again when they are summarised
 def split_sentences(text: str) -> tuple[Sentence, ...]:
-    """Split `text` into its non-empty sentences, in order and without changing any character.
+    """Split `text` into non-empty sentences without changing any character.
 
-    A fenced code block is one sentence of kind `code`, closed or not. List items, headings, table rows and
-    block quotes are separate sentences. Abbreviations, initials and decimals do not end a sentence. A short
-    line without a full stop does if the next line starts like a sentence.
+    A fenced code block is one sentence of kind `code`, even if it is not closed. List items, headings, table
+    rows and block quotes are separate sentences. Abbreviations, initials and decimals do not end a sentence.
+    A short line without a full stop ends one if the next line starts like a sentence.
     """
     sentences: list[Sentence] = []
     for block in _blocks(text):
@@ -232,7 +231,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 # Cached because retrieval splits the same messages every turn, which took half of a turn's time.
 @lru_cache(maxsize=1024)
 def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
-    """Return the start offset and the distinct terms of each sentence in `text`."""
+    """Return each sentence of `text` as its start offset and its distinct terms."""
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
@@ -255,7 +254,7 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a line and the code fence that is still open after the line."""
+    """Return the kind of a line, and the code fence that is open after it."""
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()
@@ -272,7 +271,7 @@ def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
 
 
 def _breaks(text: str, block: _TextBlock, start: int) -> bool:
-    """Return whether the prose line at `start` begins a new block instead of continuing `block`."""
+    """Return True if the prose line at `start` begins a new block instead of continuing `block`."""
     if block.kind not in ("prose", "bullet"):
         return True
     first = text[start : start + 40].lstrip()[:1]

@@ -27,8 +27,8 @@ TokenCounter = Callable[[str], int]
 Item = TypeVar("Item")
 
 CHUNK_CHARS = 100_000
-"""Number of characters per chunk when long texts are tokenized in chunks. Without chunks, tiktoken panics on
-very long runs of one character."""
+"""Number of characters per chunk when a long text is tokenized. Without chunks, tiktoken panics on very long
+runs of one character."""
 
 CACHED_CHARS = 8_000
 """Maximum number of characters in a text whose token count is cached. The cache avoids counting the same
@@ -37,8 +37,8 @@ message every turn."""
 CACHED_TEXTS = 4096
 
 CACHED_LONG_TEXTS = 4
-"""Maximum number of longer texts whose token counts are cached. Parts of a prompt are counted again when they
-are joined."""
+"""Number of token counts that are cached for longer texts. Parts of a prompt are counted again when they are
+joined."""
 
 MESSAGE_OVERHEAD = 3
 """Number of tokens that a chat message takes in addition to its role, name and content."""
@@ -109,7 +109,7 @@ def rarity(word: str) -> float:
 
 
 def encoding_for(model: str) -> str:
-    """Return the name of the tokenizer encoding for a model, cl100k for GPT-4 and 3.5, otherwise o200k."""
+    """Return the name of a model's tokenizer encoding, such as `o200k_base`."""
     base = bare_name(model).rsplit("/", 1)[-1]
     old = base.startswith(("gpt-4", "gpt-3.5", "text-embedding")) and not base.startswith(
         ("gpt-4o", "gpt-4.1", "gpt-4.5")
@@ -152,7 +152,7 @@ def prompt_tokens(messages: Iterable[Mapping[str, Any]], count: TokenCounter) ->
 
 
 def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int) -> list[list[Item]]:
-    """Split items into batches of at most `remaining` tokens. A larger item forms a batch of its own."""
+    """Split items into batches of at most `remaining` tokens each. A larger item is a batch of its own."""
     runs: list[list[Item]] = []
     used = remaining + 1
     for item in items:
@@ -166,9 +166,10 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
-    """Return the number of tokens granted to each block: its own length, or one limit for all longer blocks.
+    """Return the number of tokens granted to each block.
 
-    The sum is at most `remaining`. If any block is truncated, no tokens are left unused except by rounding.
+    A short block gets its own length, and all longer blocks get the same limit. The sum is at most
+    `remaining`. If any block is truncated, no tokens are left unused except by rounding.
     """
     caps = [0] * len(costs)
     left = max(0, remaining)
@@ -180,23 +181,23 @@ def common_length(costs: Sequence[int], remaining: int) -> list[int]:
 
 
 TRUNCATION_MARK = " […cut…] "
-"""Text that marks the place where a text was truncated."""
+"""Mark inserted where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of characters to drop on each side of a cut, to end at a sentence or word boundary."""
+"""Maximum number of extra characters to drop on each side of a cut to reach a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum length of a word that is dropped instead of cut, in characters."""
+"""Maximum length in characters of a word that is dropped instead of being cut."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")
 
 
 def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten `text` to `max_tokens` tokens by replacing its middle with a visible mark.
+    """Shorten `text` to `max_tokens` tokens by replacing its middle with a mark.
 
-    Two thirds of the kept text are from the beginning. Cuts are at sentence boundaries, else between words,
-    and never inside a number. If not even one character fits, the result is a part of the mark.
+    Two thirds of the kept text come from the beginning. Cuts are made at sentence boundaries or else between
+    words, but never inside a number. If not even one character fits, the result is part of the mark.
     """
     if count(text) <= max_tokens:
         return text
@@ -254,7 +255,7 @@ def _boundary_before(text: str, end: int) -> int:
 
 
 def _boundary_after(text: str, start: int) -> int:
-    """Return the first sentence boundary from `start` on, or a word boundary if no sentence ends nearby."""
+    """Return the first sentence boundary at or after `start`, or a word boundary if none is near."""
     most = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
     if sentence := _SENTENCE_END.search(text, max(0, start - 1), most):
         return sentence.end()
@@ -269,5 +270,5 @@ def _boundary_after(text: str, start: int) -> int:
 
 
 def _splits_number(text: str, at: int) -> bool:
-    """Return true if a cut before the character at `at` would split a number."""
+    """Return True if a cut before the character at `at` would split a number."""
     return 0 < at < len(text) and bool(_NUMBER.match(text[at - 1]) and _NUMBER.match(text[at]))

@@ -27,7 +27,7 @@ from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
 ECHO_SHARE = 0.8
-"""Minimum share of the input's words, in the same order, at which a reply counts as an echo of its input."""
+"""Minimum share of an input's words, in the same order, at which a reply counts as an echo."""
 ECHO_CHARS = 150
 """Maximum length in characters of a reply that may repeat its input."""
 _CHUNK = 40  # number of characters that are searched for as a whole
@@ -103,7 +103,7 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Return a summary without the message ids that its source does not have, and without invented numbers.
+    """Return a summary without message ids and numbers that are missing from its source.
 
     A sentence with a number of several digits that the source does not have is removed.
 
@@ -126,18 +126,18 @@ def _mended(text: str, source: str) -> str:
 
 
 def _known_citations(bracket: str, known: frozenset[str]) -> str:
-    """Return a bracket with only its known message ids, or `""` if no id is known."""
+    """Return a bracketed citation with only the known message ids, or `""` if it has none."""
     ids = [key for key in ENTRY_ID.findall(bracket) if key in known]
     return f"{bracket[: len(bracket) - len(bracket.lstrip())]}[{', '.join(ids)}]" if ids else ""
 
 
 def _digits(number: str) -> str:
-    """Return a number without the marks between its digits, which languages write differently."""
+    """Return a number without digit separators, because they differ between languages."""
     return number.replace(",", "").replace(".", "")
 
 
 def _is_excuse(text: str, source: str) -> bool:
-    """Return true if a text starts like an excuse or error message and does not continue like a summary."""
+    """Return True if a text starts like an excuse or error message rather than a summary."""
     if not _EXCUSE.match(text.replace("’", "'")):
         return False
     if set(ENTRY_ID.findall(text)) & set(ENTRY_ID.findall(source)):
@@ -147,7 +147,7 @@ def _is_excuse(text: str, source: str) -> bool:
 
 
 def _is_echo(text: str, source: str, *, of: float) -> bool:
-    """Return true if a text repeats most of its source, or only the beginning of its source.
+    """Return True if a text repeats most of its source or only its source's beginning.
 
     `of` is the minimum share to repeat.
     """
@@ -160,18 +160,18 @@ def _is_echo(text: str, source: str, *, of: float) -> bool:
 
 
 def _bare_words(text: str) -> str:
-    """Return the words of a text in lower case and without punctuation, for comparison with another text."""
+    """Return the words of a text in lower case without punctuation, for comparing texts."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def _repeats(text: str, source: str) -> bool:
-    """Return true if most of a text occurs word for word in `source`."""
+    """Return True if most of a text occurs word for word in `source`."""
     chunks = [text[start : start + _CHUNK] for start in range(0, len(text) - _CHUNK, _CHUNK)]
     return len(chunks) > 2 and sum(chunk in source for chunk in chunks) >= ECHO_SHARE * len(chunks)
 
 
 def _has_nothing_of(text: str, source: str) -> bool:
-    """Return true if a text shares almost no terms with a long source.
+    """Return True if a text shares almost no terms with a long source.
 
     The original names every speaker and message, so a summary in another language still shares those.
     """
@@ -204,7 +204,8 @@ Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
 """Share of the summary's tokens for the prose that the model writes. Key points take the rest."""
 _LABEL = re.compile(r"\b\d+[A-Z]{1,2}\.\d+\b")
-"""Label of a point of criticism in a council, such as 2A.3. It is no figure."""
+"""Pattern for the label of a critique point in a council, such as 2A.3. The label does not count as a
+number."""
 HEADING = "Key points:"
 
 
@@ -238,8 +239,8 @@ def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:
 def unread_entries(request: SummaryRequest) -> Sequence[Entry]:
     """Return the messages that no chunk summary covers yet, oldest first.
 
-    They are the new ones, and those for which another method had to make the summary. If those are many, the
-    latest messages wait for the next summary, so that a failing model is not asked more and more.
+    They are the new messages, and those that another method had to summarize. If there are many, the latest
+    messages wait for the next summary, so that a failing model does not get ever more requests.
     """
     read = max((note.through for note in reusable_chunk_summaries(request)), default=-1)
     unread = [entry for entry in request.past if entry["seq"] > read]
@@ -328,9 +329,9 @@ def truncate_to_one_call(
 def write_summary(
     method: str, request: SummaryRequest, notes: Sequence[ChunkSummary], shown: Sequence[ChunkSummary] = ()
 ) -> CallGenerator[Draft]:
-    """Write the debate's summary from its chunk summaries, as prose and key points.
+    """Write the debate's summary from its chunk summaries, consisting of prose and key points.
 
-    `notes` are all chunk summaries and are stored. `shown` are the ones to write from, if they differ.
+    `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
     """
     (whole,) = yield from merge(request, [shown or notes], int(request.max_tokens * PROSE_SHARE))
     points, prose, names = fold_points(request), whole.text, request.config.names()
@@ -350,7 +351,7 @@ def write_summary(
 def lacking_points(
     points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
 ) -> SummaryPoints:
-    """Return the points that the model's prose demonstrably lacks.
+    """Return the points that are clearly missing from the model's prose.
 
     They have a number that the prose does not have, are the only point of a speaker whom the prose does not
     name, or are a tool's error message. A point whose text was cut is left out.
@@ -402,14 +403,14 @@ def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[En
 
 
 def chunk_summary_token_limit(request: SummaryRequest) -> int:
-    """Return the maximum number of tokens of one chunk summary."""
+    """Return the maximum number of tokens in a chunk summary."""
     return max(
         MIN_CHUNK_SUMMARY_TOKENS, min(request.max_tokens, input_token_limit(request) // SUMMARIES_PER_MERGE)
     )
 
 
 def input_token_limit(request: SummaryRequest) -> int:
-    """Return the maximum number of tokens of the text to summarize in one call.
+    """Return the maximum number of tokens to summarize in one call.
 
     It is the total budget without the instructions.
     """
@@ -427,7 +428,7 @@ def messages_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
 def _call(
     request: SummaryRequest, text: str, remaining: int, index: int = 0, *, condenses: bool = False
 ) -> ModelCall:
-    """Return a model call for a summary of messages or chunk summaries in at most `remaining` tokens."""
+    """Return a model call that summarizes messages or chunk summaries in at most `remaining` tokens."""
     count, budget = request.count, request.config.memory.budget
     topic = fenced(truncate_middle(request.topic, problem_token_limit(budget), count), request.config.fence)
     words = str(max(20, int(remaining * WORDS_PER_TOKEN)))
@@ -445,7 +446,7 @@ def _call(
 def summary_call(
     request: SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
 ) -> ModelCall:
-    """Return a call of the summary model with a system prompt and a text that is shortened to fit.
+    """Return a call of the summary model, shortening the text to fit the prompt budget.
 
     Args:
         request: the request of the summary.
@@ -465,7 +466,7 @@ def summary_call(
 def _answers(
     request: SummaryRequest, calls: Sequence[ModelCall], remaining: int, *, notes: bool = False
 ) -> CallGenerator[list[str]]:
-    """Make model calls in parallel, check the replies, and return the reply texts."""
+    """Make model calls in parallel, and return the texts of the replies after checking them."""
     replies = yield calls
     pairs = zip(replies, calls, strict=True)
     return [check_summary(reply, call, remaining, request.count, notes=notes) for reply, call in pairs]

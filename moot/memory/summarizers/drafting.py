@@ -60,13 +60,13 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
 
 
 def _token_limit(request: SummaryRequest) -> int:
-    """Return the maximum number of tokens of a summary, which is never longer than what it covers."""
+    """Return the maximum number of tokens in a summary."""
     covered = sum(entry["tokens"] + LABEL_TOKENS for entry in request.past)
     return min(request.max_tokens, max(NOTICE_BELOW, covered))
 
 
 def check_draft(draft: Any) -> Draft:
-    """Check the draft of a summarizer and return it if the draft can be stored and shown.
+    """Return a summarizer's draft after checking that it can be stored and shown.
 
     Raises:
         SummaryFailed: the value is no `Draft`, or its text is empty.
@@ -88,7 +88,7 @@ def check_draft(draft: Any) -> Draft:
 
 @dataclass
 class _DraftCalls:
-    """Runner of a summary's model calls, which records total tokens, latency and the model that replied."""
+    """Runner for a summary's model calls that records tokens, latency and the replying model."""
 
     request: SummaryRequest
     tokens: int = 0
@@ -126,7 +126,7 @@ class _DraftCalls:
 
 
 def version_of(summary: Summary) -> SummaryVersion:
-    """Return a summary in its stored form, with only the points that its text shows."""
+    """Return a summary in its stored form, keeping only the points shown in its text."""
     pool = summary["points"]
     shown: list[SummaryPoint] = [
         {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}
@@ -179,7 +179,7 @@ def make_summary(
 
 
 def summary_event(summary: Summary | None, owner: str, failure: str) -> Emit:
-    """Return the event that reports a new summary version, the failure of a method, or both."""
+    """Return the event that reports a new summary version, a failed method, or both."""
     told: JsonObject = {"owner": owner}
     if summary:
         told = {key: summary[key] for key in ("kind", "owner", "version", "method")}

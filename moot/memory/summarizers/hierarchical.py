@@ -22,12 +22,12 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor for combining short rounds. Rounds are summarized together until their text fills 1/`SMALL` of a
-call's input."""
+"""Divisor that decides which short rounds are combined. Rounds are summarized together until their text fills
+1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):
-    """Summarizer that condenses each round with a model and merges the rounds of each finished phase."""
+    """Summarizer that condenses each round with a model and merges the rounds of finished phases."""
 
     name = "hierarchical"
 
@@ -56,7 +56,7 @@ class Hierarchical(Summarizer):
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
-    """Split new entries at the end of each phase, and between rounds that are long enough."""
+    """Split new entries into groups at the ends of phases and of sufficiently long rounds."""
     least, parts = input_token_limit(request) // SMALL, list[list[Entry]]()
     for (phase, _), group in groupby(
         unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])

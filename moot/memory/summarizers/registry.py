@@ -13,18 +13,18 @@ from moot.state.errors import ConfigError
 from moot.state.plugins import load_plugin, plugin_entry_points
 
 ENTRY_POINT_GROUP = "moot.summarizers"
-"""Name of the entry point group with which packages register a `Summarizer` class."""
+"""Name of the entry point group where packages register a `Summarizer` class."""
 
 SUMMARIZERS: dict[str, Summarizer] = {
     summarizer.name: summarizer for summarizer in (RuleBased(), Llm(), Hierarchical())
 }
 REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
-"""Names of removed summarizers, which covered less of a meeting than its longest sentences do."""
+"""Names of removed summarizers."""
 
 
 FALLBACK_SUMMARIZER = RuleBased.name
-"""Name of the summarizer that is used if another summarizer fails or no debater reads the summary. This
-summarizer calls no model."""
+"""Name of the summarizer used if another summarizer fails or no debater reads the summary. This summarizer
+calls no model."""
 
 
 def register(summarizer: Summarizer) -> None:
@@ -49,7 +49,7 @@ def summarizer_names() -> list[str]:
 
 @lru_cache(maxsize=32)
 def summarizer_named(name: str) -> Summarizer:
-    """Return the summarizer with this name, which is built in or from an installed package.
+    """Return the built-in or installed summarizer with this name.
 
     Raises:
         ConfigError: the name is unknown, or the summarizer cannot be created.
@@ -69,7 +69,7 @@ def summarizer_named(name: str) -> Summarizer:
 
 
 def asks_model(name: str) -> bool:
-    """Return whether the summarizer with this name calls a model.
+    """Return True if the summarizer with this name calls a model.
 
     The method `none`, which makes no summary, calls no model.
     """

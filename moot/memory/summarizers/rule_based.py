@@ -32,31 +32,31 @@ fragments."""
 
 # Scores on the 35 meetings of `benchmarks/summaries.py`: .46 with 5 segments, .45 with 10 segments.
 SEGMENTS = 5
-"""Number of equally long segments of the transcript, which get equal shares of the summary."""
+"""Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of characters of a point's line in addition to its text, for mark, message id and line break."""
+"""Number of characters on a point's line in addition to its text."""
 
 
 class Point(TypedDict):
     """Sentence that a summary may quote, stored as JSON types."""
 
     text: str
-    """Text of the point on one line, with at most `MAX_POINT` characters."""
+    """Text of the point on one line, limited to `MAX_POINT` characters."""
     speaker: str
     message_ids: list[str]
-    """Ids of the messages from which the point is taken. A point from a document's summary lists all message
+    """Ids of the messages that the point was taken from. A point from a document's summary lists all message
     ids that the point names."""
     place: NotRequired[int]
     """Number of the point within its message."""
     error: NotRequired[bool]
-    """True if the point is a tool's error message, which the summary shows in full."""
+    """True if the point is a tool's error message."""
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return the points of a message, which are its sentences or, if no sentence qualifies, the whole text.
+    """Return the points of a message, which are its sentences or, if none qualifies, the whole text.
 
-    A tool result gives its relevant passages, by how often `terms` occur in the debate. A tool's error is one
-    point of at most `error_chars` characters.
+    A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
+    error is one point of at most `error_chars` characters.
     """
     content = entry["content"][:READ_CHARS]
     if brought := tool_use(entry):
@@ -79,12 +79,12 @@ def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_PO
 
 
 def first_seq(point: Point) -> int:
-    """Return the `seq` of the message from which a point is taken."""
+    """Return the `seq` of the message that a point was taken from."""
     return seq_of(point["message_ids"][0]) or 0
 
 
 class Ranking(NamedTuple):
-    """Points for a summary in the order of their rank."""
+    """Points for a summary, best first."""
 
     points: list[Point]
     quota: int
@@ -99,7 +99,7 @@ def rank(
     through: int,
     error_chars: int = 0,
 ) -> Ranking:
-    """Rank the points that a summary may contain.
+    """Rank the candidate points for a summary.
 
     The newest tool errors come first, up to `error_chars`, then the best point of each speaker, the most
     frequent speakers first. The other points follow. The segment with the least text so far gives the next
@@ -162,19 +162,19 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
 
 
 class SummaryPoints(TypedDict):
-    """Rule-based summary as JSON data, with a pool of points and the number of shown points.
+    """Rule-based summary as JSON data, consisting of a pool of points and layout settings.
 
     The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
     """
 
     points: list[Point]
-    """Points that the summary may show, best first. The budget limits their number."""
+    """Points available for the summary, best first. The budget limits their number."""
     shown: int
-    """Number of points that the summary's text shows, counted from the start of `points`."""
+    """Number of points, from the start of `points`, that the summary's text shows."""
     text_chars: int
-    """Maximum number of characters of a point in the summary's text."""
+    """Maximum number of characters in a point shown in the summary's text."""
     name_chars: int
-    """Maximum number of characters of a speaker's name in the summary's text."""
+    """Maximum number of characters in a speaker's name shown in the summary's text."""
     notice: str
     """Text shown if no point fits, or after the points if some speakers have no point. Empty otherwise."""
     messages: int
@@ -184,7 +184,7 @@ class SummaryPoints(TypedDict):
     terms: dict[str, int]
     """Counts of the most frequent terms in the messages."""
     covers_through_seq: int
-    """`seq` of the last message that the summary covers, or -1 if it covers no message."""
+    """`seq` of the last message that the summary covers, or -1 if it covers none."""
 
 
 Fits = Callable[[SummaryPoints], bool]
@@ -199,8 +199,7 @@ _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Maximum numbers of characters of a speaker's name and of a point's text, for each attempt to fit the
-summary."""
+"""Maximum lengths of a speaker's name and a point's text, for successive attempts to fit the summary."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -236,7 +235,7 @@ def layout_points(
             return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of the summary with a notice that names the speakers without a point."""
+            """Return a copy of the summary with a notice naming the speakers who have no point."""
             quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             others = name_list(who for who in candidate["speakers"] if who not in quoted)
             notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
@@ -263,7 +262,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
-    """Return `summary` with all further points that fit, even after a point that does not fit."""
+    """Return `summary` with all further points shown that fit."""
     most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
     for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
@@ -275,7 +274,7 @@ def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints
 
 
 def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return `summary` with as much of the notice `text` as fits, counted from the start."""
+    """Return `summary` with the notice `text`, shortened to fit."""
     chars = len(text)
     while chars > 0:  # in steps of a twelfth, because a shorter text does not always have fewer tokens
         noticed = SummaryPoints(**{**summary, "notice": clip(text, chars)})
@@ -286,7 +285,7 @@ def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints
 
 
 def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
-    """Return the text of the summary, with a list of points under each speaker's name."""
+    """Return the text of the summary, listing points under each speaker's name."""
     if not points:
         return ""
     groups: dict[str, list[Point]] = defaultdict(list)
@@ -326,7 +325,7 @@ MAX_TERMS = 1_000
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300
-"""Maximum number of tokens of a tool's error message that a summary shows in full. All errors together take
+"""Maximum number of tokens in a tool's error message that a summary shows in full. All errors together take
 at most a third of a summary."""
 _BATCH = 32  # number of messages between two prunings, which limits the pool during a long import
 

@@ -21,7 +21,7 @@ JUDGE = "judge"
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """Input for a summarizer, with messages, limits and settings."""
+    """Input of a summarizer, including messages, limits and settings."""
 
     previous: Mapping[str, Any]
     """Previous version of the summary, or `{}` if there is none."""
@@ -32,16 +32,15 @@ class SummaryRequest:
     config: DebateConfig
     count: TokenCounter
     owner: str = ""
-    """Id of the debater whose perspective is summarized, `JUDGE`, or `""` for the summary that all debaters
-    share."""
+    """Id of the summary's owner, either a debater or `JUDGE`, or `""` for a shared summary."""
     prompt: str = ""
-    """Instruction from the user about the contents of the summary. Empty for the built-in instruction."""
+    """User's instruction on the contents of the summary. Empty for the built-in instruction."""
     transcript: Sequence[Entry] = ()
     """All messages of the debate or the perspective, for summarizers that read more than the new messages."""
 
     @property
     def kind(self) -> MemoryKind:
-        """Return the kind of the summary, which is `rolling`, `perspective` or `judge`."""
+        """Return the kind of memory that the summary belongs to."""
         named: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
         return named.get(self.owner, "perspective")
 
@@ -59,8 +58,8 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Points of the summary, as `rule_based.SummaryPoints`, and other data for the next version. JSON types
-    only."""
+    """Points of the summary, and other data for its next version. The points have the form of
+    `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""
@@ -71,7 +70,7 @@ class Draft:
 
 
 class SummaryFailed(Exception):
-    """Error raised if a summarizer has no usable result.
+    """Raised if a summarizer has no usable result.
 
     `rule-based` replaces it, and the reason is recorded.
     """
@@ -81,7 +80,7 @@ SummaryGenerator = CallGenerator[Draft]
 
 
 class Summarizer:
-    """Base class of summarizers, which turn the previous summary and new messages into a new summary."""
+    """Base class of summarizers, which update a summary with new messages."""
 
     name: str
     """Name of the summarizer in `memory.summarizer`."""

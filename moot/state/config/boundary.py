@@ -36,7 +36,7 @@ CapabilityKind = Literal[
 
 
 class Capability(NamedTuple):
-    """Restricted resource that a configuration uses, such as a model, a folder or a raised limit."""
+    """Resource or raised limit that needs the operator's permission, such as a model or a folder."""
 
     kind: CapabilityKind
     value: str
@@ -56,7 +56,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Places outside the configuration file where an operator can allow each kind of capability."""
+"""Mapping from each kind of capability to the settings with which an operator allows it."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
@@ -65,7 +65,7 @@ PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_u
 
 @memoize_by_identity()
 def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
-    """Return all capabilities that a configuration uses, each with the key of the setting that uses it.
+    """Return the capabilities that a configuration uses, each mapped to the setting that uses it.
 
     Models have the key `""`, because several settings can name the same model.
     """
@@ -95,7 +95,7 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
 
 
 def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
-    """Yield the dotted keys of all model settings that have the given model name as their value."""
+    """Yield the dotted key of each model setting whose value is the given model name."""
     if isinstance(value, dict):
         for inner, each in value.items():
             yield from _named_at(each, name, f"{key}.{inner}" if key else inner)
@@ -184,16 +184,16 @@ class UntrustedConfig(BaseModel):
 
 
 CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for")
-"""Limits that requests, imports and stored debates may lower, but not raise above the operator's values."""
+"""Names of the operator's limits, which requests, imports and stored debates may lower but not raise."""
 
 
 def within_ceilings(
     config: DebateConfig, operators: Sequence[DebateConfig], granted: Collection[Capability]
 ) -> DebateConfig:
-    """Return the configuration with the operator's limits and prices applied.
+    """Return the configuration after applying the operator's limits and prices.
 
-    Limits and prices in `granted` stay: the operator set them for this debate. The same object is returned if
-    nothing changes.
+    Limits and prices in `granted` are kept, because the operator set them for this debate. The same object is
+    returned if nothing changes.
     """
     limits = {
         key: most
@@ -229,7 +229,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return the limits in a configuration that are above the operator's limits, as capabilities."""
+    """Return a capability for each limit in a configuration that is above the operator's limit."""
     found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
     return {
         Capability("limit", _limit_words(key, value))
@@ -239,7 +239,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the lowest value that the operator's settings allow for a limit, or None without a limit."""
+    """Return the operator's lowest value for a limit, or None if the operator sets no limit."""
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

@@ -38,7 +38,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
 
 
 def data_in(text: str, path: Path, what: str) -> object:
-    """Parse the text of a configuration file as JSON or TOML by its suffix, otherwise as YAML.
+    """Parse a configuration file's text as JSON, TOML or YAML, depending on the file's suffix.
 
     Raises:
         ConfigError: The text is malformed, is nested too deeply, expands too far, or repeats a key.
@@ -106,7 +106,7 @@ def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Return configuration data after overriding it with settings that have dotted keys and are not `None`.
+    """Return configuration data overridden by settings with dotted keys, ignoring settings that are `None`.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.

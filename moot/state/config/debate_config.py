@@ -75,13 +75,13 @@ class LimitsConfig(Section):
     """Maximum running time of a debate in seconds, not counting pauses. `None`: no limit. The current step is
     finished when the limit is reached, and the verdict takes extra time."""
     refusals: Literal["pass", "stop"] = "pass"
-    """What to do if a debater's model refuses to reply. `pass` skips the turn and records this in the
+    """Action to take if a debater's model refuses to reply. `pass` skips the turn and records this in the
     transcript. `stop` ends the run, which can be resumed with another model."""
     concurrency: int = Field(default=8, ge=1, le=256)
     """Maximum number of model calls that one debate makes at the same time. Lower it for a local server or a
     small rate limit. Raise it for councils with many debaters."""
     retry_for: float = Field(default=0, ge=0)
-    """Number of seconds to keep calling an unavailable model after all attempts and fallback models have
+    """Number of seconds to keep retrying an unavailable model once all attempts and fallback models have
     failed. Set it for unattended runs: 28800 retries for eight hours."""
 
 
@@ -106,8 +106,8 @@ class DebateConfig(Section):
     model: str = OFFLINE
     """Default model for all participants that have no model of their own."""
     fallbacks: tuple[str, ...] = ()
-    """Fallback models, which are tried in this order if the configured model fails. Models of another
-    provider also help during an outage."""
+    """Fallback models, tried in this order if the configured model fails. Models of another provider also
+    help during an outage."""
     temperature: float | None = Field(default=0.7, ge=0, le=2)
     """Sampling temperature of the debaters' models. `None`: the provider's default."""
     seed: int | None = None
@@ -118,18 +118,18 @@ class DebateConfig(Section):
     debaters: tuple[DebaterConfig, ...] = ()
     """Debaters that take part, in speaking order. If omitted, the protocol's default debaters take part."""
     order: tuple[str, ...] = ()
-    """Debater ids in the order in which the debaters speak in each round of the `round-robin` protocol. A
-    repeated id gives a debater more turns. Empty: each debater once, in the order of `debaters`."""
+    """Debater ids in speaking order for each round of the `round-robin` protocol. A repeated id gives a
+    debater more turns. Empty: each debater once, in the order of `debaters`."""
     agreement_intensity: float | None = Field(default=None, ge=0, le=1)
     """How willing the debaters are to agree, from 0 (never) to 1 (wherever possible). `None`: no instruction.
     Raise it for a consensus. Lower it if debaters give in too soon."""
     options: tuple[str, ...] = ()
-    """Options of the question, such as `[merge, hold]`. The decision is one of them or `undecided`. Empty:
-    the decision is a sentence."""
+    """Options from which the decision is chosen, such as `[merge, hold]`. The decision is one of the options
+    or `undecided`. Empty: the decision is a sentence."""
     openings: Literal["independent", "sequential"] = "independent"
-    """How the first messages are written in protocols that take turns. `independent`: at the same time, so
-    that nobody sees another's. `sequential`: one after the other. Debates stored without this setting are
-    sequential."""
+    """Whether the debaters write their first messages independently or one after another. Applies to
+    protocols that take turns. `independent`: at the same time, so that nobody sees another's. `sequential`:
+    one after the other. Debates stored without this setting are sequential."""
     stop: tuple[Literal["agreement", "stable"], ...] = ()
     """Conditions that end the debate early. `agreement`: all debaters give the same answer. `stable`: no
     debater changed its answer in its last two messages. Each message then ends with an answer line. Answers
@@ -139,8 +139,9 @@ class DebateConfig(Section):
     and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge decides
     ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
     calibration: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
-    """Measured accuracy for the confidence that a model states, as `[stated, measured]` pairs from 0 to 100,
-    keyed by model name. `weighted-vote` interpolates between the pairs. Evaluations measure them."""
+    """Measured accuracy of each model's stated confidence, keyed by model name. Each value is a list of
+    `[stated, measured]` pairs from 0 to 100. `weighted-vote` interpolates between the pairs. Evaluations
+    measure them."""
     revisit: date | None = None
     """Date on which the decision should be reviewed, such as 2027-03-01. `moot list` reminds of it."""
     blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
@@ -154,15 +155,14 @@ class DebateConfig(Section):
     interjections: tuple[PlannedInterjection, ...] = ()
     """Prepared messages that are inserted into the debate after a given number of turns."""
     context: str | None = None
-    """Path of a folder that tools may search and read, or of a text file that is shown to all
-    participants."""
+    """Path of a folder that tools may search and read, or of a text file shown to all participants."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     """Limits on the debate's tokens, cost, running time and concurrent model calls."""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     """Settings for individual models, keyed by model name."""
     mcp_servers: dict[str, McpServerConfig] = Field(default_factory=dict)
-    """MCP servers whose tools debaters may call, by a short name. A debater calls the tool `search` of the
-    server `docs` if its `tools` contain `docs__search`."""
+    """MCP servers whose tools debaters may call, keyed by a short name. A debater calls the tool `search` of
+    the server `docs` if its `tools` contain `docs__search`."""
 
     _fence: str = PrivateAttr(default="")
 
@@ -286,7 +286,7 @@ class DebateConfig(Section):
 
     @field_serializer("models", "mcp_servers")
     def _only_what_was_set(self, sections: dict[str, ModelSettings] | dict[str, McpServerConfig]) -> object:
-        """Serialize only the fields that were set, so that all other fields keep their default values."""
+        """Serialize only the fields that were set explicitly."""
         return {name: each.model_dump(mode="json", exclude_unset=True) for name, each in sections.items()}
 
     def debater(self, debater_id: str) -> DebaterConfig:
@@ -337,7 +337,7 @@ class DebateConfig(Section):
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def calibrated(self, model: str, stated: float) -> float:
-        """Return the accuracy measured for a confidence that a model states, both from 0 to 100.
+        """Return the measured accuracy that corresponds to a model's stated confidence (both from 0 to 100).
 
         Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `stated`.
         """
@@ -357,15 +357,15 @@ class DebateConfig(Section):
 
     @property
     def fence(self) -> str:
-        """Word that opens and closes the blocks of quoted text in this debate's prompts.
+        """Word that marks the beginning and end of quoted text in this debate's prompts.
 
         `frozen_config` derives it from the topic in the state. Every prompt of a debate therefore has the
-        same one, also after a resume, in a replay and in a fork.
+        same fence, even after a resume, in a replay or in a fork.
         """
         return self._fence or fence_for(self.topic or "")
 
     def with_fence(self, fence: str) -> Self:
-        """Return a copy of the configuration with the fence of a debate."""
+        """Return a copy of the configuration that uses the given fence."""
         fenced = self.model_copy()
         fenced._fence = fence
         return fenced
@@ -377,12 +377,13 @@ class DebateConfig(Section):
 
 
 FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
-"""Letters at each place of a fence. Words of these sounds take two to three tokens, random letters four."""
+"""Letters to choose from at each position of a fence. Words of these sounds take two to three tokens, random
+letters four."""
 
 
 @lru_cache(maxsize=256)
 def fence_for(topic: str) -> str:
-    """Return the fence of a debate on `topic`: six letters that do not occur in the topic.
+    """Return the fence for a topic, which is a six-letter word that does not occur in the topic.
 
     It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
     prompts break it wherever it occurs in quoted text.
@@ -397,7 +398,7 @@ def fence_for(topic: str) -> str:
 
 
 LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of mistakes in a stored configuration that are ignored instead of raising an error."""
+"""Kinds of errors in a stored configuration that are ignored instead of raised."""
 
 _T = TypeVar("_T")
 
@@ -439,7 +440,7 @@ def _with_sections(
 
 
 def _validate_leniently(validate: Callable[[Any], _T], data: object, leave_out: LeaveOut) -> _T:
-    """Validate data after removing the unknown or invalid values that `leave_out` names.
+    """Validate data, dropping unknown or invalid values if `leave_out` permits it.
 
     Raises:
         ValidationError: The rest is still invalid.
@@ -490,7 +491,7 @@ def _parse(canonical: str, leave_out: LeaveOut) -> DebateConfig:
 
 
 def stored_settings(stored: Mapping[str, object]) -> dict[str, object]:
-    """Return a stored configuration in today's settings; a setting that it lacks keeps its former value."""
+    """Return a stored configuration in the current format, with former defaults for missing settings."""
     settings: dict[str, object] = {"openings": "sequential", **stored}
     if isinstance(vote := settings.get("vote"), Mapping) and "by" in vote:
         settings["vote"] = {key: value for key, value in vote.items() if key != "by"}
@@ -521,7 +522,7 @@ def read_stored(stored: Mapping[str, object]) -> DebateConfig:
 
 
 def frozen_config(state: StateValues) -> DebateConfig:
-    """Return the configuration stored in a state, parsed by `read_stored` for display.
+    """Return a state's stored configuration, for display only.
 
     Raises:
         InputError: The state has no configuration, because the process died before the debate began.
@@ -538,7 +539,7 @@ def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
 
 
 def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = None) -> DebateConfig:
-    """Return the configuration stored in a state, without unknown keys, for use in a run.
+    """Return a state's stored configuration, checked so that it can be used in a run.
 
     Raises:
         InputError: The state has no configuration.
@@ -557,7 +558,7 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
 
 
 def differing_keys(one: object, other: object, prefix: str = "") -> list[str]:
-    """Return the dotted keys for which two JSON objects have different values, in sorted order."""
+    """Return the sorted dotted keys whose values differ between two JSON objects."""
     if isinstance(one, dict) and isinstance(other, dict):
         keys = sorted(one.keys() | other.keys())
         nested = [differing_keys(one.get(key), other.get(key), f"{prefix}{key}.") for key in keys]

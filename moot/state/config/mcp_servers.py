@@ -18,14 +18,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class McpToolDefinition(Section):
-    """Definition of a tool, as its MCP server stated it when the debate started."""
+    """Definition of a tool, as reported by its MCP server at the start of the debate."""
 
     name: str
-    """Name of the tool at its server."""
+    """Name of the tool on its server."""
     description: str = ""
     """Text that tells the model what the tool does."""
     parameters: dict[str, object] = Field(default_factory=dict)
-    """JSON Schema of the arguments."""
+    """JSON Schema of the tool's arguments."""
 
 
 class McpServerConfig(Section):
@@ -35,18 +35,18 @@ class McpServerConfig(Section):
     """Command that starts the server, such as `[npx, -y, some-server]`. Moot talks to it over stdin and
     stdout. A request cannot set it."""
     env: tuple[str, ...] = ()
-    """Names of the environment variables that the command receives besides the basic ones, such as `PATH`
-    and `HOME`. The values are never stored."""
+    """Names of extra environment variables for the command, in addition to basic ones such as `PATH` and
+    `HOME`. The values are never stored."""
     url: str | None = None
-    """URL of a server with the streamable HTTP transport, without a password or key. A request cannot set
-    it."""
+    """URL of a server that uses the streamable HTTP transport, without a password or key. A request cannot
+    set it."""
     api_key_env: str | None = None
-    """Name of the environment variable with the key that Moot sends to `url` as a bearer token."""
+    """Name of the environment variable that holds the bearer token sent to `url`."""
     timeout_s: float = Field(default=60.0, gt=0, le=3600)
     """Maximum duration of one tool call in seconds, including the start of the server."""
     tools: dict[str, McpToolDefinition] = Field(default_factory=dict)
-    """Definitions of the tools that debaters use, by the name in `debaters.tools`. Moot asks the server for
-    them when the debate starts, and stores them with the debate. Leave it empty."""
+    """Definitions of the tools that debaters use, keyed by their names in `debaters.tools`. Moot asks the
+    server for them when the debate starts, and stores them with the debate. Leave it empty."""
 
     @field_validator("env", "api_key_env")
     @classmethod
@@ -72,12 +72,12 @@ class McpServerConfig(Section):
         return self
 
     def capability(self, name: str) -> dict[str, object]:
-        """Return the settings that need the operator's permission, with the name of the server."""
+        """Return the settings of the server that need the operator's permission, including its name."""
         return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
 
 
 def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration as JSON without the definitions of tools, which a file usually lacks."""
+    """Return a configuration in JSON form without the tool definitions of its MCP servers."""
     servers = settings.get("mcp_servers") or {}
     stated = {
         name: {key: value for key, value in server.items() if key != "tools"}

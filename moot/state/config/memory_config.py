@@ -42,12 +42,12 @@ class Budget(Section):
     """Number of tokens reserved for the model's reply, in addition to `total`. Raise it if replies are cut
     off."""
     turn_suffix: int = Field(default=600, ge=50)
-    """Maximum number of tokens in the last part of a prompt, which differs between debaters. These tokens
-    count towards the sections above. A larger part lowers the share that a provider caches."""
+    """Maximum number of tokens in the last part of a prompt, the only part that differs between debaters.
+    These tokens count towards the sections above. A larger part lowers the share that a provider caches."""
     phases: dict[str, Annotated[int, Field(ge=1000)]] = Field(default_factory=dict)
-    """Maximum number of tokens in the prompts of single phases, such as `{respond: 6000}`. Topic, background
-    and pinned messages are not counted, and `total` still applies. The phases of a dialogue between opening
-    and closing have 4,000 by default, all others `total`."""
+    """Maximum number of tokens in the prompts of individual phases, keyed by phase. For example,
+    `{respond: 6000}`. Topic, background and pinned messages are not counted, and `total` still applies. The
+    phases of a dialogue between opening and closing have 4,000 by default, all others `total`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -89,7 +89,7 @@ class Budget(Section):
 
 
 class PerspectiveConfig(Section):
-    """Settings for summaries of a debater's perspective (its proposals and the critiques of them)."""
+    """Settings for summaries of a debater's perspective, that is, its proposals and their critiques."""
 
     enabled: bool = True
     """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
@@ -107,8 +107,8 @@ class PerspectiveConfig(Section):
     """Name of the summarizer that summarises perspectives. `llm`, or any other value that `memory.summarizer`
     accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
-    """`fresh` summarises the debater's whole perspective each time. `rolling` adds new messages to the old
-    summary, which costs less in long debates."""
+    """Whether a perspective summary is written from scratch (`fresh`) or updated (`rolling`). `rolling` adds
+    new messages to the old summary, which costs less in long debates."""
     prompt: str = ""
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
@@ -171,8 +171,8 @@ class MemoryConfig(Section):
     """Number of recent messages to keep in the window when older messages are removed. Fewer messages are
     kept if the token budget does not allow them."""
     summarize_every: int = Field(default=50, ge=1)
-    """Number of new messages after which the oldest messages in the window are replaced by a summary. A lower
-    value keeps the summary more current and makes more calls."""
+    """Number of new messages after which a summary replaces the oldest messages in the window. A lower value
+    keeps the summary more current and makes more calls."""
     summarizer: str = "rule-based"
     """Name of the method that writes the rolling summary. Use `rule-based` (no model call), `llm`,
     `hierarchical`, or the name of a plug-in. `none` or `off` disables the summary; window and retrieval
@@ -186,15 +186,16 @@ class MemoryConfig(Section):
     """Prompt that replaces the built-in prompt for summaries written by a model. `@FILE` reads it from a
     file."""
     mode: Literal["rolling", "fresh"] = "rolling"
-    """How a summary is updated when messages are removed from the window. `rolling` adds these messages to
-    the previous summary. `fresh` summarises all removed messages again, which costs more each time."""
+    """Whether a summary is updated (`rolling`) or rewritten (`fresh`) when messages leave the window.
+    `rolling` adds these messages to the previous summary. `fresh` summarises all removed messages again,
+    which costs more each time."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
     """Settings for summaries of each debater's perspective and of the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     """Settings for retrieving messages that are no longer in the message window."""
     cross_debate: bool = False
-    """True if prompts remind debaters with an `identity` of their arguments in earlier debates. Only debates
-    in the same database count."""
+    """True if prompts remind debaters of their arguments in earlier debates. It applies to debaters with an
+    `identity`, and only debates in the same database count."""
 
     @field_validator("summarizer", mode="before")
     @classmethod
@@ -207,8 +208,9 @@ class BlackboardConfig(Section):
     """Settings for extracting claims and for the model calls that use these claims."""
 
     extraction: Literal["auto", "llm", "none"] = "auto"
-    """When a model extracts claims from the debate, with one call for each batch of new messages. `llm`: in
-    every protocol. `auto`: in `dialogue` only. `none`: never. The `offline` model extracts no claims."""
+    """When a model extracts claims from new messages. One call extracts the claims of a batch of messages.
+    `llm`: in every protocol. `auto`: in `dialogue` only. `none`: never. The `offline` model extracts no
+    claims."""
     model: str | None = None
     """Name of the model that extracts claims and writes reflections and crux cards. `None`: the debate's. A
     cheaper model saves cost, but weak models attribute claims to the wrong debater."""
@@ -219,14 +221,14 @@ class BlackboardConfig(Section):
     """Minimum number of tokens reserved for each reply when extracting claims or writing reflections and crux
     cards. Raise it if extraction fails because replies are cut off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
-    """Minimum confidence, from 0 to 1, that the model must report for an extracted claim. Raise it if wrong
-    claims are recorded. Lower it if claims are missing."""
+    """Minimum confidence (from 0 to 1) that the extracting model must report for a claim to be recorded.
+    Raise it if wrong claims are recorded. Lower it if claims are missing."""
     verify_changes: bool = True
     """True if a second model call checks each extracted change of a debater's position. Switch it off to save
     calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Minimum score of recent changes in the debate for writing reflections. A new disagreement counts 3, a
-    concession 4, a change of mind 5. Lower it for more reflections."""
+    """Minimum score of recent changes in the debate that triggers the writing of reflections. A new
+    disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

@@ -21,7 +21,7 @@ follows the prefix."""
 
 
 OPENAI = "openai"
-"""Provider prefix for models of OpenAI, which is the default provider."""
+"""Provider prefix of OpenAI, the default provider."""
 
 _PROVIDERS = """
 anthropic anthropic_bedrock azure_ai azure_openai baseten bedrock bedrock_converse bedrock_mantle_anthropic
@@ -68,20 +68,21 @@ class ModelSettings(Section):
     """Settings for calling one model. The defaults fit an OpenAI-compatible server."""
 
     base_url: str | None = None
-    """URL of the API endpoint that serves the model, without a user name, password or key, because the
-    configuration is stored with each debate. `None`: `OPENAI_BASE_URL`, or OpenAI's if that is not set."""
+    """URL of the API endpoint that serves the model, without a user name, password or key. The configuration
+    is stored with each debate. `None`: `OPENAI_BASE_URL`, or OpenAI's if that is not set."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the endpoint's API key. The key itself is never stored.
     `None`: `OPENAI_API_KEY`, or no key if `base_url` is set, because that key belongs to another endpoint."""
     command: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """Command that replies instead of an API, such as `[claude, -p]`. It gets the prompt on stdin and writes
-    the reply to stdout. An exit code other than 0 is a failure. A request cannot set it."""
+    """Command that writes the model's replies in place of an API, such as `[claude, -p]`. It gets the prompt
+    on stdin and writes the reply to stdout. An exit code other than 0 is a failure. A request cannot set
+    it."""
     context_size: int | None = Field(default=None, gt=0)
     """Size of the model's context window in tokens, including the prompt and the reply. `None`: unknown. If
     set, a prompt budget that exceeds it is refused before the run."""
     encoding: Literal["o200k_base", "cl100k_base"] | None = None
-    """Name of the tokenizer encoding that counts the model's tokens. `None`: the encoding is chosen by the
-    model's name. Set it for models whose names are not known."""
+    """Tokenizer encoding used to count the model's tokens. `None`: the encoding is chosen by the model's
+    name. Set it for models whose names are not known."""
     input_usd_per_million: float | None = Field(default=None, ge=0)
     """Price of the model in US dollars per million prompt tokens. `None`: the list price of a well-known
     model at its own endpoint, otherwise unknown. Set it together with `output_usd_per_million`."""
@@ -106,8 +107,8 @@ class ModelSettings(Section):
     seed: bool = True
     """True if calls to the model include a random seed. Set this to `false` for models that reject it."""
     structured_output: Literal["json_schema", "function_calling", "json_mode", "prompt"] = "json_schema"
-    """Method of asking the model for structured output, such as JSON that matches a schema. `prompt` works
-    with any model. Use it if the other methods fail."""
+    """Method used to request structured output from the model. `prompt` works with any model. Use it if the
+    other methods fail."""
     merge_roles: bool = False
     """True if consecutive messages with the same role are merged into one. Set it for chat templates that
     reject such messages."""
@@ -132,7 +133,7 @@ class ModelSettings(Section):
     max_attempts: int = Field(default=5, ge=1, le=20)
     """Maximum number of attempts to call the model before its fallback models are tried."""
     max_wait_s: float = Field(default=MAX_WAIT_S, gt=0, le=86_400)
-    """Maximum number of seconds to wait after a provider's `Retry-After` header. The wait applies to all
+    """Maximum time in seconds to wait when a provider sends a `Retry-After` header. The wait applies to all
     processes that share the database."""
 
     @model_validator(mode="after")

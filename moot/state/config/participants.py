@@ -23,20 +23,21 @@ _LETTER_NAME = re.compile(
     r"(?:LATIN SMALL LETTER (?:[A-Z]+ )*?(?=[A-Z]{1,2}\b)|(?:HIRAGANA|KATAKANA) LETTER (?:SMALL )?"
     r"|HANGUL SYLLABLE )([A-Z]+)(?: WITH .*)?"
 )
-"""Unicode name of a letter that spells its transliteration, such as `LATIN SMALL LETTER O WITH STROKE`."""
+"""Pattern for Unicode letter names that contain a transliteration, such as `LATIN SMALL LETTER O WITH
+STROKE`."""
 _SOUNDS = (
     "аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ыy эe юiu яia іi "
     "єie ґg ђdj јj љlj њnj ћc џdz αa βb γg δd εe ζz ηe θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υu φph "
     "χkh ψps ωo þth ðd"
 )
 _LETTERS = {each[0]: each[1:] for each in _SOUNDS.split()}
-"""Transliteration of letters whose Unicode names do not spell their sounds."""
+"""Mapping from letters without a transliteration in their Unicode names to their transliterations."""
 INTERJECTION_SPEAKERS = frozenset({"user", "moderator"})
-"""Ids of speakers who may interject although they are neither a debater nor a guest."""
+"""Ids of additional speakers who may interject, besides debaters and guests."""
 RESERVED_IDS = INTERJECTION_SPEAKERS | {"moot", "judge", "tools", "system", TIE, SYNTHESIS}
-"""Ids that no debater or guest may have, because Moot or the models' prompts use them."""
+"""Ids that no debater or guest may have, because Moot or its prompts use them."""
 HUMAN = "human"
-"""Value of a debater's `model` setting if a person takes the debater's turns."""
+"""Value of a debater's `model` setting that lets a person take the debater's turns."""
 NAME_CHARS = 80
 """Maximum length of a display name, in characters."""
 MAX_REQUESTED_DEBATERS = 50
@@ -48,10 +49,9 @@ state with the configuration."""
 
 
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
-"""Slugs of display names that no debater may have, because prompts and reports use them for something
-else."""
+"""Slugs of display names that no debater may have, because prompts and reports give them another meaning."""
 _JOINERS = "\u200c\u200d"
-"""Invisible characters that emoji and Persian need."""
+"""Invisible characters that are needed to write emoji and Persian."""
 
 
 def plain_name(name: str) -> str:
@@ -66,13 +66,13 @@ def plain_name(name: str) -> str:
 
 
 def unreserved_name(name: str) -> str:
-    """Return a display name that a debater may have, for a speaker of an imported transcript."""
+    """Return a valid display name for a speaker of an imported transcript."""
     bare = ENTRY_ID.sub("", plain_name(name)).strip(" []():*_")[:NAME_CHARS] or "Speaker"
     return f"{bare} (speaker)" if slug(bare) in RESERVED_NAMES else bare
 
 
 def can_interject(speaker: str) -> bool:
-    """Return True if the moderator, a debater or a guest can have this speaker id."""
+    """Return True if a speaker with this id may interject."""
     known = SLUG.fullmatch(speaker) and not ENTRY_ID.fullmatch(speaker)
     return bool(known) and speaker not in RESERVED_NAMES - INTERJECTION_SPEAKERS
 
@@ -89,7 +89,7 @@ def slug(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _transliterate(char: str) -> str:
-    """Return the ASCII letters for a lower-case character, `-` if there are none, `""` for an accent."""
+    """Return the ASCII transliteration of a lower-case character, or `-` if there is none."""
     if char.isascii() or unicodedata.combining(char):
         return char if char.isascii() else ""
     base = unicodedata.normalize("NFD", char)[0]
@@ -100,7 +100,7 @@ def _transliterate(char: str) -> str:
 
 
 def unique_slug(wanted: str, taken: Container[str], start: int = 2) -> str:
-    """Return the wanted slug, with a number of at least `start` appended if the slug is already taken."""
+    """Return the wanted slug, with a number appended if the slug is already taken."""
     numbered = (f"{wanted[: SLUG_LENGTH - len(str(n)) - 1].rstrip('-')}-{n}" for n in count(start))
     return next(each for each in chain([wanted], numbered) if each not in taken)
 
@@ -136,8 +136,8 @@ class DebaterConfig(Section):
     stance: str = ""
     """Position on the topic that the debater argues for. Empty: the debater chooses one."""
     persona: str | dict[str, str] = ""
-    """Description of the debater for the prompts, as a text or as a mapping of titles to texts, such as
-    `{What is at stake for you: her licence}`. `@FILE` reads a text from a file."""
+    """Description of the debater for the prompts, as a text or as a mapping from titles to texts. For
+    example, `{What is at stake for you: her licence}`. `@FILE` reads a text from a file."""
     flip_conditions: tuple[str, ...] = ()
     """Findings that would make this debater change its mind. Crux rooms of a `dialogue` test whether they
     hold."""
@@ -153,7 +153,7 @@ class DebaterConfig(Section):
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of this debater's model. `None`: the debate's."""
     fallbacks: tuple[str, ...] | None = None
-    """Fallback models, which are tried in this order if this debater's model fails. `None`: the debate's."""
+    """Fallback models, tried in this order if this debater's model fails. `None`: the debate's."""
     system_prompt: str = ""
     """System prompt that replaces the prompt of a shipped role. `@FILE` reads it from a file."""
     summary_prompt: str = ""
@@ -253,7 +253,7 @@ class PlannedInterjection(Section):
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message, which is `moderator`, a debater's id, or the slug of a guest."""
+    """Author of the inserted message, either `moderator`, a debater's id, or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]
@@ -297,7 +297,7 @@ class JudgeConfig(Section):
     """True if the judge's prompt shows neutral labels instead of the debaters' names. The labels also replace
     names in the text of messages. Switch it off if names carry meaning."""
     swap: bool | None = None
-    """True if the judge gives a second verdict with the debaters in reverse order, which doubles the cost.
+    """True if the judge gives a second verdict with the debaters in reverse order, at twice the cost.
     Contradicting verdicts count as a tie. `None`: the protocol decides, and swaps if there is a winner to
     choose."""
     panel: tuple[PanelJudge, ...] = ()

@@ -80,7 +80,7 @@ def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:
 
 
 def protocol_sections(protocols: Mapping[str, ProtocolSpec]) -> dict[str, type[ProtocolSettings]]:
-    """Return the classes of the protocols' configuration sections, keyed by configuration key."""
+    """Return the configuration section class of each protocol, keyed by configuration key."""
     brought = [spec.settings for spec in protocols.values()]
     return {settings.key: settings for settings in brought if settings is not None}
 
@@ -103,7 +103,7 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
 
 
 def errors_in(error: ValidationError, whole: str = "") -> list[str]:
-    """Return the validation errors found in untrusted data as texts with key and reason.
+    """Return validation errors in untrusted data as messages, each with its key and reason.
 
     Args:
         error: Validation error of pydantic.
@@ -115,7 +115,7 @@ def errors_in(error: ValidationError, whole: str = "") -> list[str]:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Return the error message for an unknown key, with the most similar known key as a suggestion."""
+    """Return the error message for an unknown key, suggesting the most similar known key."""
     section = key.rpartition(".")[0]
     close = difflib.get_close_matches(key.rpartition(".")[2], sorted(known), n=1)
     return f"unknown key {key!r}" + (f": did you mean {_join(section, close[0])!r}?" if close else "")
