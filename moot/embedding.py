@@ -52,7 +52,7 @@ def debate_node(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> RunnableLambda[Any, Any]:
-    """Return a node that runs a debate inside another LangGraph graph.
+    """Return a node that runs a debate inside another LangGraph graph, which checkpoints and resumes it.
 
     Args:
         config: Configuration of the debate. Default: two debaters.

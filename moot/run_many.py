@@ -93,7 +93,7 @@ async def _run(debates: Debates, planned: PlannedDebate) -> None:
 
 
 async def run_until_done(debate: Debate) -> None:
-    """Run a debate until it is over and judged. A debate that is over and judged does not change."""
+    """Run a debate to its end. A debate that is over and judged does not change."""
     if not await run_in_thread(is_judged, debate):
         async for _ in debate.astream(tokens=False):
             pass

@@ -88,8 +88,7 @@ class PositionChange(TypedDict):
     before: str
     """Quotation of the debater's earlier statement about the claim, or `""` if there is none."""
     stance: str
-    """Text that describes the debater's stance on the claim after the change, such as `yes, on a condition:
-    if …`."""
+    """Text that describes the debater's stance on the claim after the change, such as `yes`."""
     stance_before: str
     """Text that describes the debater's stance on the claim before the change, or `""` if unknown."""
 

@@ -31,7 +31,7 @@ class PromptTemplate:
         return hashlib.sha256(self.template.encode()).hexdigest()
 
     def render(self, **values: str) -> str:
-        """Replace the placeholders with `values`, and remove the lines that become blank.
+        """Replace the placeholders with `values`, and remove blank lines that empty values leave.
 
         Raises:
             KeyError: a placeholder has no value.

@@ -48,8 +48,7 @@ HEADERS = {
 }
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
-"""Key in a request's ASGI scope whose value is True if the client sent the launch token. Its value is True if
-the client sent the launch token."""
+"""Key in a request's ASGI scope whose value is True if the client sent the launch token."""
 MAX_BYTES = 1_000_000
 """Maximum size of a request body of the live page, in bytes."""
 MAX_REQUEST_BYTES = 20_000_000
@@ -204,9 +203,7 @@ class HeadersMiddleware:
 
 
 async def body_of(request: Request, kind: type[RequestModel]) -> RequestModel:
-    """Return the validated JSON body of a request from the page's own origin.
-
-    The request must come from the page's own origin.
+    """Return the validated JSON body of a request. The request must come from the page's own origin.
 
     Raises:
         HTTPException: the request comes from another origin, is not JSON, has more than `MAX_BYTES` bytes, or
@@ -217,9 +214,7 @@ async def body_of(request: Request, kind: type[RequestModel]) -> RequestModel:
 
 
 async def bytes_of(request: Request, content_type: str, limit: int) -> bytes:
-    """Return the body of a request from the page's own origin.
-
-    The request must come from the page's own origin.
+    """Return the body of a request. The request must come from the page's own origin.
 
     Args:
         request: the request.

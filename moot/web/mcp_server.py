@@ -511,7 +511,7 @@ async def _serve_http(server: MCPServer[object], port: int) -> None:
 
 
 async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:
-    """Serve the debates in a database over MCP."""
+    """Serve the debates in a database over MCP, on stdio or over local HTTP."""
     async with aopen_debates(database) as debates:
         host = DebateHost(debates, default_config)
         server = McpDebates(host).server()
