@@ -39,7 +39,8 @@ from moot.text.tokens import counter, truncate_end
 VERDICT_TOKENS = 300
 """Maximum number of tokens in the debate tool's reply, counted with the o200k encoding."""
 VERDICT_SHARE = 0.4
-"""Share of the debate tool's reply for the verdict. The reasons and the answer use the rest."""
+"""Share of the debate tool's reply that is reserved for the verdict. The reasons and the answer use the
+rest."""
 
 
 def debate_node(
@@ -190,7 +191,7 @@ def debate_tool(
 
 
 def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return the same debate name whenever an agent with a checkpointer runs a tool call again, else None."""
+    """Return a debate name that is the same for each run of a tool call, or None without a checkpointer."""
     namespace, thread = place.get("checkpoint_ns"), place.get("thread_id")
     if not namespace or not thread:
         return None
@@ -198,7 +199,7 @@ def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> 
 
 
 def _get_or_start(debates: Debates, question: str, settings: DebateConfig, name: str | None) -> Debate:
-    """Return the debate with this name, which an earlier run of the tool call started, or a new debate."""
+    """Return the debate with this name, or start it if it does not exist."""
     if name is not None:
         try:
             return debates.get(name)
@@ -209,7 +210,7 @@ def _get_or_start(debates: Debates, question: str, settings: DebateConfig, name:
 
 
 async def _run_in_agent(debate: Debate, *, asks: bool) -> None:
-    """Run a debate to its end, and pass its events and questions on to the agent that called the tool.
+    """Run a debate to its end, and forward its events and questions to the calling agent.
 
     The debate runs apart from the agent's graph: it uses its own database, and its messages do not mix with
     the agent's. An answer that an earlier run of the tool call gave is not given again.
@@ -264,7 +265,7 @@ async def _pass_on(
 
 
 def _stream_writer() -> Callable[[JsonObject], object]:
-    """Return the writer of the `custom` stream, or a function without effect outside of a graph."""
+    """Return the writer of the `custom` stream, or a function that does nothing outside of a graph."""
     try:
         write, place = get_stream_writer(), copy_context()
     except (RuntimeError, LookupError):

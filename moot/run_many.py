@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedDebate:
-    """A debate that `run_many` starts, or resumes if it was started before."""
+    """A debate that `run_many` starts or resumes."""
 
     id: str
-    """Unique name of the debate in the database, by which a later run finds the debate."""
+    """Unique name of the debate in the database, which a later run uses to find it."""
     topic: str
     config: DebateConfig
     documents: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)
     """Background documents, each with `name` and `content`."""
     transcript: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)
-    """Entries that the debate starts with, each with `speaker` and `content`."""
+    """Initial transcript entries, each with `speaker` and `content`."""
 
 
 def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
@@ -100,7 +100,7 @@ async def run_until_done(debate: Debate) -> None:
 
 
 def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
-    """Return a planned debate from the database, and create it if it does not exist.
+    """Return a planned debate from the database, or create it if it does not exist.
 
     Raises:
         DebateBusy: Another process is creating it.

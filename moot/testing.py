@@ -24,7 +24,7 @@ from moot.models.offline import smallest_instance
 __all__ = ["ScriptedCall", "ScriptedModel", "fake_model", "moot_debates", "moot_model"]
 
 MODEL = "fake"
-"""Name under which the fixture `moot_debates` offers its model."""
+"""Name of the fake model in the fixture `moot_debates`."""
 
 
 def fake_model(replies: Sequence[ScriptReply] = ()) -> ScriptedModel:
@@ -56,6 +56,6 @@ def moot_model() -> ScriptedModel:
 
 @pytest.fixture
 def moot_debates(tmp_path: Path, moot_model: ScriptedModel) -> Iterator[Debates]:
-    """Yield an empty database of debates, whose model `fake` is the fixture `moot_model`."""
+    """Yield an empty database of debates for a test."""
     with open_debates(str(tmp_path / "moot.sqlite"), models={MODEL: moot_model}) as debates:
         yield debates

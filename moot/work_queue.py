@@ -37,18 +37,17 @@ if TYPE_CHECKING:
 QUEUE, TASK = "moot", "moot.debate"
 SHOWN = ("doing", "todo", "failed")
 HEARTBEAT_S = 5.0
-"""Seconds between two heartbeats of a worker."""
+"""Number of seconds between two heartbeats of a worker."""
 STALLED_S = 20.0
-"""Seconds without a heartbeat after which a worker counts as dead and its debates return to the queue. The
-worker's leases of 30 s expire soon after."""
+"""Number of seconds without a heartbeat after which a worker counts as dead. The worker's leases of 30 s
+expire soon after."""
 POLL_S = 1.0
-"""Seconds between two polls of the queue for waiting debates. Polling is needed because retried debates send
-no notification."""
+"""Number of seconds between two polls of the queue. Polling is needed because retried debates send no
+notification."""
 RETRY_AFTER_S = 5
-"""Seconds to wait before retrying a debate that another process is running."""
+"""Number of seconds to wait before retrying a debate that another process is running."""
 MAX_ATTEMPTS = 10
-"""Maximum number of attempts to run a debate after failures of a provider or the database. The last
-attempt follows after about 4 hours."""
+"""Maximum number of attempts to run a failing debate. The last attempt follows after about 4 hours."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,12 @@ class QueuedDebate:
     debate: str
     """Id of the queued debate."""
     status: str
-    """Status of the debate in the queue, which is `doing` while it runs, `todo` while it waits, or
-    `failed`."""
+    """Status of the debate in the queue, which is `todo`, `doing` or `failed`."""
     priority: int
     """Priority of the debate. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Id of the queue entry in procrastinate, the library that runs the queue."""
+    """Id of the queue entry in the procrastinate library."""
 
 
 class _RetryStrategy(BaseRetryStrategy):
@@ -107,7 +105,7 @@ class WorkQueue:
         return call_from_sync(add)
 
     def entries(self) -> list[QueuedDebate]:
-        """Return the queued debates by priority, running debates first, then waiting and failed debates."""
+        """Return the queued debates, ordered by status and priority."""
 
         async def entries() -> list[QueuedDebate]:
             async with self._open() as app:
@@ -173,7 +171,7 @@ class WorkQueue:
         ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def run(context: JobContext, debate: str) -> None:
-            """Run a debate to its end, and report its success or error to the caller of `work`."""
+            """Run a debate to its end, and report the result to the caller of `work`."""
             try:
                 await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
@@ -203,7 +201,7 @@ class WorkQueue:
 
 
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
-    """Let the server end the open transaction of a suspended worker, which would lock rows of the queue."""
+    """Let the database end an open transaction of a suspended worker."""
     await connection.execute(IDLE_TIMEOUT)
     await connection.commit()
 
@@ -235,7 +233,7 @@ async def _wait_until_empty(app: App) -> None:
 
 
 async def _rescue(app: App) -> None:
-    """Queue the debates of dead workers again, at regular intervals."""
+    """Put the debates of dead workers back in the queue, at regular intervals."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
@@ -245,7 +243,7 @@ async def _rescue(app: App) -> None:
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
-    """Return the waiting and running queue entries of one debate, or of all debates."""
+    """Return the waiting and running queue entries of one debate or of all debates."""
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
     return [each for each in entries if each.status in ("todo", "doing")]
 

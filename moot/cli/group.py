@@ -41,8 +41,8 @@ Panel = Literal[
 ]
 """Heading under which `moot --help` lists a command. The headings appear in this order."""
 ENTRY_POINT_GROUP = "moot.commands"
-"""Entry-point group in which other packages register additional `moot` commands. The entry point's name is
-the command's name."""
+"""Entry-point group for additional `moot` commands of other packages. The entry point's name is the command's
+name."""
 COMMANDS = Path(__file__).parent / "commands"
 """Folder that contains the source files of Moot's built-in commands."""
 
@@ -51,7 +51,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Declaration:
-    """Arguments passed to the `command` decorator of one function."""
+    """Arguments of a `command` decorator."""
 
     name: str
     panel: Panel
@@ -91,7 +91,7 @@ def command(
 
 @dataclass(frozen=True)
 class IndexedCommand:
-    """A `moot` command that was found in the source text without an import.
+    """A `moot` command that was found without importing its module.
 
     The module of the command is imported only when the command runs.
     """
@@ -101,10 +101,10 @@ class IndexedCommand:
     panel: Panel
     examples: tuple[str, ...]
     source: str | EntryPoint = field(compare=False)
-    """Location of the command's function, as `module:function` or as another package's entry point."""
+    """Location of the command's function, such as `module:function`."""
 
     def load(self) -> tuple[Any, Declaration]:
-        """Import the command's function, and return the function and its declaration.
+        """Import the command's function and return it with its declaration.
 
         Raises:
             ConfigError: the command belongs to another package and cannot be imported.
@@ -129,7 +129,7 @@ _DECLARATION = re.compile(
     r'.*?^    """(?P<help>[^\n]*?)(?:"""|\n)',
     re.M | re.S,
 )
-"""Pattern that finds a `@command` decorator, the decorated function and the first line of its docstring."""
+"""Pattern that finds a `@command` decorator and the function that it decorates."""
 
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -190,7 +190,7 @@ def find_command(name: str) -> IndexedCommand | None:
 
 
 def all_commands() -> dict[str, IndexedCommand]:
-    """Return all commands by name, grouped by panel and sorted alphabetically within each panel."""
+    """Return all commands, keyed by name and grouped by panel."""
     panels: tuple[str, ...] = Panel.__args__  # type: ignore[attr-defined]  # a Literal has them
     found = {**plugin_commands(), **built_in_commands()}
     return dict(sorted(found.items(), key=lambda each: (panels.index(each[1].panel), each[0])))
@@ -202,7 +202,7 @@ names is the default, it comes first."""
 
 
 def built_in_names() -> str:
-    """Return the content to write to `built_in_names.json`, collected from the registries."""
+    """Return the content of `built_in_names.json`."""
     from moot.judging.rubrics import shipped_rubrics
     from moot.memory.summarizers.registry import SUMMARIZERS
     from moot.protocols.registry import PROTOCOLS
@@ -222,7 +222,7 @@ def built_in_names() -> str:
 
 
 def fill_names(command: Any) -> None:
-    """Replace placeholders such as `{protocols}` in the help of options with the registered names."""
+    """Replace placeholders such as `{protocols}` in a command's help by the registered names."""
     for param in getattr(command, "params", ()):
         for kind in _built_in() if "{" in (getattr(param, "help", None) or "") else ():
             param.help = param.help.replace(f"{{{kind}}}", ", ".join(_names(kind)))
@@ -283,7 +283,7 @@ def _exit_after_closed_pipe() -> None:
 
 @contextmanager
 def _export_spans() -> Iterator[None]:
-    """If `MOOT_OTEL` is set, export OpenTelemetry spans and metrics over OTLP/HTTP during a `with` block."""
+    """Export OpenTelemetry spans and metrics during a `with` block if `MOOT_OTEL` is set."""
     if not is_on("MOOT_OTEL"):
         yield
         return
@@ -312,7 +312,7 @@ def _export_spans() -> Iterator[None]:
 
 
 Click = Any
-"""Type of click's objects, whose real types typer does not export."""
+"""Placeholder type for click objects, because typer does not export their real types."""
 HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
 
 Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
@@ -325,7 +325,7 @@ debate, 5 in use by another process, 6 waiting for a person (saved), 7 the decis
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Terminal width below which click's help does not fit, and the option column's width on such terminals."""
+"""Terminal width below which click's help does not fit, and the narrower option column to use then."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
@@ -366,7 +366,7 @@ def load_command(name: str) -> Click:
 
 
 def _shorten_help(command: Click) -> None:
-    """Narrow a command's help on a narrow terminal, where click's minimum width would break words."""
+    """Adapt a command's help to a narrow terminal."""
     if (columns := get_terminal_size().columns) >= NARROW:
         return
     context = command.context_class
@@ -384,7 +384,7 @@ INTERRUPTED = 130
 
 
 class Interrupted(MootError):
-    """Error that is raised after Ctrl-C if no command handles the interrupt."""
+    """Error raised after Ctrl-C if no command handles the interrupt."""
 
     exit_code = INTERRUPTED
 
@@ -407,15 +407,15 @@ OTHER_NAMES = {
     "unpin": "pin",
     "init": "config",
 }
-"""Mapping from command names of other programs to the `moot` commands to suggest for them."""
+"""Mapping from command names of other programs to similar `moot` commands."""
 
 
 CONTINUE = ("-c", "--continue")
-"""Options before a command that continue the latest debate, or ask a question about it."""
+"""Options that replace a command and apply to the latest debate."""
 
 
 class LazyGroup(TyperGroup):
-    """Command group that lists commands from an index and imports a command only when it is needed."""
+    """Command group that imports a command only when it is needed."""
 
     def invoke(self, ctx: Click) -> Click:
         """Run the command. Invoke the command, and print a message if Ctrl-C ends it."""
@@ -433,7 +433,7 @@ class LazyGroup(TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
-        """Return a command without its parameters, for a list of commands."""
+        """Return a command without its parameters, as needed for a list of commands."""
         indexed = find_command(cmd_name)
         return TyperCommand(cmd_name, help=indexed.help) if indexed else None
 
@@ -467,7 +467,7 @@ class LazyGroup(TyperGroup):
 
 
 def is_question(text: str) -> bool:
-    """Return True if the first argument is a question rather than the name of a command."""
+    """Return True if the first argument looks like a question rather than a command name."""
     return not text.startswith("-") and (" " in text.strip() or text.endswith("?"))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 STDIN = Path("-")
-"""Path `-`, which means that the input is read from stdin."""
+"""Path that stands for stdin."""
 
 
 def _existing(db: str | None) -> str:
@@ -63,7 +63,7 @@ def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Open Moot's own tables in a database, without the slow import of LangGraph.
+    """Open Moot's own database tables without importing LangGraph, which is slow.
 
     Raises:
         DebateNotFound: the database does not exist.
@@ -76,7 +76,7 @@ def present_records(db: str | None) -> AbstractContextManager[Records]:
 
 
 def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
-    """Open Moot's own tables like `present_records`, or yield `None` if the database does not exist.
+    """Open Moot's own database tables, or yield `None` if the database does not exist.
 
     Raises:
         InputError: the database cannot be opened.
@@ -139,7 +139,7 @@ def read_topic(given: str | None) -> str | None:
 
 
 def file_of(subject: str) -> Path | None:
-    """Return the path if the argument names a file, or `None` if the argument is the id of a debate."""
+    """Return the path if the argument names a file, or `None` if it is a debate's id."""
     from moot.importing import ENDINGS
 
     path = Path(subject)
@@ -163,7 +163,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
 
 
 def read_answers(path: Path | None) -> object:
-    """Read prepared answers from a YAML or JSON file, as a mapping or as a list in the questions' order.
+    """Read prepared answers from a YAML or JSON file.
 
     Raises:
         ConfigError: the file is neither YAML nor JSON.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _new_name(name: str | None) -> str | None:
-    """Return the name given for a new debate, after checking that the name is valid."""
+    """Check a name for a new debate and return it."""
     if name is not None:
         from moot.storage.catalogue import check_name
 
@@ -27,7 +27,7 @@ def _new_name(name: str | None) -> str | None:
 
 
 def _debate_file(path: Path | None) -> Path | None:
-    """Return the path of the output file, after checking that the file can be written."""
+    """Check that the output file can be written and return its path."""
     if path is not None:
         from moot.cli.screen.output import format_of
 
@@ -36,7 +36,7 @@ def _debate_file(path: Path | None) -> Path | None:
 
 
 def _answers(ctx: Context, path: Path | None) -> object:
-    """Read the answers file before any model is called, and return its content.
+    """Read the answers file and return its content.
 
     Shell completion reads no file.
     """
@@ -46,7 +46,7 @@ def _answers(ctx: Context, path: Path | None) -> object:
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace every dataclass parameter of a command with one option per field of the dataclass."""
+    """Expand every dataclass parameter of a command into one option per field."""
     hints = get_type_hints(command, include_extras=True)
     options: dict[str, Parameter] = {}
     groups: dict[str, tuple[Callable[..., object], list[str]]] = {}
@@ -86,7 +86,7 @@ COMPLETION_WAIT_S = 2.0
 
 
 def models_like(incomplete: str) -> list[str]:
-    """Return the names of models at the user's endpoint that start with the text, for shell completion."""
+    """Return the names of models that start with the given text, for shell completion."""
     import asyncio
 
     import httpx
@@ -264,7 +264,7 @@ class SetupOptions:
     judge_model: JudgeModelOption = None
 
     def flags(self) -> dict[str, object]:
-        """Return the settings by dotted key, with `None` for options that were not given."""
+        """Return the given options as settings, keyed by dotted key."""
         from moot.cli.run_config import parse_debaters
 
         return {
@@ -279,7 +279,7 @@ class SetupOptions:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Command-line options that control how a run's progress and result are shown."""
+    """Command-line options for the progress and the result of a run."""
 
     answers: AnswersOption = None
     """Content of the answers file, or `None` if `--answers` was not given."""
@@ -292,5 +292,5 @@ class Delivery:
 
     @property
     def remarks(self) -> bool:
-        """True if the heading and the suggested next commands are printed to stderr."""
+        """True if headings and suggested commands are printed to stderr."""
         return not (self.quiet or self.log_json)

@@ -36,7 +36,7 @@ ENVIRONMENT = "\n".join(
 
 
 def pages() -> Mapping[str, str]:
-    """Return the generated reference pages in Markdown, by file name."""
+    """Return the generated reference pages in Markdown, keyed by file name."""
     sections = [part for name in built_in_commands() for part in _command(f"moot {name}", load_command(name))]
     codes = next(part for part in HELP.split("\n\n") if part.startswith("Exit codes"))
     command = "\n".join([INTRODUCTION, *sections, ENVIRONMENT, f"## Exit codes\n\n{codes.strip()}\n"])
@@ -111,7 +111,10 @@ def _row(param: Click) -> str:
 
 
 def _code(text: str) -> str:
-    """Return text as code for a table cell. Markdown renderers disagree on a pipe between backticks."""
+    """Return text formatted as code for a Markdown table cell.
+
+    Markdown renderers disagree on a pipe between backticks.
+    """
     return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 LENGTHS = ("turns", "rounds")
-"""Names of the options for the length of a debate."""
+"""Names of the options that set the length of a debate."""
 
 
 def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
-    """Return the debaters given as `--debater NAME[:ROLE[:STANCE]]`, or `None` if the option was not given.
+    """Return the debaters given with the option `--debater`, or `None` without the option.
 
     Raises:
         InputError: a debater has no name.
@@ -43,7 +43,7 @@ def run_config(
     topic: str | None = None,
     imports: bool = True,
 ) -> DebateConfig:
-    """Return the validated configuration of a new debate, from the file and the command-line options.
+    """Return the validated configuration of a new debate.
 
     Args:
         path: value of `--config`.
@@ -76,7 +76,7 @@ def run_config(
 
 
 def _check_debaters(flags: Mapping[str, object], config: DebateConfig) -> None:
-    """Check that `--debater` names at least two debaters if the protocol lets debaters take turns.
+    """Check that the option `--debater` names at least two debaters if the protocol needs them.
 
     Raises:
         InputError: the only debater would reply to itself.
@@ -94,7 +94,7 @@ def _check_debaters(flags: Mapping[str, object], config: DebateConfig) -> None:
 
 
 def warn_of_ignored_length(flags: Mapping[str, object], config: DebateConfig) -> None:
-    """Warn on stderr if the protocol ignores the given `--turns` or `--rounds` option."""
+    """Warn the user if the protocol ignores the option `--turns` or `--rounds`."""
     from moot.protocols.registry import protocol_named
 
     bounds = protocol_named(config.protocol).length_settings

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 from moot.cli.options import Delivery
 
 GATE_REFUSED = 7
-"""Exit code of a run whose decision is not the option that `--gate` asks for."""
+"""Exit code of a run whose decision does not pass the gate."""
 STOPPING = f"\nStopping: running calls get {GRACE_S:g} s to finish. Ctrl-C again cancels them.\n".encode()
 
 
@@ -59,12 +59,12 @@ class Gate:
     """The decision that a run must reach for its exit code to be 0."""
 
     option: str
-    """Option that must be the decision."""
+    """Option that the decision must name."""
     min_confidence: float = 0.0
     """Minimum confidence in the decision, from 0 to 100."""
 
     def refusal(self, verdict: JsonObject) -> str:
-        """Return why a verdict does not pass the gate, or `""` if it does.
+        """Return the reason why a verdict does not pass the gate, or `""` if it passes.
 
         A verdict of the offline model never passes.
         """
@@ -88,7 +88,7 @@ def run_to_end(
     answer: object = None,
     gate: Gate | None = None,
 ) -> int:
-    """Run a debate to its end, write or print the result, and return the exit code.
+    """Run a debate to its end, show the result, and return the exit code.
 
     Args:
         debate: the debate.
@@ -132,7 +132,7 @@ def run_to_end(
 
 
 def _verdict_code(verdict: JsonObject, gate: Gate | None, resume: str) -> int:
-    """Return the exit code that a verdict leads to, and print why it is not 0."""
+    """Return the exit code for a verdict, and print the reason if it is not 0."""
     if verdict.get("status") == "failed":
         reason = one_line(verdict.get("error", ""), 500)
         print_error(f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}")
@@ -149,7 +149,7 @@ def resume_line(debate: Debate, db: str | None, *more: str) -> str:
 
 
 def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
-    """Run a debate, and answer its questions from the answers file or at the terminal if possible."""
+    """Run a debate, and answer its questions from the answers file or at the terminal."""
     answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
     from_the_start = not debate.row.turns
     while True:
@@ -189,7 +189,7 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
 
 
 def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
-    """Return the progress display for the options, such as a live screen if stderr is a terminal."""
+    """Return the progress display that the options and the terminal require."""
     if delivery.log_json:
         return JsonLines()
     if delivery.quiet:
@@ -203,7 +203,7 @@ def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
 
 @contextmanager
 def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C during a `with` block, so that the debate is saved before the process stops.
+    """Treat SIGTERM like Ctrl-C during a `with` block, so that the debate is saved.
 
     After the first signal the running model calls are finished, and the second signal cancels them. Without
     `grace` the first signal cancels the calls.
@@ -227,7 +227,7 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
 
 
 def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, finished: bool) -> None:
-    """Write the output file, then print the JSON document or, if the debate is finished, its verdict."""
+    """Write the output file, and print the result of a run."""
     if delivery.output is not None:
         write_file(delivery.output, render(document, format_of(delivery.output)))
     if delivery.as_json:

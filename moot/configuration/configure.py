@@ -44,12 +44,12 @@ LEFT_OUT = object()
 """Marker value for a setting that is removed from the configuration."""
 
 Warn = Callable[[str], object]
-"""Function called with a warning for every configuration value that is ignored."""
+"""Function that receives a warning for each ignored configuration value."""
 log: Warn = logging.getLogger(__name__).warning
 
 
 def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
-    """Return the content of a configuration file and of its prompt files, or `{}` if no file is given.
+    """Return the contents of a configuration file and its prompt files, or `{}` if no file is given.
 
     Args:
         path: Value of `--config`; if `None`, `MOOT_CONFIG` is used.
@@ -77,7 +77,7 @@ def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a UTF-8 file without its byte order mark. The path `-` means stdin.
+    """Return the text of a UTF-8 file, without the byte order mark. The path `-` means stdin.
 
     Raises:
         InputError: The file cannot be read.
@@ -112,11 +112,11 @@ PROMPTS = (
     "memory.summary_prompt",
     "memory.perspectives.prompt",
 )
-"""Paths of the settings that may name a prompt file. `*` matches every item of a list."""
+"""Paths of the settings that can refer to a prompt file. `*` matches every item of a list."""
 
 
 def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
-    """Replace the names of files in configuration data by the content of the files.
+    """Replace file names in configuration data by the contents of the files.
 
     Raises:
         ConfigError: A rubric, persona or reference document cannot be read. A prompt that cannot be read is
@@ -135,7 +135,7 @@ def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
 
 
 def with_rubrics(data: JsonObject, folder: Path) -> JsonObject:
-    """Replace the names of rubric files in configuration data by the content of the files.
+    """Replace the names of rubric files in configuration data by the contents of the files.
 
     Raises:
         ConfigError: A rubric file cannot be read.
@@ -151,7 +151,7 @@ def _rubric(folder: Path, value: object) -> object:
 
 
 def _text(folder: Path, key: str, value: object) -> object:
-    """Return the text of a file if the value is `@FILE`. Return any other value unchanged."""
+    """Return the text of the file if the value has the form `@FILE`. Return any other value unchanged."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
     try:
@@ -161,7 +161,7 @@ def _text(folder: Path, key: str, value: object) -> object:
 
 
 def _persona(folder: Path, key: str, value: object) -> object:
-    """Replace every value `@FILE` in a persona by the text of the file."""
+    """Replace each `@FILE` value in a persona by the text of the file."""
     if isinstance(value, Mapping):
         return {title: _text(folder, f"{key}.{title}", text) for title, text in value.items()}
     return _text(folder, key, value)
@@ -176,7 +176,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a reference document with its file's content filled in.
+    """Return a reference document with the text of its file filled in.
 
     Its default name is that of the file.
     """
@@ -209,7 +209,9 @@ def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]
 def read(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> list[JsonObject]:
-    """Return the unvalidated settings. Options override the file, and the file overrides the environment.
+    """Return the unvalidated settings from all sources.
+
+    Options override the file, and the file overrides the environment.
 
     Args:
         file: Value of `--config`; if `None`, the file of `MOOT_CONFIG` is used, if any.
@@ -230,7 +232,7 @@ def merge(*layers: Mapping[str, Any]) -> JsonObject:
 
 
 def validate(data: Mapping[str, object]) -> DebateConfig:
-    """Validate configuration data and fill in the protocol's defaults for missing keys.
+    """Validate configuration data, and fill in the protocol's defaults for missing keys.
 
     Raises:
         ConfigError: One line for each error, with the key as the user writes it.
@@ -244,7 +246,7 @@ def authorize(
     granted: Collection[Capability] = (),
     safe: Collection[CapabilityKind | Capability] = (),
 ) -> Permissions:
-    """Reject or limit settings that the operator does not allow, and add the granted capabilities.
+    """Return the permissions of a configuration, limited to what the operator allows.
 
     Args:
         config: Validated configuration of a request, an import or a stored state.
@@ -263,7 +265,7 @@ def authorize_operator(config: DebateConfig) -> Permissions:
 
 
 def freeze(config: DebateConfig) -> JsonObject:
-    """Return a configuration and its defaults as JSON, to be stored in the state as `config`."""
+    """Return a configuration, including its defaults, as JSON for storage in the state."""
     return config.to_json()
 
 
@@ -279,7 +281,7 @@ def read_config(
 
 
 def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) -> DebateConfig:
-    """Merge requests into the operator's configuration, validate the result, and apply the operator's limits.
+    """Merge requests into the operator's configuration and apply the operator's limits.
 
     Without debaters in any layer, those of the protocol are used. Requests cannot change the settings of the
     operator's models and MCP servers.
@@ -314,7 +316,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Remove `None` values from a request, and settings of the operator's models and MCP servers."""
+    """Return a request without `None` values and without settings that belong to the operator."""
     if not isinstance(request, Mapping):
         raise ConfigError(f"settings: {request!r:.60}: give keys and values, such as `{{turns: 4}}`")
     said = _without_none(request)

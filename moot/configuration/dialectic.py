@@ -23,7 +23,7 @@ PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENRO
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
-"""Summarizers of Moot, by dialectic's name of the method."""
+"""Mapping from dialectic's summarization methods to Moot's summarizers."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -33,7 +33,8 @@ SECTIONS = {
     "clarifications.max_per_debater": "debate.clarificationsMaxPerAgent",
     "memory.perspectives": "debate.summarization",
 }
-"""Paths in dialectic's file, by path in Moot's configuration. Other paths differ only in `FIELDS`."""
+"""Mapping from setting paths in Moot's configuration to paths in a dialectic file. Other paths differ only in
+`FIELDS`."""
 FIELDS = {
     "perspective": "summarization",
     "summary": "summarization",
@@ -45,27 +46,28 @@ FIELDS = {
     "summary_prompt": "summaryPromptPath",
     "clarification_prompt": "clarificationPromptPath",
 }
-"""Names of fields in dialectic's file, by name in Moot's configuration."""
+"""Mapping from field names in Moot's configuration to field names in a dialectic file."""
 
 DEFAULT_ROUNDS = 3
 DEFAULT_QUESTIONS = 5
 CHARS_PER_TOKEN = 3
-"""Estimated characters per token. The value is low for English, so that budgets from character counts are
-large enough."""
+"""Estimated number of characters per token. The value is low for English, so that budgets from character
+counts are large enough."""
 
 
 @dataclass(frozen=True)
 class Converted:
-    """Moot configuration converted from a dialectic configuration, with warnings."""
+    """Result of converting a dialectic configuration to a Moot configuration."""
 
     data: JsonObject
-    """Data for `make_config`, in which `@FILE` names a prompt file in the configuration's folder."""
+    """Input for `make_config`, in which `@FILE` names a prompt file in the configuration's folder."""
     warnings: list[str]
     agents: list[int]
-    """Position in the file's `agents` of each debater. Agents that are not enabled have no debater."""
+    """Index of each debater in the `agents` list of the dialectic file. Agents that are not enabled have no
+    debater."""
 
     def original_keys(self, errors: str) -> str:
-        """Return validation errors, one a line, with the keys of the dialectic file."""
+        """Return validation errors, one per line, with the keys that the dialectic file uses."""
         return "\n".join(
             f"{self._original_key(key)}{colon}{why}"
             for key, colon, why in (line.partition(": ") for line in errors.splitlines())
@@ -85,12 +87,14 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file is in the format of the program dialectic."""
+    """Return True if a configuration file is written for the program dialectic."""
     return "agents" in data or "debate" in data
 
 
 def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
-    """Convert a dialectic configuration, whose paths are relative to `folder`, to a Moot configuration.
+    """Convert a dialectic configuration to a Moot configuration.
+
+    Paths in the file are relative to `folder`.
 
     Raises:
         ConfigError: A part has the wrong type, or names an unknown provider.
@@ -126,7 +130,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """One section of a dialectic file, which records the keys that the conversion has read."""
+    """Section of a dialectic file that records which keys the conversion has read."""
 
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
@@ -136,7 +140,7 @@ class _DialecticSection:
         self.path = path
 
     def take(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, or the default if it is missing or `null`, and mark the key as read."""
+        """Return the value of a key and mark the key as read."""
         value = self.left.pop(key, None)
         return default if value is None else value
 
@@ -147,7 +151,7 @@ class _DialecticSection:
 
 
 class _DialecticFile:
-    """Dialectic file that is being converted, with the values that several sections share."""
+    """A dialectic file during its conversion."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -305,7 +309,7 @@ class _DialecticFile:
         return given
 
     def budget(self) -> JsonObject:
-        """Return a token budget that fits the longest configured summary and perspective."""
+        """Return a token budget that is large enough for the longest configured summary and perspective."""
         usual = Budget()
         summary, messages = usual.summary, usual.messages
         for each in self._perspectives:

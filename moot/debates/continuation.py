@@ -42,7 +42,7 @@ from moot.storage.catalogue import row_usage
 from moot.storage.journal import with_failures
 
 Event = dict[str, Any]
-"""An event of a running debate. The key `event` holds its kind, such as `token`, `step`, `entry` or `end`."""
+"""Event of a running debate. The key `event` holds its kind, such as `token`, `step`, `entry` or `end`."""
 
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
@@ -124,7 +124,7 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
-    """Extend the debate before a run, or clear a failed verdict so that the debate is judged again."""
+    """Prepare a run by extending the debate or by clearing a failed verdict."""
     snapshot = session.caught_up()
     runnable_config(
         snapshot.values
@@ -158,7 +158,7 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if the debate reaches a usage limit only because failed runs count towards the usage."""
+    """Return True if a usage limit is reached only because failed runs are counted."""
     config = frozen_config(values)
     spent = with_failures(values, session.records.failed.of(session.thread))
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
@@ -184,7 +184,7 @@ def _check_extension(snapshot: StateSnapshot) -> None:
 
 
 def can_go_on(values: Values) -> bool:
-    """Return True if the protocol and the limits allow more turns after the end of the debate."""
+    """Return True if a debate that has ended can be extended with more turns."""
     config = frozen_config(values)
     protocol = find_protocol(config.protocol)  # `None` if the plug-in is not installed here
     return bool(protocol and protocol.can_continue) and not limit_reached(values, config)
@@ -196,12 +196,12 @@ def verdict_failed(values: Values) -> bool:
 
 
 def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
-    """Return the questions in a LangGraph state snapshot that a person must still answer."""
+    """Return the open questions to a person in a LangGraph state snapshot."""
     return questions_in([each.value for each in snapshot.interrupts])
 
 
 PANEL_TEMPERATURE = 0.7
-"""Minimum temperature if several judges use the same model. At 0, they would return equal verdicts."""
+"""Minimum temperature for several judges that use the same model. At 0, they would return equal verdicts."""
 
 
 @dataclass(frozen=True)
@@ -215,14 +215,14 @@ class JudgingOptions:
     panel: int | Sequence[str] | None = None
     """Number of judges, or a list with the model name of each judge."""
     rule: str | None = None
-    """Name of the rule that combines the verdicts of the panel, which is `mean`, `majority`, `ranked`,
-    `approval` or `unanimous`."""
+    """Rule that combines the verdicts of the panel, which is `mean`, `majority`, `ranked`, `approval` or
+    `unanimous`."""
     swap: bool | None = None
-    """If True, each judge gives two verdicts, with the debaters presented in two different orders."""
+    """True if each judge gives two verdicts with different orders of the debaters."""
     blind: bool | None = None
-    """If True, the judges do not see the debaters' names."""
+    """True if the debaters' names are hidden from the judges."""
     configured: Mapping[str, Any] | None = None
-    """Configuration with `judge` and `models` sections that replace the debate's. The other options take
+    """Configuration whose `judge` and `models` sections replace those of the debate. The other options take
     precedence over it."""
 
     def to_json(self) -> JsonObject:
@@ -264,7 +264,7 @@ class JudgingOptions:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of judging a debate, with the panel's decision, the judges' verdicts and their usage."""
+    """Result of judging a debate."""
 
     topic: str
     config: JsonObject
@@ -275,7 +275,7 @@ class Judgement:
     """One verdict per judge, including the verdicts that failed."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
-    """Receipts of the judges' model calls, numbered after the debate's own calls."""
+    """Receipts of the judges' model calls, numbered consecutively after the debate's own calls."""
     stored: bool = False
 
     @property
@@ -382,7 +382,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
 
 
 def _last_step(values: ConversationState) -> Step:
-    """Return the closing step of a debate that ends because a person asked for the verdict."""
+    """Return the closing step of a debate that a person ends early by requesting the verdict."""
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
     ended: EndReason = {"cause": "person", "setting": "", "reason": reason}

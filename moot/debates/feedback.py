@@ -25,15 +25,15 @@ class BrierScore(TypedDict):
     decisions: int
     """Number of decisions with feedback."""
     brier: float
-    """Mean squared difference between confidence and outcome, from 0 (best) to 1."""
+    """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
     confidence: float
     """Mean stated confidence, from 0 to 100."""
     right: float
-    """Mean outcome in percent. The rating `mixed` counts half."""
+    """Percentage of decisions that turned out to be right. The rating `mixed` counts half."""
 
 
 def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedback:
-    """Store a person's feedback on a debate's decision, and return it.
+    """Store and return a person's feedback on a debate's decision.
 
     Args:
         debate: the debate.
@@ -61,7 +61,7 @@ def has_decision(document: JsonObject) -> bool:
 
 
 def _forecasts(document: JsonObject) -> Iterable[Forecast]:
-    """Yield the decision and confidence of each judge in the latest judging, or those of the vote."""
+    """Yield the decision and the confidence of each judge, or those of the vote."""
     verdict = document["verdict"]
     own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in own if verdict["judge"] != COUNT and own else [verdict]:

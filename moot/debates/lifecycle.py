@@ -36,7 +36,7 @@ from moot.storage.sqlite import SqliteSql
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:
-    """Create a debate that replays another debate, with model replies read from its journal.
+    """Create a debate that replays another debate from its journal.
 
     The replay has the topic, configuration and documents of the original debate, and is extended at the same
     points. A
@@ -62,7 +62,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
-    """Return a debate's state before its first extension, and the number of turns in each extension."""
+    """Return a debate's state before its first extension, and the number of turns added by each extension."""
     began, turns = values, list[int]()
     for checkpoint in call_from_sync(_updates, session):
         after = session.state(checkpoint)
@@ -81,7 +81,7 @@ async def _updates(session: DebateSession) -> list[str]:
 
 
 class ReplayModel:
-    """Model that returns recorded replies from the journals of a debate and its ancestors."""
+    """Model that returns recorded replies from the journals of a debate and of its ancestors."""
 
     def __init__(self, session: DebateSession) -> None:
         records, debate = session.records, session.thread
@@ -100,7 +100,7 @@ class ReplayModel:
     async def complete(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Return the recorded reply to an identical request, or an error reply if there is none."""
+        """Return the recorded reply to an identical request."""
         # Equal requests of a fork and its parent differ only in the seed.
         beyond = (call.seed or 0) - (self._seeds[0] or 0)  # offset among equal requests of a batch
         asked = [None if seed is None and not beyond else (seed or 0) + beyond for seed in self._seeds]
@@ -112,7 +112,7 @@ class ReplayModel:
 
 
 def unused_name(records: Records, text: str) -> str | None:
-    """Return an unused name for a new debate, made of the first words of a text.
+    """Return an unused name for a new debate, which consists of the first words of a text.
 
     Return `None` if the text has no letters that a name could use. The debate's id is then its name.
     """
@@ -150,7 +150,9 @@ def start_debate(
 
 @contextmanager
 def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
-    """Add a debate to the catalogue and hold its lease. If the `with` block fails, delete the debate.
+    """Add a debate to the catalogue and hold its lease during a `with` block.
+
+    If the `with` block fails, delete the debate.
 
     A process that is killed leaves a row with status `new`, which the next process deletes.
 
@@ -172,7 +174,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
 
 
 def _delete_unstarted(session: DebateSession, name: str) -> None:
-    """Delete a debate whose creation was interrupted because the process was killed."""
+    """Delete a debate whose creation was interrupted by the end of the process."""
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
@@ -252,7 +254,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
-    """Return the interjections after an entry as planned interjections, with one exception.
+    """Return the interjections after an entry as planned interjections of a fork.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """
@@ -269,7 +271,7 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
 
 
 def dropped_interjections(original: Values, fork: Values) -> list[Entry]:
-    """Return a debate's interjections that its fork neither contains nor plans."""
+    """Return the interjections of the original debate that are missing in its fork."""
     kept = {each["id"] for each in fork["full_transcript"]}
     planned = {each.text for each in frozen_config(fork).interjections}
     return [
@@ -280,7 +282,7 @@ def dropped_interjections(original: Values, fork: Values) -> list[Entry]:
 
 
 async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
-    """Return the id of the checkpoint after the turn whose last entry is `after`."""
+    """Return the id of the checkpoint after a given turn."""
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
@@ -296,7 +298,7 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
 
 
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
-    """Return the catalogue row to store for an imported debate.
+    """Return the catalogue row for an imported debate.
 
     A document keeps its id, name and times, unless `name` gives a new name.
     """
@@ -326,7 +328,7 @@ def store_import(
     document: Mapping[str, Any] | None = None,
     granted: Iterable[Capability] = (),
 ) -> DebateSession:
-    """Store an imported debate, so that it can be resumed.
+    """Store an imported debate so that it can be continued.
 
     Messages that exceed the window are summarized. Without a `document`, claims are extracted as well.
     `granted` are the capabilities of the operator's own configuration.
@@ -373,8 +375,7 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Minimum share of unused space before a SQLite file is rewritten. Rewriting temporarily needs twice the
-space."""
+"""Minimum share of unused space for rewriting a SQLite file. Rewriting temporarily needs twice the space."""
 
 
 @dataclass(frozen=True)
@@ -414,7 +415,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
 
 
 async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
-    """Return the checkpoints of a debate, oldest first, with a mark on those that are needed."""
+    """Return the checkpoints of a debate, oldest first, and mark those that are still needed."""
     found, parents = [], set()
     async for each in session.checkpoints():
         place = each.checkpoint["id"]
@@ -430,7 +431,7 @@ async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Seque
 def _statements(
     debate: str, stored: Sequence[_Stored], deltas: Sequence[str], writes: str
 ) -> list[Statement]:
-    """Return the SQL statements that delete the checkpoints marked as not needed.
+    """Return the SQL statements that delete checkpoints that are no longer needed.
 
     Their writes move to the last remaining checkpoint before them.
     """
@@ -458,7 +459,7 @@ def _statements(
 
 
 def shrink(sql: Sql, *, pruned: bool) -> bool:
-    """Return unused database space to the filesystem after checkpoints are deleted or if much space is free.
+    """Return unused database space to the file system.
 
     Returns:
         True if the space was released.

@@ -46,7 +46,7 @@ NO_JUDGE = (
 
 
 def check_config(permissions: Permissions, environment: Environment, *, imports: bool = True) -> DebateConfig:
-    """Check that the configured protocol, models, rubrics, summarizers, tools and context can be used.
+    """Check that everything that the configuration names can be used.
 
     Return the configuration with the definitions of the tools of MCP servers.
 
@@ -77,7 +77,7 @@ def check_config(permissions: Permissions, environment: Environment, *, imports:
 
 
 def check_judges(config: DebateConfig, models: Iterable[str], environment: Environment) -> None:
-    """Raise an error if the default `offline` model would judge messages written by people or real models.
+    """Raise an error if the `offline` model would judge real messages.
 
     `models` are the models of the messages; `""` is a person.
 
@@ -91,7 +91,7 @@ def check_judges(config: DebateConfig, models: Iterable[str], environment: Envir
 
 
 def warnings_about(config: DebateConfig) -> list[str]:
-    """Return warnings about settings that are valid but probably wrong."""
+    """Return warnings about valid settings that are probably mistakes."""
     unused = sorted(config.models.keys() - set(config.model_names()))
     used = ", ".join(map(repr, config.model_names()))
     warnings = [f"models.{name}: this debate uses no model with this name; it uses {used}" for name in unused]
@@ -141,7 +141,7 @@ def _unknown_placeholders(config: DebateConfig) -> list[str]:
 
 
 def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
-    """Return warnings about memory settings that have no effect, such as a summary that no prompt shows."""
+    """Return warnings about memory settings that have no effect."""
     memory = config.memory
     warnings = []
     if asks_model(memory.summarizer) and not protocol_named(config.protocol).shows_summary:
@@ -170,7 +170,7 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
 
 
 def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
-    """Return a copy of the configuration for a debate of at most `most` turns.
+    """Return a copy of the configuration that limits the debate to `most` turns.
 
     The settings that determine the protocol's length are lowered one after another, as little as possible.
 
@@ -217,7 +217,7 @@ def _turn_count(config: DebateConfig) -> int:
 
 PROPOSE = load_prompt_template("propose")
 REPLY_TOKENS = 400
-"""Maximum number of tokens in a reply that proposes two debaters."""
+"""Maximum number of tokens in a model's reply that proposes two debaters."""
 NAME_CHARS, STANCE_CHARS = 40, 300
 """Maximum number of characters in a name or role, and in a stance. Longer texts are truncated."""
 
@@ -239,7 +239,7 @@ class ProposedDebaters(BaseModel):
 def propose_debaters(
     question: str, config: DebateConfig, environment: Environment
 ) -> tuple[tuple[DebaterConfig, ...], float]:
-    """Let the configured model propose two debaters, and return them with the cost of the call in US$.
+    """Ask the configured model to propose two debaters, and return them with the cost.
 
     Raises:
         ModelError: the model fails, or its reply does not name two debaters with stances.
@@ -272,7 +272,7 @@ def propose_debaters(
 
 
 def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Yield the call that asks for two debaters, and return the debaters in its reply."""
+    """Ask a model for two debaters, and return the debaters in its reply."""
     params = model_params(config, config.debaters[0])
     blocks = [
         Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),

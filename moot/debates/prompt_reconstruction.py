@@ -42,20 +42,19 @@ from moot.tools.tool_exchange import wire_tokens
 
 @dataclass(frozen=True)
 class PromptPart:
-    """One message of a reconstructed prompt, with its section and its number of tokens."""
+    """One message of a reconstructed prompt."""
 
     section: str
     """Section of the prompt that contains the message, such as `system`, `summary`, `messages` or
     `turn_suffix`."""
     tokens: int
-    """Exact number of tokens in the message, including its message frame, counted with OpenAI's chat
-    formula."""
+    """Exact number of tokens in the message, including its message frame."""
     message: WireMessage
 
 
 @dataclass(frozen=True)
 class ReconstructedPrompt:
-    """The prompt that was sent for a turn or another model call, rebuilt from the stored state."""
+    """The prompt of an earlier model call, rebuilt from the stored state."""
 
     receipt: Receipt | CallReceipt
     """Receipt that was recorded when the call was made."""
@@ -113,7 +112,7 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
-    """Return the state at a checkpoint, and the debate or ancestor that has the checkpoint."""
+    """Return the state at a checkpoint, and the debate that stores the checkpoint."""
     holder = session
     with suppress(DebateNotFound):
         while checkpoint and holder.thread:
@@ -124,7 +123,7 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 
 
 def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
-    """Return the model calls that a graph node makes, up to the first call without a recorded reply."""
+    """Return the model calls that a graph node makes, as far as their replies are recorded."""
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None
@@ -156,26 +155,26 @@ _VERSIONS = {"rolling": "rolling summary", "perspective": "perspective", "judge"
 
 @dataclass(frozen=True)
 class MemoryCost:
-    """Cost of one kind of memory in a debate, and the number of prompts that include this memory."""
+    """Cost and use of one kind of memory in a debate."""
 
     kind: MemoryKind
     made: int
-    """Number of summary versions, claim events, reflections, crux cards or pins. For other kinds, the number
-    of prompts."""
+    """Number of memory items created, such as summary versions, claim events, reflections or pins. For other
+    kinds, the number of prompts."""
     calls: int
     """Number of model calls that created this kind of memory."""
     tokens: int
-    """Tokens used by the calls that created the memory, including prompts and replies."""
+    """Tokens in the prompts and replies of the calls that created the memory."""
     cost_usd: float
-    """Cost in US$ of the calls that created the memory, or 0 if no prices are configured."""
+    """Cost in US$ of the calls that created the memory, or 0 if the prices are unknown."""
     prompts: int
     """Number of prompts of debaters, judges and moderators that include this memory."""
     shown_tokens: int
-    """Approximate number of tokens that the memory occupies in all prompts that include it."""
+    """Approximate number of tokens that the memory occupies in all prompts."""
 
 
 def audit(document: DebateDocument) -> list[MemoryCost]:
-    """Return the cost of each kind of memory in a debate, and the number of prompts that include it."""
+    """Return the cost and use of each kind of memory in a debate."""
     board, calls = document["blackboard"], document.get("calls", [])
     noted = [
         note for note in board["claim_events"] if note["type"] not in ("extraction_pass", "reflection_pass")
@@ -202,12 +201,12 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """A message of a debate, and a repetition of its turn without one kind of memory."""
+    """A message of a debate, and its repetition without one kind of memory."""
 
     entry_id: str
     speaker: str
     shown_tokens: int
-    """Tokens that the memory occupied in the original prompt, or 0 if the prompt did not contain it."""
+    """Number of tokens that the memory occupied in the original prompt."""
     said: str
     without: str
     error: str

@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from langsmith.run_trees import RunTree
 
 Values = Mapping[str, Any]
-"""Values of a debate's state, by channel name."""
+"""Values of a debate's state, keyed by channel name."""
 
 
 @dataclass(frozen=True)
 class DebateSession:
-    """Resources for an operation on a debate, such as graph, tables, environment and debate id."""
+    """Resources that an operation on a debate needs, such as the graph and the environment."""
 
     graph: DebateGraph
     records: Records
     environment: Environment
     thread: str = ""
-    """Id of the debate, which is its LangGraph thread id, or `""` if no debate is chosen."""
+    """LangGraph thread id of the debate, or `""` if no debate is chosen."""
     lease: Lease | None = None
-    """Lease that allows this session to write the debate, or `None` if the session only reads."""
+    """Lease that allows this session to write to the debate, or `None` if the session only reads."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns that a replay adds at the successive ends of the debate."""
+    """Numbers of turns that a replay adds, one for each time the debate ended."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
-    """Roots of LangSmith traces whose debates have started but not run yet, keyed by debate id."""
+    """Root runs of LangSmith traces for debates that have not run yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
     """Cache of the last loaded state, keyed by debate id."""
 
@@ -62,11 +62,11 @@ class DebateSession:
 
     @property
     def name(self) -> str:
-        """Name of the debate given with `--id`, or the debate's id if it has no name."""
+        """Name that the user gave the debate with `--id`, or the debate's id."""
         return self.records.catalogue.name_of(self.thread)
 
     def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
-        """Return the permissions of the debate's stored configuration.
+        """Return the permissions that apply to the debate's stored configuration.
 
         The permissions include the debate's grants and the capabilities in the operator's configuration.
         """
@@ -95,7 +95,7 @@ class DebateSession:
         return saver.alist(config, filter={"source": source} if source else None)
 
     async def _latest(self, config: RunnableConfig) -> StateSnapshot:
-        """Return the latest state snapshot, which is cached because a long debate takes a second to load."""
+        """Return the latest state snapshot from the cache, or load it."""
         stored = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
         mark = (stored.checkpoint["id"], stored.pending_writes) if stored else None
         known, snapshot = self.loaded.get(self.thread, (None, None))
@@ -106,7 +106,7 @@ class DebateSession:
         return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
-        """Return the latest state after finishing an interrupted step, so that the state can be updated.
+        """Finish an interrupted step if there is one, and return the latest state.
 
         A step is interrupted if its run died after the step's work but before its checkpoint was written.
         Updating the state of an unfinished step would start a second branch.
@@ -118,7 +118,7 @@ class DebateSession:
         return snapshot
 
     def advance(self, given: Values | None = None, **options: Any) -> None:
-        """Run the graph until the interrupt given in `options`, and write each checkpoint synchronously."""
+        """Run the graph until its next interrupt."""
         start = cast(ConversationInput | None, given)
 
         async def run() -> None:
@@ -139,7 +139,10 @@ class DebateSession:
             self.advance()  # earlier replies come from the journal
 
     def update_after(self, node: str, values: Values) -> None:
-        """Update the state as if the given node had written it. The successor of this node runs next."""
+        """Update the state as if the given node had written the values.
+
+        The successor of this node runs next.
+        """
         call_from_sync(self.graph.aupdate_state, self.run_config, dict(values), node)
 
     def note_status(self, status: str) -> None:
@@ -148,7 +151,7 @@ class DebateSession:
 
     @contextmanager
     def writing(self) -> Iterator[DebateSession]:
-        """Hold the debate's lease during a `with` block, and yield a session that may write the debate.
+        """Hold the debate's lease during a `with` block, and yield a session that can write to the debate.
 
         Raises:
             DebateBusy: Another run writes the debate, in this process or another.
@@ -175,7 +178,7 @@ def filled_channels(values: Values) -> dict[str, Any]:
 
 
 def before_node(graph: DebateGraph, node: str) -> str:
-    """Return a node before `node` in the graph, preferably one whose only successor is `node`.
+    """Return a node that precedes `node` in the graph.
 
     `open` comes last, because the input of the run decides where it leads.
     """

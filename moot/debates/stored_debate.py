@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 MAX_MESSAGE_CHARS = 100_000
-"""Maximum number of characters in an interjection, and in a question of a client about a debate."""
+"""Maximum number of characters in an interjection or in a client's question about a debate."""
 
 
 class Debate:
@@ -75,7 +75,7 @@ class Debate:
         return frozen_config(self.state().values)
 
     def document(self, snapshot: StateSnapshot | None = None) -> JsonObject:
-        """Return the debate as a `moot.debate/1` document, from the latest state or a given state."""
+        """Return the debate as a `moot.debate/1` document."""
         snapshot = snapshot or self.state()
         values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
         return {**make_document(self.row, values), "questions": questions_at(snapshot)}
@@ -116,11 +116,11 @@ class Debate:
     def astream(
         self, *, turns: int | None = None, answer: object = None, tokens: bool = True
     ) -> AsyncGenerator[Event, None]:
-        """Async form of `stream`. Cancelling it or leaving `aclosing` pauses the debate."""
+        """Async version of `stream`. Cancelling it or leaving `aclosing` pauses the debate."""
         return arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
 
     async def arun(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
-        """Async form of `run`, which does not block the event loop."""
+        """Async version of `run`."""
         async for _ in self.astream(turns=turns, answer=answer, tokens=False):
             pass
         return await run_in_thread(self.document)
@@ -197,14 +197,14 @@ class Debate:
         return can_go_on(self.state().values)
 
     def allow(self, config: DebateConfig) -> None:
-        """Grant the debate all capabilities that the given operator configuration uses."""
+        """Grant the debate all capabilities that the operator's configuration uses."""
         changed = config.limits.model_fields_set
         granted = authorize_operator(config).granted
         limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
         self.session.records.grants.add(self.id, {*capabilities_of(config), *limits})
 
     def reconfigure(self, config: DebateConfig) -> None:
-        """Replace the debate's configuration for all steps that have not run yet.
+        """Replace the debate's configuration for all remaining steps.
 
         A debate that ended at a limit can continue if the new configuration raises the limit. Any other
         finished debate stays over. The debate is granted the capabilities that the new configuration adds. To
@@ -279,14 +279,14 @@ class Debate:
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
-        """Return the dotted keys of settings that a configuration would change in the debate."""
+        """Return the dotted keys of the settings in which a configuration differs from the debate's."""
         stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 
     def fork(
         self, *, after: int | None = None, name: str | None = None, without: str | None = None
     ) -> Debate:
-        """Create a new debate that copies this debate up to a given entry and then gets new replies.
+        """Create a new debate from a copy of this debate up to a given entry.
 
         Interjections that came after that entry are dropped. With `without`, the fork starts before one
         interjection and repeats all later ones at the same number of turns.

@@ -45,7 +45,7 @@ FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
 
 
 class Stance(StanceFields):
-    """A debater's latest stance on a claim, with its quotation and history."""
+    """A debater's latest stance on a claim, including its quotation and history."""
 
     message_id: str
     quote: str
@@ -61,55 +61,55 @@ class ClaimStatusRecord(TypedDict):
     aspect: str
     status: Status
     label: str
-    """The claim's status in words, for reports and web pages."""
+    """Text that reports and web pages show for the claim's status."""
     side: str
     """Answer that the debaters agree on, such as `yes`, `no` or an option. Empty if they contradict each
     other."""
     conditions: list[str]
     """Conditions under which the debaters agree on `side`."""
     was_disputed: bool
-    """True if debaters contradicted each other on this claim at any time during the debate."""
+    """True if the claim was disputed at any time during the debate."""
     stances: dict[str, Stance]
-    """Latest stance of each debater on the claim, by debater id."""
+    """Latest stances on the claim, keyed by debater id."""
     card: str
     """Id of the crux card about this claim, or `""` if there is no card."""
 
 
 class PositionChange(TypedDict):
-    """A concession, or a change of a debater's mind about a claim."""
+    """A concession, or another change of a debater's stance on a claim."""
 
     event: str
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question, or a claim that supports this
-    position."""
+    """True if the debater gives up its position on the main question or a claim that supports it."""
     message_id: str
     quote: str
     before: str
-    """Quotation of the debater's earlier statement about the claim, or `""` if unknown."""
+    """Quotation of the debater's earlier statement about the claim, or `""` if there is none."""
     stance: str
-    """The debater's stance on the claim after the change, in words, such as `yes, on a condition: if …`."""
+    """Text that describes the debater's stance on the claim after the change, such as `yes`."""
     stance_before: str
-    """The debater's stance on the claim before the change, in words; `""` if unknown."""
+    """Text that describes the debater's stance on the claim before the change, or `""` if unknown."""
 
 
 class RoundRecord(TypedDict):
-    """Summary of one round of a debate, with positions, new disputes and changes of position."""
+    """Summary of the positions and disputes in one round of a debate."""
 
     round: int
     positions: dict[str, str]
-    """Latest statement of each debater in the round, preferably on the main question, by debater id."""
+    """Latest statement of each debater in the round, keyed by debater id."""
     arguments: dict[str, str]
-    """Key argument of each debater in the round: what it said on a claim that its position rests on."""
+    """Key argument of each debater in the round, keyed by debater id. It is what the debater said on a claim
+    that its position rests on."""
     evidence: dict[str, list[str]]
-    """Ids of the claim events with the evidence that each debater gave in the round, by debater id."""
+    """Ids of the claim events with evidence from this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Debaters whom each debater challenged, questioned or answered in the round, by debater id."""
+    """Debaters whom each debater challenged, questioned or answered in the round, keyed by debater id."""
     new_disputes: list[str]
-    """Ids of claims that debaters dispute for the first time in this round."""
+    """Ids of claims that are disputed for the first time in this round."""
     moved: list[str]
-    """Ids of this round's claim events in which a debater concedes a claim or changes its mind."""
+    """Ids of this round's claim events in which a debater concedes a claim or changes its stance."""
 
 
 class ClaimStatuses(TypedDict):
@@ -123,7 +123,7 @@ class ClaimStatuses(TypedDict):
     open_questions: list[str]
     rounds: list[RoundRecord]
     dropped: dict[str, int]
-    """Number of extracted claims and events that were rejected, by reason."""
+    """Number of rejected claims and events, keyed by the reason for the rejection."""
 
 
 class Blackboard(TypedDict):
@@ -153,12 +153,12 @@ class Usage(TypedDict):
 
 
 class CarriedState(TypedDict, total=False):
-    """State values that another database needs to continue an imported debate."""
+    """State values that are needed to continue an imported debate."""
 
     options: list[str]
-    """Options of the debated question."""
+    """Possible answers to the debate's question."""
     final_answers: list[FinalAnswer]
-    """Final answers that the debaters gave alone after the discussion, for a vote."""
+    """Final answers that the debaters gave independently after the discussion, for a vote."""
     rolling_summary: Summary
     perspective_summaries: dict[str, Summary]
     judge_summary: Summary
@@ -181,13 +181,13 @@ class DebateDocument(TypedDict):
 
     format: Literal["moot.debate/1"]
     id: str
-    """UUID of the debate, which is its LangGraph thread id."""
+    """UUID of the debate, used as its LangGraph thread id."""
     name: str
-    """Name of the debate given with `--id`, or its UUID if it has no name."""
+    """Name that the user gave the debate with `--id`, or the debate's UUID."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
     ended_because: NotRequired[str]
-    """Reason why the debate ended, or `""` while it can continue."""
+    """Reason why the debate ended, or `""` if it has not ended."""
     protocol: str
     """Name of the debate's protocol, such as `council`."""
     config: JsonObject
@@ -199,33 +199,33 @@ class DebateDocument(TypedDict):
     receipts: list[Receipt]
     """Receipts of all debaters' turns. A receipt records the contents of a prompt."""
     calls: NotRequired[list[CallReceipt]]
-    """Receipts of all other model calls, such as for summaries, claim extraction, crux cards and verdicts."""
+    """Receipts of all other model calls, such as calls for summaries, claim extraction and verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
-    """Verdicts of all judges, including failed verdicts and verdicts of earlier `moot judge` commands."""
+    """Verdicts of all judges, including failed and superseded verdicts."""
     verdict: PanelVerdict | None
     """Decision of the judge or panel, or `null` if the debate has not been judged."""
     solution: str
     """Solution of the debate in Markdown, or `""` if there is none."""
     final_answer: NotRequired[str]
-    """Decision of the judge and solution of the debate, in Markdown."""
+    """Decision and solution of the debate, in Markdown."""
     convergence: NotRequired[list[ConvergenceCheck]]
-    """Measured agreement after each round of a council that ends when the debaters converge."""
+    """Agreement measured after each round, in a council that ends when the debaters converge."""
     usage: Usage
     planned: NotRequired[JsonObject]
-    """Estimate of `moot plan` for the configuration, with calls, tokens, bounds, critical path and batches.
+    """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.
 
     Only documents that were made for a report have this key.
     """
     errors: list[ErrorRecord]
     questions: NotRequired[list[PersonQuestion]]
-    """Questions that a person has to answer before the debate can continue."""
+    """Questions that a person must answer before the debate can continue."""
     prompt_sources: dict[str, PromptSource | str]
-    """SHA-256 digest of each prompt template that the debate uses, by template name."""
+    """SHA-256 digests of the debate's prompt templates, keyed by template name."""
     agreement: NotRequired[PanelReport]
-    """Agreement among the judges of the deciding panel, or `{}` if there is no panel."""
+    """Agreement among the judges of the panel, or `{}` if there is no panel."""
     state: NotRequired[CarriedState]
-    """State values that another database needs to continue the debate."""
+    """Values that are needed to continue the debate in another database."""
     parent: str
     """Id of the debate that this debate was forked from, or `""` if it is not a fork."""
     created_at: str

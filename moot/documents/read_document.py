@@ -22,15 +22,15 @@ from moot.state.errors import InputError
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default values for missing keys, by type. A missing value of any other `Literal` type defaults to the first
-allowed value."""
+"""Default values for missing keys, keyed by the value's type. A missing value of any other `Literal` type
+defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Document keys whose records have more fields in later versions. Missing fields are filled in with
+"""Document keys whose records can have more fields in later versions. Missing fields are filled in with
 defaults."""
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:
-    """Check that a `moot.debate/1` document is complete, and return it with defaults for newer fields.
+    """Check that a `moot.debate/1` document is complete, and add defaults for newer fields.
 
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
@@ -67,7 +67,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
 
 
 def load_leniently(kind: type[_T], given: object) -> _T:
-    """Return `given` as a typed dict, with invalid values removed and missing values filled in."""
+    """Return `given` as a typed dict, without invalid values and with defaults for missing values."""
     value = fill_in(kind, given if isinstance(given, dict) else {})
     adapter = _adapter(cast(Any, kind))
     while True:
@@ -130,7 +130,7 @@ def _zero(kind: Any) -> object:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value types of a typed dict by key, and the set of its required keys."""
+    """Return the value type of each key of a typed dict, and the set of required keys."""
     hints = get_type_hints(kind, include_extras=True)
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
@@ -145,7 +145,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 class DocumentDebater(TypedDict):
-    """A debater in the configuration of a document."""
+    """Debater in a document's configuration."""
 
     id: str
     name: str
@@ -154,14 +154,14 @@ class DocumentDebater(TypedDict):
 
 
 class DocumentJudge(TypedDict, total=False):
-    """A judge in the configuration of a document."""
+    """Judge in a document's configuration."""
 
     rubric: object
-    """The judge's rubric as an object, or the name of a built-in rubric."""
+    """The judge's rubric, or the name of a built-in rubric."""
 
 
 class DocumentPanel(DocumentJudge, total=False):
-    """The judge settings in the document's configuration."""
+    """Judge settings in a document's configuration."""
 
     panel: list[DocumentJudge]
 
@@ -173,7 +173,7 @@ class Termination(TypedDict, total=False):
 
 
 class ShownBoard(TypedDict):
-    """Settings for claim extraction in the document's configuration."""
+    """Claim extraction settings in a document's configuration."""
 
     extraction: Literal["auto", "llm", "none"]
     model: str | None

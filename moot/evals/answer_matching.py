@@ -38,11 +38,11 @@ ENDINGS = {
     "text": 'End your answer with one line: "Answer: " and the answer in as few words as possible.',
     "free": "",
 }
-"""Instruction on how to end an answer, by form of the answer."""
+"""Instruction on how to end an answer, keyed by answer form."""
 
 
 def topic_of(item: QuestionItem) -> str:
-    """Return the topic that asks a question, with its choices and answer form but without its gold answer."""
+    """Return a debate topic that contains the question, its choices and its answer form."""
     letters = zip(ascii_uppercase, item.choices, strict=False)
     choices = "\n".join(f"{letter}) {choice}" for letter, choice in letters)
     ending = ENDINGS[item.form]
@@ -50,7 +50,7 @@ def topic_of(item: QuestionItem) -> str:
 
 
 def read_answer(text: str, item: QuestionItem) -> str | None:
-    """Return the normal form of the answer that a text gives, or `None` if the answer cannot be read.
+    """Return the normal form of the answer in a text, or `None` if there is no readable answer.
 
     The answer is the text after the last `Answer:` at the start of a line. A text without such a line is read
     as a whole.
@@ -74,7 +74,7 @@ DECISIONS = {
     "set": 'Write the decision as "Answer: " and all items, separated by semicolons.',
     "text": 'Write the decision as "Answer: " and the answer in as few words as possible.',
 }
-"""Instruction to the judge on how to write the decision, by form of the answer. Questions with choices use
+"""Instruction to the judge on how to write the decision, keyed by answer form. Questions with choices use
 options instead."""
 
 
@@ -89,7 +89,7 @@ form."""
 
 
 def answer_part(text: str) -> str:
-    """Return the part of a text from which `read_answer` reads the answer."""
+    """Return the part of a text that contains the answer."""
     marked: list[str] = _ANSWER_LINE.findall(text)
     return f"Answer: {marked[-1]}" if marked else text if len(text) <= MAX_PART else text[:MAX_PART] + "…"
 
@@ -128,7 +128,7 @@ def _read_choice(given: str, choices: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Majority:
-    """Most frequent answer among several texts, with its share."""
+    """Most frequent answer among several texts."""
 
     answer: str | None
     """Most frequent readable answer, or `None` if no answer is readable. If several are equally frequent,

@@ -29,7 +29,7 @@ VERSUS = " vs "
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
-"""Stances of the first speaker's side and of the other side, for debaters without a stance of their own."""
+"""Default stances of the side that speaks first and of the other side."""
 KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "question": ("debate", "vote", "first-answers", "recorded"),
     "pair": ("judge", "recorded"),
@@ -48,7 +48,7 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Better answer of a pair, first with `a` presented first, then with `b` presented first."""
+    """Better answer of a pair, once with `a` presented first and once with `b` presented first."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -67,9 +67,9 @@ class Arm:
     config: DebateConfig | None = None
     """Configuration of the arm's debates, or `None` for an arm that runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
-    """For a vote with an equal budget, the quantity that determines the number of answers."""
+    """Quantity, such as tokens or cost, that an equal-budget vote must match."""
     source: str = ""
-    """Name of the arm whose first answers are counted, for the arm `first-answers`."""
+    """Name of the debate arm whose first answers are used by a `first-answers` arm."""
     recorded: Mapping[str, RecordedResult] = field(default_factory=dict)
 
     @property
@@ -82,7 +82,7 @@ class Arm:
 
     @property
     def is_debate(self) -> bool:
-        """True if the arm's answer takes several turns, so that an equal-budget vote can match the arm."""
+        """True if the arm runs debates that an equal-budget vote can match."""
         return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
 
     def to_json(self) -> JsonObject:
@@ -113,7 +113,7 @@ def read_arms(
     warn: Warn = log,
     earlier: Sequence[Arm] = (),
 ) -> list[Arm]:
-    """Return the arms named by the `--arm` options, in the same order, and the arms that these depend on.
+    """Return the arms named by the `--arm` options and the arms that they depend on.
 
     `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
     the debates of `earlier` are added for an arm that needs one.
@@ -155,7 +155,7 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add the debate arms of earlier calls on which the named arms depend."""
+    """Add debate arms from earlier calls that the named arms depend on."""
     sources = {arm.name: arm.source for arm in earlier}
     for at, arm in enumerate(arms):
         if arm.kind == "first-answers" and not arm.source:
@@ -169,7 +169,7 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return an arm `first-answers` with the debate arm that it uses, and any other arm unchanged."""
+    """Return an arm with the debate arm that it uses, if it is a `first-answers` arm."""
     if arm.kind != "first-answers":
         return arm
     source = arm.source or (debates[0] if debates else "")
@@ -219,7 +219,7 @@ def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = 
 
 
 _JUDGE_KEYS = ("model", "fallbacks", "judge", "memory", "models", "limits", "seed")
-"""Settings of a configuration file that apply to a judge of pairs."""
+"""Configuration keys that apply to a judge of answer pairs."""
 
 
 def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None, warn: Warn) -> Arm:
@@ -272,11 +272,11 @@ class Meeting:
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]
-    """Name of each debater's line-up, keyed by debater id."""
+    """Mapping from debater id to the name of the debater's line-up."""
 
     @property
     def name(self) -> str:
-        """Names of both line-ups, with the first speaker's line-up first."""
+        """Names of both line-ups, starting with the one that speaks first."""
         return f"{self.first.name}{VERSUS}{self.second.name}"
 
 

@@ -22,7 +22,7 @@ from moot.state.config.model_settings import is_built_in
 from moot.text.plain_text import show_reordering
 
 MAX_COMPARED = 20
-"""Maximum number of debates that a request to a server compares."""
+"""Maximum number of debates in one comparison request to a server."""
 MAX_POINTS = 12
 """Maximum number of points that the model may list in its reply."""
 INSTRUCTION = (
@@ -33,7 +33,7 @@ INSTRUCTION = (
 
 
 class ComparedDebate(TypedDict):
-    """The data of one debate in a comparison of debates."""
+    """One debate in a comparison of debates."""
 
     id: str
     name: str
@@ -73,13 +73,13 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if the answers of all debates have the same wording, otherwise `None`."""
+    """True if all debates have the same answer word for word, otherwise `None`."""
     only: list[OnlyPoint]
     """Points that only one debate makes. The list is empty if no model was asked for such points."""
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
-    """Return a comparison of debates from `moot.debate/1` documents, which may lack any key."""
+    """Compare debates that are given as `moot.debate/1` documents."""
     rows = [_row(Report(document)) for document in documents]
     winners = {row["winner"] for row in rows}
     answers = {_bare_words(row["final_answer"]) for row in rows}
@@ -121,7 +121,7 @@ def _row(report: Report) -> ComparedDebate:
 
 
 def answer_text(row: ComparedDebate) -> str:
-    """Return the full text of a debate's answer, with the final answer and the rest of the verdict."""
+    """Return the full text of a debate's answer."""
     return "\n\n".join(filter(None, [row["final_answer"], row["details"]]))
 
 
@@ -134,7 +134,7 @@ def _times(ratio: float) -> str:
 
 
 def comparison_title(compared: DebateComparison) -> str:
-    """Return a title for a comparison, taken from the question if all debates answer the same one."""
+    """Return a title for a comparison, such as the common question of the debates."""
     asked = compared["debates"][0]["asked"] if compared["same_question"] else ""
     return shorten(asked, TITLE) or "Comparison of debates"
 
@@ -179,7 +179,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:
-    """Ask a debate's model for the points that only one of the answers makes, and return these points.
+    """Ask a debate's model for points that occur in only one of the answers.
 
     Points without a correct quotation are dropped.
 

@@ -37,7 +37,7 @@ from moot.state.errors import ConfigError
 
 Kind = Literal["question", "pair", "topic"]
 Gold = str | int | float | bool | tuple[str, ...]
-"""Correct answer to a question, as a text, a number, or a list of texts in any order."""
+"""Correct answer to a question, which is a text, a number or a set of texts."""
 AnswerForm = Literal["choice", "number", "set", "text", "free"]
 """Form of an answer, which determines how it is requested, read and compared. A judge grades or compares
 `free` texts."""
@@ -46,7 +46,7 @@ MARKUP = "*_`\"'“”‘’ \t\r\n"
 """Markup characters that are removed around an answer."""
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 LISTS = ("choices",)
-"""Columns of a CSV file whose cells contain a JSON list."""
+"""Names of the CSV columns whose cells contain a JSON list."""
 
 
 class _Item(BaseModel):
@@ -77,9 +77,9 @@ class QuestionItem(_Item):
     choices: tuple[str, ...] = ()
     """Texts of the choices of a multiple-choice question."""
     answer: Gold | None = None
-    """Correct answer. For a question with choices, the letter or the text of the right choice."""
+    """Correct answer. If the question has choices, it is the letter or the text of the right choice."""
     reference: str = ""
-    """Reference text with which a model compares free answers."""
+    """Reference text that a model compares free answers with."""
     context: str = ""
     """Document that is shown to all participants."""
 
@@ -106,7 +106,7 @@ class QuestionItem(_Item):
 
     @property
     def right_choice(self) -> int | None:
-        """Index of the right choice, or `None` if the question has no choices or no gold answer."""
+        """Index of the right choice, or `None` if the question has no right choice."""
         texts = [_folded(each) for each in self.choices]
         wanted = _folded(str(self.answer))
         if wanted in texts:
@@ -116,7 +116,7 @@ class QuestionItem(_Item):
 
     @property
     def form(self) -> AnswerForm:
-        """Form that the answer to the question must have."""
+        """Required form of the answer to the question."""
         if self.choices:
             return "choice"
         if self.answer is None:
@@ -131,14 +131,14 @@ class QuestionItem(_Item):
 
     @property
     def graded_by(self) -> Literal["answer", "reference", "comparison"]:
-        """Method that decides whether an answer is right."""
+        """Method that decides whether an answer to the question is right."""
         if self.answer is not None:
             return "answer"
         return "reference" if self.reference else "comparison"
 
 
 class PairItem(_Item):
-    """Two answers to one input, with people's choice of the better one, used to evaluate judges."""
+    """Two answers to one input and the human preference between them, used to evaluate judges."""
 
     input: str = Field(min_length=1)
     a: str
@@ -211,7 +211,7 @@ def read_items(path: Path) -> ItemSet:
 
 
 def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
-    """Raise an error if only some questions have gold, because the accuracy would ignore the others."""
+    """Raise an error if only some of the questions have a gold answer."""
     bare = [
         each.id
         for each in items.values()
@@ -300,7 +300,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _cell(key: str, cell: str, place: str) -> object:
-    """Return the value of a CSV cell, which is a list for `choices` and for an answer in JSON list form."""
+    """Return the value of a CSV cell, which can be a JSON list."""
     if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
         return cell
     try:
@@ -317,7 +317,7 @@ def _folded(text: str) -> str:
 
 
 def number_in(text: str) -> Decimal | None:
-    """Return the number in a text, or `None` if the text contains anything except a number and markup."""
+    """Return the number that a text consists of, or `None` if the text contains anything else."""
     bare = bare_text(text).replace("−", "-")
     if not _NUMBER.fullmatch(bare) or not bare.isascii():
         return None

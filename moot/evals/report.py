@@ -28,9 +28,9 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum number of characters of a text, and of texts of an answer, in the list of items."""
+"""Maximum number of characters of a text, and maximum number of texts per answer, in the list of items."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of equal-budget arms that serve as the baseline if an evaluation contains them."""
+"""Names of equal-budget arms, which are preferred as the baseline."""
 
 
 def evaluation_report(
@@ -126,7 +126,7 @@ def _content(item: Item) -> JsonObject:
 
 
 def _baseline(scored: ScoredEvaluation) -> str:
-    """Return the arm that others are compared with: an equal-budget vote, or the next best with answers."""
+    """Return the arm that the other arms are compared with, preferably an equal-budget vote."""
     arms = scored.evaluation.arms
     answered = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
     votes = [arm.name for arm in arms if arm.kind == "vote"]
@@ -191,7 +191,7 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
 
 
 def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return how much a judge depends on the presentation order, and how often it agrees with people."""
+    """Return statistics on a judge's position bias and its agreement with people."""
     both = [score for score in scores if len(score.by_order) == 2]
     chosen = [score.outcome.winners for score in both]
     people = [scored.items[score.outcome.item].better for score in both]  # type: ignore[union-attr]  # pairs
@@ -212,7 +212,7 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
 
 def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return the agreement between the judges of a panel, and between the seeds, if there are several."""
+    """Return the agreement between the judges of a panel and between repetitions."""
     judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
     seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for score in scores:
@@ -290,7 +290,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each arm's accuracy at each level of agreement between the debaters' first answers."""
+    """Return each arm's accuracy by how much the debaters' first answers agree."""
     source, levels = scored.agreement()
     if not levels:
         return None
@@ -307,7 +307,7 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
 
 
 def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
-    """Return how often the first arm of each compared pair was preferred."""
+    """Return how often one arm was preferred to another, for each compared pair of arms."""
     by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item, comparisons in meetings.items():
         for first, second, score in comparisons:
@@ -366,7 +366,7 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 
 
 def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
-    """Return one cautious sentence about the test result of each arm that has a difference."""
+    """Return one cautious sentence about each arm's difference from the baseline."""
     sentences = []
     for name, row in rows.items():
         if not (found := row["difference"]):
@@ -387,7 +387,7 @@ def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """Return a sentence about what the discussion changed in each debate arm."""
+    """Return a sentence for each debate arm about the effect of the discussion."""
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -409,7 +409,7 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
 
 
 def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
-    """Return the accuracy of the debate and of the baseline at each agreement of the first answers."""
+    """Return sentences about the accuracy of the debate and of the baseline at each level of agreement."""
     if not (difficulty := report["difficulty"]):
         return []
     names = list(dict.fromkeys([difficulty["arm"], base]))
@@ -425,7 +425,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return the ratio of an arm's tokens per answer to the baseline's, or `""` if either is unknown."""
+    """Return a phrase with the ratio of an arm's tokens to the baseline's tokens, or `""` if unknown."""
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

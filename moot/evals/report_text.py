@@ -45,7 +45,7 @@ class ReportTable:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return True if each cell of a column begins with a figure or has none."""
+    """Return True if a column of cells contains only numbers and blanks."""
     starts = [cell.lstrip("+−")[:1] for cell in cells]
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
 
@@ -194,7 +194,7 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_tables(report: JsonObject) -> str:
-    """Return all tables of a report except the one of the arms, and the notes, as Markdown."""
+    """Return the notes and all tables of a report, except the table of arms, as Markdown."""
     return _body(report, report_tables(report)[1:])
 
 
@@ -211,7 +211,7 @@ def report_html(report: JsonObject) -> str:
 
 
 def chart(report: JsonObject) -> Markup:
-    """Draw a chart of each arm's accuracy and mean cost per answer, with the curve of the vote.
+    """Draw a chart of each arm's accuracy against its mean cost per answer.
 
     The cost is in US dollars, or in tokens if no arm has a cost.
     """
@@ -266,7 +266,7 @@ def chart(report: JsonObject) -> Markup:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return about five round values with equal distances, which enclose the range from `low` to `high`."""
+    """Return about five evenly spaced round values that cover the range from `low` to `high`."""
     rough = max(high - low, 1e-9) / 4
     power = 10.0 ** floor(log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
@@ -275,7 +275,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _place_labels(points: Sequence[JsonObject]) -> None:
-    """Set the height of each label so that labels beside the same place do not overlap."""
+    """Move labels vertically so that they do not overlap."""
     placed: list[JsonObject] = []
     for point in sorted(points, key=lambda each: (each["y"], each["x"])):
         near = [

@@ -26,7 +26,7 @@ class AnswerScore:
     answer: str | None = None
     """Normal form of the answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
-    """Score in each presentation order, for a judged pair."""
+    """Scores of a judged pair, one for each presentation order."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RoundChange:
     """Frequency with which debaters changed their answers between two rounds."""
 
     round: int
-    """Number of the later of the two rounds, counted from 1 after the first answers."""
+    """Number of the later round, counted from 1 after the first answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
@@ -43,7 +43,7 @@ class RoundChange:
 
 @dataclass(frozen=True)
 class Discussion:
-    """Changes in the answers of a debate arm during its discussion."""
+    """Changes in the debaters' answers during the discussion of a debate arm."""
 
     changes: list[RoundChange]
     vote_changed: float | None
@@ -140,7 +140,7 @@ class ScoredEvaluation:
         return Discussion(changes, changed / counted if counted else None, counted)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return the arm that gave the first answers, and their level of agreement by item and seed.
+        """Return an arm's name, and how much the first answers of its debaters agree on each item.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.
@@ -200,7 +200,7 @@ def _level(first: Majority) -> str:
 def _outcome(
     arm: Arm, item: str, seed: int, outcomes: Mapping[tuple[str, str, int], Outcome]
 ) -> Outcome | None:
-    """Return an arm's outcome, which may be stored, recorded elsewhere, or derived from another arm."""
+    """Return an arm's outcome for one item and seed."""
     if arm.kind == "recorded":
         result = arm.recorded.get(item)
         if result is None:
@@ -238,7 +238,7 @@ def _outcome(
 
 
 def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
-    """Return the mean scores of the arms that were compared with each other, by item."""
+    """Return each arm's mean score in comparisons with other arms, keyed by item."""
     found: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
     for each in meetings:
         if not each.winners:

@@ -58,7 +58,7 @@ class Evaluator:
     Placeholders: `{problem}`, `{clarifications}`, `{final_solution}` and `{requirements_info}`.
     """
     settings: ModelSettings | None = None
-    """Model settings for this evaluator, or `None` for the settings in the configuration."""
+    """Model settings for this evaluator, or `None` to use those of the configuration."""
 
     def own(self, config: DebateConfig) -> DebateConfig:
         """Return the configuration with the model settings of this evaluator."""
@@ -68,7 +68,7 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class Subject:
-    """The result of a debate that an evaluator scores, together with the debate's problem."""
+    """Result of a debate to be scored by evaluators."""
 
     name: str
     """Name of the result in tables."""
@@ -77,7 +77,7 @@ class Subject:
     clarifications: str = ""
     """Text of the questions asked before the debate and the user's replies."""
     requirements: str = ""
-    """Text of the requirements that the result misses according to the debate's judge."""
+    """Text of the requirements that the result does not meet, according to the debate's judge."""
     models: frozenset[str] = frozenset({""})
     """Names of the models that the debaters use. The empty name `""` stands for a person who debates."""
 
@@ -93,7 +93,7 @@ class Evaluation:
     strengths: str = ""
     weaknesses: str = ""
     reasons: dict[str, str] = field(default_factory=dict)
-    """The evaluator's reason for each criterion, by criterion id, including criteria without a score."""
+    """The evaluator's reasons, keyed by criterion id."""
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class Evaluation:
 
 
 class Averages(TypedDict):
-    """Mean scores over several evaluators, rounded to two decimals. A missing mean is `None`.
+    """Mean scores of several evaluators. A missing mean is `None`.
 
     Placeholder verdicts are ignored.
     """
@@ -147,14 +147,14 @@ class Appraisal(BaseModel):
 
 @cache
 def evaluation_rubric() -> Rubric:
-    """Return the rubric for evaluators, which is the rubric `design` with an overall score."""
+    """Return the rubric that evaluators use."""
     design = shipped_rubrics()["design"]
     return Rubric(name=design.name, criteria=(*design.criteria, OVERALL))
 
 
 @cache
 def evaluator_schema() -> type[BaseModel]:
-    """Return the JSON schema of an evaluator's reply, with one field per criterion."""
+    """Return the schema of an evaluator's reply, which has one field per criterion."""
     *criteria, whole = evaluation_rubric().criteria
     fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
     fields["strengths"] = (str, Field(description="The strongest points, briefly."))
@@ -181,7 +181,7 @@ def evaluate(
 
 
 def record_evaluation(evaluator: Evaluator, request: JudgeRequest, reply: Reply) -> Evaluation:
-    """Return the evaluation from an evaluator's reply, with scores rounded and limited to the scale."""
+    """Convert an evaluator's reply to an evaluation."""
     response = request.response(reply)
     if response is None:
         return Evaluation(evaluator, request.failed(reply))
@@ -229,7 +229,7 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
 
 
 def _chunks(subject: Subject, own: str, fence: str) -> list[Block]:
-    """Return the problem, solution and other material as prompt blocks or as a filled `own` template."""
+    """Return the problem, the solution and other material as prompt blocks."""
     if own:
         values = {
             "problem": subject.problem,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 GRADING = "grade"
-"""Node name for the journal entries of the model that grades free answers."""
+"""Journal node name for calls that grade free answers."""
 QUEUED = "queued"
 """Reason for a missing answer whose debate is still in the queue."""
 SIDES = ("candidate-1", "candidate-2")
@@ -53,14 +53,14 @@ SIDES = ("candidate-1", "candidate-2")
 
 @dataclass(frozen=True)
 class Task(PlannedDebate):
-    """A planned debate about one item, for one arm or for two arms that debate each other."""
+    """A planned debate about one item."""
 
     item: Item = field(kw_only=True)
     arm: str = field(kw_only=True)
-    """Name of the arm, or both names joined by ` vs `."""
+    """Name of the arm, or the names of two arms joined by ` vs `."""
     seed: int = field(kw_only=True)
     sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Name of each debater's arm, keyed by debater id, if two arms debate each other."""
+    """Mapping from debater id to arm name, for two arms that debate each other."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -82,7 +82,7 @@ class TaskReport:
 
 @dataclass
 class RunResult:
-    """Errors and queued debates after one call of an evaluation."""
+    """Result of one call of an evaluation."""
 
     errors: dict[tuple[str, str, int], str] = field(default_factory=dict)
     """Reasons why tasks have no outcome, keyed by item, arm and seed."""
@@ -128,7 +128,7 @@ class EvaluationRun:
     def run(
         self, budget: SharedBudget, workers: int, report: Callable[[TaskReport], None] | None = None
     ) -> RunResult:
-        """Run all tasks that have no outcome, and store the outcomes.
+        """Run all unfinished tasks and store their outcomes.
 
         Args:
             budget: Limits on the tokens and the cost of the whole evaluation, including earlier calls.
@@ -143,7 +143,7 @@ class EvaluationRun:
         return self.result
 
     def enqueue(self, budget: SharedBudget, queue: WorkQueue, workers: int) -> RunResult:
-        """Add all debates without an outcome to the queue, and collect the debates that workers finished.
+        """Queue all unfinished debates, and store the outcomes of finished debates.
 
         Votes with an equal budget and comparisons follow in a later call, when their input is known. Creating
         a debate can call a model for its question, so `workers` debates are created at the same time.
@@ -173,7 +173,7 @@ class EvaluationRun:
                 self._collect(task)
 
     def _set_budget(self, budget: SharedBudget) -> None:
-        """Store the limits with the usage so far, including calls that a killed run left uncounted."""
+        """Store the budget limits and the usage so far."""
         records = self.debates.records
         known, journalled = records.budgets.get(self._budget), self._journalled()
         tokens = max(known.tokens, tokens_of(journalled))
@@ -222,7 +222,7 @@ class EvaluationRun:
     # Tasks
 
     def _first_tasks(self) -> list[Task]:
-        """Return the missing tasks that can run without the outcomes of other tasks."""
+        """Return the unfinished tasks that do not depend on other tasks."""
         places = [
             (item, seed)
             for seed in range(1, self.evaluation.seeds + 1)
@@ -296,7 +296,7 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the missing equal-budget votes, sized by the most expensive debate arm on each item.
+        """Return the unfinished equal-budget votes.
 
         If other debate arms determine another size now, the outcome of the earlier size is dropped.
         """
@@ -321,7 +321,7 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many single answers cost as much as the most expensive debate, or `None` if unknown."""
+        """Return the number of single answers that cost as much as the most expensive debate."""
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
         if None in outcomes:
@@ -342,7 +342,7 @@ class EvaluationRun:
         return validate({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
-        """Return the missing comparisons between the arms' answers, for items without a gold answer."""
+        """Return the unfinished comparisons between the answers of each pair of arms."""
         tasks = []
         for item in self.evaluation.items.items:
             if not isinstance(item, QuestionItem) or item.graded_by != "comparison":
@@ -369,7 +369,7 @@ class EvaluationRun:
         return outcome.texts[0] if outcome and outcome.texts else ""
 
     def _grade(self, workers: int) -> None:
-        """Grade free answers by comparison with their references, and store the grades."""
+        """Grade free answers against their references and store the grades."""
         graded = {
             item.id: item
             for item in self.evaluation.items.items
@@ -423,7 +423,7 @@ vote's answers."""
 
 
 def _seed(config: DebateConfig, repetition: int) -> int:
-    """Return the random seed for a repetition, counted from 1."""
+    """Return the random seed for the repetition with the given number."""
     return (config.seed or 1) + SEED_STEP * (repetition - 1)
 
 
@@ -495,7 +495,7 @@ def outcome_of(debate: Debate, task: Task) -> Outcome:
 
 
 def _answer_text(document: JsonObject, item: Item) -> str:
-    """Return the text of a debate's answer, which is its whole result or a part of it.
+    """Return the answer of a debate as text.
 
     A decision between options is the answer. Otherwise it is the last `Answer:` line of the result, or else
     the judge's decision.
@@ -512,7 +512,7 @@ def _answer_text(document: JsonObject, item: Item) -> str:
 def _winners_by_judge(
     verdicts: Sequence[Verdict], decision: Mapping[str, object], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the winner that each judge chose in each presentation order, or `tie`."""
+    """Return the winners that each judge chose, one for each presentation order."""
     return {
         verdict["judge"]: tuple(
             names.get(winner, TIE) for winner in verdict["flip"]["winners"] or [verdict["winner"]]
@@ -523,7 +523,7 @@ def _winners_by_judge(
 
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the winner that most judges chose in each presentation order, or `tie`."""
+    """Return the winner chosen by most judges in each presentation order, or `tie`."""
     found = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *others = Counter(ballots).most_common()
@@ -532,7 +532,7 @@ def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
-    """Return each debater's first message and the debater's last message of each later round.
+    """Return the debaters' answers in each round, starting with their first messages.
 
     Critiques and messages in crux rooms are left out, because they give no answer to the question.
     """

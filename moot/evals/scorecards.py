@@ -108,7 +108,7 @@ def _last_messages(said: Iterable[tuple[str, str]], names: Mapping[str, str]) ->
 
 
 def read_subject(path: Path, *, problem: str = "") -> Subject:
-    """Read the result to evaluate from a file with a debate or a transcript.
+    """Read a result to evaluate from the file of a debate or transcript.
 
     Raises:
         InputError: The file cannot be read, or has no problem or no result.
@@ -153,7 +153,7 @@ class _Solution(BaseModel):
 
 
 class _DialecticDebate(BaseModel):
-    """Keys of a debate file of the tool dialectic that this module reads."""
+    """Keys of a dialectic debate file that this module reads."""
 
     problem: str
     rounds: list[object]
@@ -162,7 +162,7 @@ class _DialecticDebate(BaseModel):
 
 
 def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
-    """Return the result of a dialectic debate, or `None` if the text is not a dialectic debate."""
+    """Return the result of a dialectic debate, or `None` if the text has another format."""
     try:
         debate = _DialecticDebate.model_validate_json(text)
     except ValidationError:
@@ -236,7 +236,7 @@ def header() -> tuple[str, ...]:
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Return a debate's mean scores as text, in the column order of the table."""
+    """Return a debate's mean scores as text, one for each column of the table."""
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
@@ -269,7 +269,7 @@ class _Agent(BaseModel, coerce_numbers_to_str=True):
 
 
 def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tuple[Evaluator, ...]:
-    """Return one evaluator for each model, with ids that do not occur in `taken`.
+    """Return one evaluator with a new id for each model.
 
     A model may occur twice.
     """

@@ -27,8 +27,8 @@ SEED = 20_190_516
 BINS = 10
 """Number of equally wide confidence bins for the calibration error."""
 PRIOR = 0.1
-"""Regularisation of Bradley–Terry ratings (`alpha` in choix). It keeps the rating of an arm that won or lost
-every time finite."""
+"""Regularisation strength of Bradley–Terry ratings (`alpha` in choix). It keeps the rating of an arm that won
+or lost every time finite."""
 RATING_RESAMPLES = 300
 ELO_MEAN, ELO_SCALE = 1000.0, 400.0 / log(10)
 
@@ -181,7 +181,7 @@ def brier_score(confidences: Sequence[float], correct: Sequence[float]) -> float
 
 
 def calibration_error(confidences: Sequence[float], correct: Sequence[float]) -> float | None:
-    """Return the expected calibration error (Guo et al. 2017) in ten equal bins, or `None` without values."""
+    """Return the expected calibration error in ten bins (Guo et al., 2017), or `None` without values."""
     if not confidences:
         return None
     stated, right = np.asarray(confidences, dtype=float), np.asarray(correct, dtype=float)

@@ -24,14 +24,14 @@ class EvaluationRecord:
     """Number of times that each arm answers each item."""
     created_at: str
     judge: Mapping[str, object] = field(default_factory=dict)
-    """Configuration of the judge of free answers as JSON data, or `{}` if there is no judge."""
+    """Configuration of the model that grades free answers, as JSON data, or `{}` if there is none."""
 
     def arm(self, name: str) -> Arm:
         """Return the arm with this name."""
         return next(arm for arm in self.arms if arm.name == name)
 
     def extended_by(self, later: EvaluationRecord) -> EvaluationRecord:
-        """Return the record extended by the arms and seeds of a later call of the same evaluation.
+        """Return a copy of the record with the arms and seeds of a later call added.
 
         Raises:
             InputError: The later call changes the items, an arm or the judge.
@@ -50,12 +50,12 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: EvaluationRecord) -> EvaluationRecord:
-        """Return the part of this record that a later call asks for, with the arms in this record's order."""
+        """Return the part of this record that a later call requests."""
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
     def left_out(self, asked: EvaluationRecord) -> list[str]:
-        """Return the arms and seeds of this record that a later call does not ask for."""
+        """Return the arms and seeds of this record that a later call does not request."""
         names = {arm.name for arm in asked.arms}
         seeds = range(asked.seeds + 1, self.seeds + 1)
         return [
@@ -70,18 +70,19 @@ class Outcome:
 
     item: str
     arm: str
-    """Name of the arm, or both names joined by ` vs ` if two arms debate each other."""
+    """Name of the arm, or the names of two arms joined by ` vs `."""
     seed: int
     debate: str = ""
     """Id of the debate, or `""` if there was no debate."""
     texts: tuple[str, ...] = ()
     """Texts that contain the answer. A vote has one text per answer, in order."""
     rounds: tuple[Mapping[str, str], ...] = ()
-    """Texts of each round that may contain an answer, keyed by debater id."""
+    """Possible answers in each round, keyed by debater id."""
     first_usage: Mapping[str, float] = field(default_factory=dict)
     """Usage of the debaters' first messages."""
     winners: tuple[str, ...] = ()
-    """Winner in each presentation order, which is `tie`, an arm's name, or `a` or `b` for a pair."""
+    """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
+    pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Winners that each judge of a panel chose, keyed by judge id."""
     confidence: float | None = None
@@ -93,7 +94,7 @@ class Outcome:
     answers: int = 1
     """Number of answers that were counted."""
     grade: float | None = None
-    """Score of a free answer from 0 to 1, given by a model that compared the answer with the reference."""
+    """Score of a free answer, from 0 to 1."""
     placeholder: bool = False
     """True if the built-in offline model wrote the answer or the verdict."""
 

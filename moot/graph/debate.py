@@ -39,7 +39,7 @@ def build_graph(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> DebateGraph:
-    """Compile the debate graph, and return it as a runnable.
+    """Compile the debate graph and return it as a runnable.
 
     Args:
         checkpointer: storage of debates. `None`: no storage, or the server's own.
@@ -105,10 +105,10 @@ def build_graph(
 
 graph = build_graph(environment=Environment(default_config=operators_config))
 graph.brief_history = True
-"""Debate graph that `langgraph.json` names and a LangGraph server loads. The server adds the checkpointer,
+"""Debate graph that a LangGraph server loads, as named in `langgraph.json`. The server adds the checkpointer,
 and the server's operator adds the configuration."""
 
 NODES: Mapping[str, NodeFunction] = {
     name: cast(Node, spec.runnable).body for name, spec in graph.builder.nodes.items()
 }
-"""Functions of the graph's nodes, by node name, in the order in which they were added to the graph."""
+"""Functions of the graph's nodes, keyed by node name."""

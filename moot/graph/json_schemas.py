@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages whose types have no field docstrings, so that the search skips them."""
+"""Packages whose types are skipped because they have no field docstrings."""
 
 
 def document_schema() -> JsonObject:
-    """Return the JSON Schema of debate documents, which are JSON files that contain whole debates.
+    """Return the JSON Schema of debate documents.
 
     Unknown keys are allowed, for later versions.
     """
@@ -74,7 +74,7 @@ def config_schema() -> JsonObject:
 
 
 def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
-    """Return the JSON Schemas of the graph's context, input and output for a server, with descriptions."""
+    """Return JSON Schemas of the graph's context, input and output for a LangGraph server."""
     given, output = graph.get_input_jsonschema(), graph.get_output_jsonschema()
     describe(given, ConversationInput)
     describe(output, ConversationOutput)
@@ -83,7 +83,7 @@ def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
 
 @lru_cache
 def field_docs(kind: type) -> dict[str, str]:
-    """Return the field docstrings of a pydantic model or typed dict, by field name, each on one line.
+    """Return the field docstrings of a Pydantic model or typed dict, keyed by field name.
 
     Fields of base classes are included. A typed dict lists its direct bases only, in `__orig_bases__`.
     """
@@ -105,7 +105,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add the field docstrings of a type and its nested types to the JSON Schema of the type.
+    """Add the field docstrings of a type and of its nested types to their JSON Schema.
 
     A field without a docstring gets the description of its type.
     """

@@ -27,18 +27,19 @@ LABELS: Mapping[str, str] = {
     "close": "the debate is over",
     END: "a question was answered",
 }
-"""Edge labels in a drawing of the graph, by target node. A label gives the reason why the node runs next."""
+"""Edge labels for a drawing of the graph, keyed by target node. A label gives the reason why the node runs
+next."""
 
 
 def successor(node: str, state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the name of the node in `targets` to run after `node`."""
+    """Return the name of the node that runs after `node`."""
     if node == "plan":
         return state["step"]["kind"]
     return after_open(state, env) if node == "open" else first_due(state, env, targets)
 
 
 def after_open(state: ConversationState, env: Environment) -> str:
-    """Return the name of the node to run after the node `open`.
+    """Return the name of the node that runs after the node `open`.
 
     It is `END` if a question was answered, `extract` if an imported transcript has to be read, the waiting
     node if a debate is resumed by a message, else `summarize` or `plan`.
@@ -53,7 +54,7 @@ def after_open(state: ConversationState, env: Environment) -> str:
 
 
 def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the name of the first node in `targets` that has work to do, or `plan` if none has.
+    """Return the first node in `targets` that has work to do, or `plan` if none has.
 
     A node with nothing to do is skipped, because its run would still write a checkpoint.
     """
@@ -69,7 +70,7 @@ def first_due(state: ConversationState, env: Environment, targets: Collection[st
 
 
 class Route(Runnable[ConversationState, str]):
-    """Conditional edge of the debate graph, which decides which node runs after a given node.
+    """Conditional edge of the debate graph.
 
     It runs inline. LangGraph runs a plain function in a worker thread: a run that is cancelled meanwhile
     stores the node's update without its successor, and the debate would end when it is resumed.
@@ -86,5 +87,5 @@ class Route(Runnable[ConversationState, str]):
         return LABELS[successor(self._node, input, self._env, self._targets)]
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Async form of `invoke`."""
+        """Async version of `invoke`."""
         return self.invoke(input)

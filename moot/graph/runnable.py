@@ -41,8 +41,8 @@ from moot.storage.records import records_of
 log = logging.getLogger(__name__)
 
 UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
-"""Config with a `recursion_limit` that no debate reaches, which replaces the caller's limit. LangGraph's
-default would end a debate at about 2,500 turns."""
+"""Config whose `recursion_limit` no debate reaches. It replaces the caller's limit. LangGraph's default would
+end a debate at about 2,500 turns."""
 
 
 def _traced_step(state: StateValues) -> JsonObject:
@@ -60,17 +60,18 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels in the earlier snapshots of a brief history."""
+"""State channels that a brief history includes in earlier snapshots."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
-"""Trace policy of the graph's nodes. Traces show only the step and the names of the written channels.
+"""Policy that limits what traces of the graph's nodes contain. Traces show only the step and the names of the
+written channels.
 
 A whole state has up to a megabyte. The traced model calls hold the prompts and replies.
 """
 
 
 class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]):
-    """The compiled debate graph, a runnable that can also be a node of another LangGraph graph.
+    """The compiled debate graph, which can also be a node of another LangGraph graph.
 
     The configuration bounds a run, so the caller's `recursion_limit` is ignored. A thread holds one debate: a
     new topic is refused before anything is written. A run leases its debate from start to end: a second run
@@ -111,11 +112,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self.schemas.get("output") or super().get_output_jsonschema(config)
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return a drawing of the graph in which every node has its description."""
+        """Return a drawing of the graph that includes a description of every node."""
         return self._described(super().get_graph(config, xray=xray))
 
     async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Async form of `get_graph`."""
+        """Async version of `get_graph`."""
         return self._described(await super().aget_graph(config, xray=xray))
 
     def _described(self, drawing: Graph) -> Graph:
@@ -167,7 +168,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[StateSnapshot]:
-        """Yield the snapshots of a debate, newest first.
+        """Yield the snapshots of a debate's history, newest first.
 
         A whole state of a long debate has hundreds of kilobytes, and chat clients fetch ten. With
         `brief_history`, only the newest snapshot is whole. `get_state` returns the whole state of any other.
@@ -184,7 +185,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Write updates to a debate's state, and record changes to earlier messages as amendments.
+        """Write updates to a debate's state, and store changes to earlier messages as amendments.
 
         Raises:
             InputError: a value has another type than its channel. Nothing is written.
@@ -211,7 +212,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def _normalize_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
     ) -> list[list[StateUpdate]]:
-        """Check the state updates, convert their messages to entries, and return the result.
+        """Check the state updates and convert their messages to transcript entries.
 
         Messages stay as they are if `plan` runs next and adds the entries.
         """
@@ -240,14 +241,14 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return _output_for_parent(await super().ainvoke(input, config, **options), input, config)
 
     async def aclose(self) -> None:
-        """Close the connections to models that runs on the running event loop opened.
+        """Close the model connections that were opened on the running event loop.
 
         `asyncio.run` closes them at its end, so a program with one loop for its whole life needs this method.
         """
         await self.environment.aclose()
 
     def close(self) -> None:
-        """Close the connections to models that `invoke` and `stream` opened."""
+        """Close the model connections that `invoke` and `stream` opened."""
         call_from_sync(self.environment.aclose)
 
     @contextmanager
@@ -273,7 +274,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
 
 def _checked_input(graph_input: object) -> object:
-    """Return a run's input, in which every message has an id.
+    """Return a run's input with an id for every message.
 
     Raises:
         InputError: a value has another type than its channel.
@@ -288,7 +289,7 @@ def _checked_input(graph_input: object) -> object:
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a debate's output. For a parent graph, return only the debate's own messages."""
+    """Return a debate's output for the caller. For a parent graph, return only the debate's own messages."""
     namespace = ensure_config(config).get("configurable", {}).get("checkpoint_ns", "")
     if not namespace or not isinstance(output, dict) or "messages" not in output:
         return output
@@ -307,18 +308,18 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 
 def _has_thread(config: RunnableConfig | None) -> bool:
-    """Return True if a run has its own thread, so that it is not the run of a nested graph."""
+    """Return True if a run has its own LangGraph thread, so that it is not a nested run."""
     configurable = (config or {}).get("configurable", {})
     return "thread_id" in configurable and not configurable.get("checkpoint_ns")
 
 
 def _changes_transcript(graph_input: object) -> bool:
-    """Return True if the input of a run contains a topic, entries or messages."""
+    """Return True if a run's input contains a topic, entries or messages."""
     return isinstance(graph_input, Mapping) and any(graph_input.get(key) for key in _TRANSCRIPT_KEYS)
 
 
 def _tell_other_context(snapshot: StateSnapshot, context: DebateConfig) -> None:
-    """Log a warning that names the settings of `context` that the thread's debate does not use."""
+    """Warn about settings in `context` that differ from the running debate's configuration."""
     if not (stored := snapshot.values.get("config")):
         return
     stored, wanted = without_definitions(stored), without_definitions(context.to_json())
@@ -339,7 +340,7 @@ def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool
 
 
 def _normalize_input(graph_input: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
-    """Return a run's input, with its messages and entries converted to a valid update of the debate.
+    """Return a run's input as a valid update of the debate's state.
 
     Raises:
         InputError: the thread's debate has another topic.

@@ -29,7 +29,7 @@ class ParsedMessage:
     """A message read from a transcript."""
 
     speaker: str
-    """Id of the speaker or, before ids are assigned, the speaker's name as written in the transcript."""
+    """Id of the speaker, or the speaker's name before ids are assigned."""
     content: str
     at: str = ""
     """Time or minute of the message as written in the transcript, or `""` if there is none."""
@@ -37,11 +37,11 @@ class ParsedMessage:
     call_id: str = ""
     """Id of the tool call that this message makes or answers, or `""` for other messages."""
     tool: ToolUse | None = None
-    """Record of the tool result that this message contains, or `None` for other messages."""
+    """Tool result that this message contains, or `None` for other messages."""
     round: int = 0
     """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
     target: str = ""
-    """Speaker whose proposal the message criticises or refines, written like `speaker`, or `""`."""
+    """Speaker whose proposal the message criticises or refines, or `""`."""
 
 
 TOOL_SPEAKER = "tools"
@@ -50,7 +50,7 @@ TOOL_SPEAKER = "tools"
 
 @dataclass(frozen=True)
 class ParsedTranscript:
-    """A parsed transcript whose speakers have no ids yet."""
+    """A parsed transcript whose speakers do not have ids yet."""
 
     messages: list[ParsedMessage]
     topic: str = ""
@@ -91,7 +91,7 @@ def read_csv(text: str) -> ParsedTranscript:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row that is not blank, with the number of the line on which it starts."""
+    """Yield each non-blank row and the number of its first line."""
     csv.field_size_limit(2**31 - 1)  # the default limit rejects fields with more than 131,072 characters
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -106,7 +106,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def header_of(text: str, delimiter: str = ",") -> _Columns | None:
-    """Return the positions of the columns named in the first line, or `None` if it is not a header."""
+    """Return the positions of the columns named in a table's first line, or `None` if it is not a header."""
     cells = text.lstrip().partition("\n")[0].split(delimiter)
     names = [cell.strip().strip('"').casefold() for cell in cells]
     speaker, text_column = _place(names, SPEAKER_KEYS), _place(names, CONTENT_KEYS)
@@ -120,7 +120,7 @@ def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
 
 
 def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
-    """Detect the columns of the speaker, the text and the time from their contents.
+    """Detect the speaker, text and time columns from their contents.
 
     The first column with words is the speaker, and the longest other column is the text. A column of clock
     times is the time. A column of plain numbers is the time only if it precedes the text.
@@ -191,7 +191,7 @@ def parse_json(text: str, line: int = 0) -> object:
 
 
 def read_json(value: object) -> ParsedTranscript:
-    """Read messages from a JSON list, an object with such a list, or the rounds of a dialectic debate."""
+    """Read messages from a JSON value of any supported form."""
     topic = solution = ""
     if isinstance(value, list):
         items = value
@@ -213,11 +213,11 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
     "critique": "critique",
     "refinement": "refinement",
 }
-"""Kinds of entries, by the `type` of a contribution in a dialectic debate."""
+"""Mapping from the `type` of a contribution in a dialectic debate to an entry kind."""
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return the contributions of a dialectic debate, each with the number of its round."""
+    """Return the contributions to a dialectic debate, each with its round number."""
     return [
         {**one, "round": number} if isinstance(one, dict) else one
         for number, each in enumerate(rounds, start=1)
@@ -247,7 +247,7 @@ def read_jsonl(text: str) -> ParsedTranscript:
 
 
 def _messages_of(document: dict[str, object]) -> list[object]:
-    """Return the list of messages under a known key, or else the only list of messages in the object.
+    """Return the list of messages under a known key, or the only list of messages in the object.
 
     Raises:
         InputError: The document has no list of messages, or more than one.
@@ -350,7 +350,7 @@ def _content(item: dict[str, object]) -> object:
 
 
 def _text_of(value: object, where: str) -> str:
-    """Return the text of a message's content, which is a string, a number, a list of parts or an object.
+    """Convert a message's content, such as a string or a list of parts, to text.
 
     Null and parts without text, such as images, are empty.
 
@@ -369,7 +369,7 @@ def _text_of(value: object, where: str) -> str:
 
 
 SpeakerLines = Mapping[int, ParsedMessage]
-"""Messages by the index of their first line, with only the text on this line as content."""
+"""Mapping from line number to the message that starts on that line."""
 
 _HEAD = (
     rf"(?:[\[(](?P<before>{CLOCK})[\])]\s*)?"
@@ -391,19 +391,19 @@ _LABEL = re.compile(
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
-"""Pattern for words before a colon that are more likely part of a message than a speaker's name."""
+"""Pattern for words before a colon that are probably not a speaker's name."""
 _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for a number or quotation after a colon, which does not start a message."""
+"""Pattern for text after a colon that does not start a message, such as a number or quotation."""
 _CASELESS = 12
-"""Maximum number of characters per word of a speaker's name, for scripts without capital letters."""
+"""Maximum number of characters per word of a speaker's name in scripts without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
 def read_txt(text: str) -> ParsedTranscript:
-    """Read messages that start with a name and a colon, with continuation lines.
+    """Read messages that start with a name and a colon and may continue on the following lines.
 
     A time in brackets may follow the name.
     """
@@ -412,7 +412,10 @@ def read_txt(text: str) -> ParsedTranscript:
 
 
 def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
-    """Return the messages by first line, with a less strict check for names that occur repeatedly."""
+    """Return the messages keyed by their first line.
+
+    Names that occur repeatedly are checked less strictly.
+    """
     matches = {at: match for at, line in enumerate(lines) if (match := _LINE.match(line))}
     matches = {at: match for at, match in matches.items() if not _LABEL.fullmatch(match["name"])}
     counts = Counter(match["name"] for match in matches.values())
@@ -432,7 +435,7 @@ _BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
 
 
 def _is_name(text: str, *, known: bool) -> bool:
-    """Return True if the words before a colon look like a name (few, capitalized, no punctuation)."""
+    """Return True if the words before a colon look like a speaker's name."""
     words = _BRACKETED.sub(lambda found: " " if found[1] else found[0], text).split()
     if (
         not words
@@ -447,7 +450,7 @@ def _is_name(text: str, *, known: bool) -> bool:
 
 
 def read_md(text: str) -> ParsedTranscript:
-    """Read Markdown messages under headings or after bold names, but not inside code fences.
+    """Read messages that start with a Markdown heading or a bold name.
 
     `markdown-it-py` finds headings and fences. Bold names are found line by line, because most transcripts
     have no blank lines between messages.
@@ -491,7 +494,7 @@ def _bold_speaker_lines(form: re.Pattern[str], lines: Sequence[str], fenced: Con
 
 
 def _markdown_message(head: str, text: str) -> ParsedMessage:
-    """Return the message that starts with a Markdown name, possibly with a time in brackets."""
+    """Parse a Markdown heading or bold name, and return it as the start of a message."""
     match = re.fullmatch(_HEAD, head.strip())
     if match is None:
         return ParsedMessage(head, text)
@@ -499,7 +502,7 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 
 
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
-    """Split lines into messages, and return the lines before the first message as the topic."""
+    """Split lines into messages, and use the lines before the first message as the topic."""
     if not heads:
         raise InputError(f"line 1: no speaker found; write each message as `{form}`")
     starts = [*heads, len(lines)]

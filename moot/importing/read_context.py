@@ -18,18 +18,18 @@ from moot.state.entries import clean_text
 from moot.state.errors import ConfigError, InputError, UserError
 
 CONVERTED = (".docx", ".htm", ".html", ".pdf", ".xlsx")
-"""Suffixes of the context documents that markitdown converts to Markdown."""
+"""File suffixes of the context documents that markitdown converts to Markdown."""
 MAX_UNPACKED_BYTES = 200_000_000
-"""Maximum size in bytes to which the parts of a Word or Excel file may unpack."""
+"""Maximum unpacked size in bytes of a Word or Excel file."""
 UPLOAD_TIMEOUT_S = 60
 """Maximum time in seconds to convert an uploaded document."""
 UPLOAD_MEMORY_BYTES = 4_000_000_000
-"""Maximum address space in bytes of the process that converts an uploaded document. An ordinary file needs
-about a quarter of it. A small file can expand to a very large one."""
+"""Maximum memory in bytes of the process that converts an uploaded document. An ordinary file needs about a
+quarter of it. A small file can expand to a very large one."""
 
 
 def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
-    """Return one context document for each given file and each file in a given folder.
+    """Return a context document for each given file and for each file in the given folders.
 
     Raises:
         InputError: a file cannot be read, or is not text.
@@ -113,7 +113,7 @@ def _document_text(path: Path) -> str:
 
 
 def main() -> None:
-    """Print the text of the file in the first argument, with a limit on memory."""
+    """Print the text of the document named in the first argument, within a memory limit."""
     try:
         import resource  # does not exist on Windows
     except ImportError:

@@ -51,8 +51,8 @@ _READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "md": read_md,
 }
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
-"""Reserved ids, which Moot never assigns to imported speakers. A judge and a moderator keep their ids and do
-not debate."""
+"""Ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do not
+debate."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,9 @@ class Speaker:
     """A speaker in an imported transcript."""
 
     id: str
-    """Unique id of the speaker, which has 1 to 40 characters from `[a-z0-9-]`."""
+    """Unique id of the speaker, consisting of 1 to 40 characters from `[a-z0-9-]`."""
     name: str
-    """The speaker's name at its first occurrence in the transcript, without spaces around it and a final
-    colon."""
+    """The speaker's name as first written in the transcript, without surrounding spaces or a final colon."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,14 @@ class ImportedTranscript:
     """A transcript whose speakers have ids, from which a debate can be created."""
 
     topic: str
-    """Topic found in the transcript or its file name, or `""` if there is none."""
+    """Topic found in the transcript or in its file name, or `""` if there is none."""
     speakers: tuple[Speaker, ...]
     """Speakers of the transcript, in the order of their first messages."""
     messages: tuple[ParsedMessage, ...]
     document: dict[str, object] | None = None
     """The original document if the transcript was read from a `moot.debate/1` document."""
     solution: str = ""
-    """Conclusion of the debate, if the transcript contains it separately from the messages."""
+    """Conclusion of the debate, if the transcript states it separately from the messages."""
 
 
 def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
@@ -211,7 +210,7 @@ _IMPORTED: Step = {
 def transcript_config(
     imported: ImportedTranscript, base: DebateConfig | None = None, debaters: Sequence[str] = ()
 ) -> DebateConfig:
-    """Return a configuration in which the speakers of a transcript are the debaters.
+    """Return a configuration whose debaters are the speakers of a transcript.
 
     Args:
         imported: The transcript.
@@ -243,7 +242,7 @@ def transcript_values(
     config: DebateConfig,
     environment: Environment,
 ) -> JsonObject:
-    """Return the state of a finished debate with the messages of a transcript, but no summaries or claims.
+    """Return the state of a finished debate that consists of a transcript's messages.
 
     Args:
         imported: The transcript.
@@ -286,7 +285,7 @@ def transcript_values(
 
 
 def document_values(given: Mapping[str, object], environment: Environment) -> JsonObject:
-    """Return the state values of the debate from which a `moot.debate/1` document was exported.
+    """Return the state values that are stored in a `moot.debate/1` document.
 
     Raises:
         InputError: The document is invalid. The message names the key.

@@ -27,7 +27,7 @@ PHASE = "clarify"
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
-"""Priority of the prompt blocks that show documents and a person's earlier answers."""
+"""Priority of prompt blocks with documents and earlier answers."""
 
 
 class ClarifyingQuestions(BaseModel):
@@ -41,7 +41,10 @@ class ClarifyingQuestions(BaseModel):
 
 
 def clarification_step(state: ConversationState, config: DebateConfig) -> Step | None:
-    """Return the step in which debaters ask questions. `None` if questions are disabled or already asked."""
+    """Return the step in which debaters ask clarifying questions.
+
+    `None` if questions are disabled or already asked.
+    """
     wanted, so_far = config.clarifications, state.get("clarifications", {})
     asked = so_far.get("rounds", 0)
     if not wanted.enabled or state.get("turn_count") or so_far.get("settled") or asked >= wanted.rounds:
@@ -51,7 +54,7 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
 
 
 def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Collect the debaters' questions, ask a person, and add the questions and answers to the transcript."""
+    """Ask a person the debaters' clarifying questions, and add questions and answers to the transcript."""
     config = frozen_config(state)
     asking = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
     replies: list[Reply] = yield [_call(state, context, debater) for debater in asking]
@@ -73,7 +76,7 @@ def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig) -> ModelCall:
-    """Return the model call that asks a debater for questions, given the documents and earlier answers."""
+    """Return the model call that asks a debater for clarifying questions."""
     config = frozen_config(state)
     count, most = context.env.token_counter_for(config), config.clarifications.max_per_debater
     ctx = PromptContext(state, config, make_turn(debater.id), count)

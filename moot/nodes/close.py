@@ -17,9 +17,9 @@ from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum lengths, in characters, of the judge's reasons and of the solution in the result message."""
+"""Maximum numbers of characters of the judge's reasons and of the solution in the result message."""
 MOST = 6
-"""Maximum number of citations and of items per list in the result message."""
+"""Maximum number of items in each list of the result message."""
 
 
 def close(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -46,14 +46,14 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def with_final_answer(state: ConversationState, solution: str) -> str:
-    """Return `solution` followed by the protocol's final answer if it is required or `solution` is empty."""
+    """Return `solution`, followed by the protocol's final answer if one is needed."""
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution
 
 
 def result_message(values: StateValues, *origin: str) -> AIMessage:
-    """Return the result message of a finished debate, with decision, reasons, citations and open points.
+    """Return the message that presents the result of a finished debate.
 
     `origin` are the ids of the debate and the checkpoint.
     """
@@ -107,7 +107,7 @@ def _field_text(field: ShownField, most: int, chars: int) -> str:
 
 
 def final_answer(values: StateValues) -> str:
-    """Return a debate's answer as Markdown, made of its decision and its solution, if they exist.
+    """Return a debate's final answer, consisting of its decision and its solution, as Markdown.
 
     Every protocol has an answer, so a debate can be compared with a single answer or a vote. It is `""`
     before the end.

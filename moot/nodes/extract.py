@@ -18,7 +18,7 @@ from moot.state.entries import Entry, ids_in, seqs_of, traits_of
 
 
 def extract(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Let a model extract claims and claim events from new messages, and add them to the claim ledger.
+    """Use a model to extract claims and claim events from new messages.
 
     If a call fails, its messages yield no claims, and the failure is added to the debate's errors.
     """
@@ -44,7 +44,7 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if there are claims to extract, or new messages to record in crux rooms.
+    """Return True if claims must be extracted or new crux-room messages must be recorded.
 
     Args:
         state: the debate's state.
@@ -54,14 +54,14 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the crux rooms that have new messages, with the ids of these messages added."""
+    """Return the crux rooms with new messages, including the ids of these messages."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the `seq` of the last message to extract claims from, or -1 for no extraction.
+    """Return the `seq` of the last message from which to extract claims now, or -1 if there is none.
 
     Claims are extracted before something reads them. A protocol with phases names those after which claims
     are read. In the long form, claims are extracted when messages leave the window, and from the remaining
@@ -106,7 +106,7 @@ def _extract_claims(
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect that the entries discuss, and a description of the aspect and the crux rooms."""
+    """Return the aspect that the entries discuss, and a description for the extraction prompt."""
     rooms = state.get("crux_rooms", {})
     first = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first["claim"]) if first else None

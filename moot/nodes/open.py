@@ -36,9 +36,9 @@ from moot.state.errors import InputError
 from moot.tools.context_documents import check_tools
 
 MAX_RECORDS = 1_000
-"""Maximum number of records of earlier debates that a protocol reads, the newest first."""
+"""Maximum number of earlier debates whose records a protocol reads, newest first."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
-"""Fields to copy from an imported entry, in addition to its speaker, kind and content."""
+"""Optional fields that are copied from an imported entry."""
 
 
 def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -92,7 +92,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Handle a new message that was sent to an existing debate.
+    """Process a new message to an existing debate.
 
     It is the answer that a waiting debate asked for. After the end it is a question, which is answered, or a
     reason for one more round.
@@ -121,7 +121,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
 ) -> CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Return the debated question that a model finds in the topic, and the error if its call failed.
+    """Return the debate's question as a model finds it in the topic, and an error if the call failed.
 
     No model is asked if the topic is short and neither options nor criteria are needed.
     """
@@ -140,7 +140,7 @@ def _ask_question(
 def _topic(
     state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
 ) -> tuple[str, bool]:
-    """Return the topic, and whether the topic is the first message.
+    """Return the topic, and True if the topic is the debate's first message.
 
     Without a `topic`, a person's first message is the topic. A parent graph sends its whole conversation, so
     there the person's last message is.
@@ -162,7 +162,7 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Check the configured tools and context file.
+    """Check the configured tools and the context file.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context file as a
     document.
@@ -194,7 +194,7 @@ def _seed(
     context: NodeContext,
     config: DebateConfig,
 ) -> list[Entry]:
-    """Return a debate's first entries, made from its topic, context documents and imported transcript.
+    """Return a debate's first transcript entries.
 
     Raises:
         InputError: an imported entry has no speaker or no content.

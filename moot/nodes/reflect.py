@@ -29,7 +29,7 @@ from moot.state.conversation import ConversationState
 
 
 def reflect_due(state: ConversationState) -> bool:
-    """Return True if a reflection is due or a crux room has to be assessed."""
+    """Return True if a reflection is due or a crux room must be assessed."""
     return _insights_due(state) or bool(rooms_to_assess(state))
 
 
@@ -48,7 +48,7 @@ def _insights_due(state: ConversationState) -> bool:
 
 
 def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Make parallel model calls that write reflections and crux cards.
+    """Make the model calls that write reflections and crux cards.
 
     A failed call falls back to the claim ledger.
     """

@@ -32,7 +32,7 @@ from moot.text.tokens import TokenCounter
 
 
 def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Add messages that leave the window to the rolling summary, and update the perspective summaries."""
+    """Update the rolling summary and the perspective summaries."""
     update = yield from _update_rolling_summary(state, context)
     due = perspectives_due(state)
     if not due:
@@ -66,7 +66,7 @@ def perspectives_due(state: ConversationState) -> list[str]:
 
 
 def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:
-    """Return the messages to add to the rolling summary, or `[]` if no prompt will show the summary.
+    """Return the messages to add to the rolling summary.
 
     A judge reads the summary if its prompt does not show all messages whole. Speakers read it while turns are
     left; after the last turn only a free summary is updated. Messages up to the `seq` `leaving` are about to

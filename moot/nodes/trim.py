@@ -31,7 +31,7 @@ def leaving_through(state: ConversationState, env: Environment) -> int:
 
 
 def trim_through(state: ConversationState, env: Environment) -> int:
-    """Return the `seq` of the last message that can now be removed from the window, or -1 if there is none.
+    """Return the `seq` of the last message to remove from the window now, or -1 if none can be removed.
 
     If prompts show the rolling summary, a message only leaves the window after the summary covers it.
     """

@@ -32,14 +32,13 @@ TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
 }
-"""Text to append to a truncated message, by the finish reason of the model's reply."""
+"""Text to append to a truncated message, keyed by the finish reason of the model's reply."""
 PASSES = "[passes: would not answer]"
-"""Content of the message to store if a debater's model refuses to reply. The debate's errors
-contain the reason."""
+"""Message content that is stored if a model refuses to reply. The debate's errors contain the reason."""
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
-    """Return True if the model refused to reply and the configuration allows the debater to pass."""
+    """Return True if the model's refusal to reply counts as a pass."""
     return reply.refused and config.limits.refusals == "pass"
 
 
@@ -96,7 +95,7 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write an entry for each tool call of a debater's turn, and an entry for the result.
+    """Write transcript entries for the tool calls of a debater's turn and for their results.
 
     Text and usage of a reply with several calls are stored with the first call.
     """
@@ -116,7 +115,7 @@ def _write_tools(
 
 
 def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn, reply: Reply) -> Entry:
-    """Write the debater's message, or a notice in place of the message if the turn failed.
+    """Write the debater's message, or a notice if the turn failed.
 
     Raises:
         ModelError: the turn failed and the protocol requires it.

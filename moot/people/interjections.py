@@ -39,9 +39,9 @@ from moot.state.reducers import fold_window, is_new_input
 from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
-"""Key in a message's `additional_kwargs` with the id of the amended transcript entry."""
+"""Key in a message's `additional_kwargs` that holds the id of the amended transcript entry."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
-"""State channels for which updates from outside the graph are checked against the current state."""
+"""State channels whose updates are validated when they come from outside the graph."""
 
 
 def new_input_messages(state: StateValues) -> list[BaseMessage]:
@@ -50,12 +50,12 @@ def new_input_messages(state: StateValues) -> list[BaseMessage]:
 
 
 def new_input_text(state: StateValues) -> str:
-    """Return the text of a person's new messages, which answer a question or ask about the debate."""
+    """Return the combined text of a person's new messages."""
     return "\n\n".join(str(each.text) for each in new_input_messages(state) if each.type == "human").strip()
 
 
 def assign_ids_operation(entries: Sequence[Entry]) -> JsonObject:
-    """Return an operation that links new messages to their entries."""
+    """Return an operation that assigns transcript ids to new messages."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -141,7 +141,7 @@ def interjections_update(entries: list[Entry], assigned: int, *origin: str) -> J
 
 
 def ingest_messages(given: JsonObject, state: StateValues, now: str, count: TokenCounter) -> JsonObject:
-    """Add transcript entries for messages in an external state update, unless `plan` adds them later.
+    """Add transcript entries for the messages in an external state update.
 
     Do not pass a reply to a question that a person was asked.
     """
@@ -155,7 +155,7 @@ def ingest_messages(given: JsonObject, state: StateValues, now: str, count: Toke
 
 
 def with_message_ids(given: StateValues) -> JsonObject:
-    """Return a run's input or a state update in which every message has an id.
+    """Return a run's input or a state update, with an id added to each message that has none.
 
     Clients recognize a message by its id, so the id must not change when the message gets a transcript entry.
     """
@@ -209,7 +209,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
 def _check_message(
     message: BaseMessage, entry: Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Return the messages to write in place of `message`. `entry` is its transcript entry, if any."""
+    """Return the messages to write instead of `message`. `entry` is its transcript entry, if any."""
     if isinstance(message, RemoveMessage):
         if message.id in shown and entry is None:
             return [message]
@@ -235,7 +235,7 @@ def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
 
 
 def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
-    """Return a list with a message that amends a transcript entry, or `[]` if the text is unchanged."""
+    """Return a list with one message that amends a transcript entry, or `[]` if the text is unchanged."""
     if words in (entry["content"], shown):
         return []
     if not traits_of(entry).in_prompts:

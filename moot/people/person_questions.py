@@ -21,23 +21,23 @@ from moot.state.entries import JsonObject, clean_text
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
 QUESTIONS_TOKENS = 800
-"""Maximum number of tokens in a debater's questions, enough for ten questions of a few sentences."""
+"""Maximum number of tokens in a debater's questions."""
 
 
 class PersonQuestion(TypedDict):
     """Question that the debate asks a person."""
 
     id: str
-    """Id of the question, made of the debater's id and a number, such as `architect.2`."""
+    """Id of the question, such as `architect.2`, which consists of the debater's id and a number."""
     debater: str
     """Id of the debater who asks the question, or of the person whose turn it is."""
     name: str
-    """Display name of the debater in the field `debater`."""
+    """Display name of the debater who asks the question."""
     question: str
 
 
 def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> JsonObject:
-    """Return the payload of an interrupt that asks a person these questions."""
+    """Return the interrupt payload for a list of questions to a person."""
     properties = {
         each["id"]: {"type": "string", "title": each["name"], "description": each["question"]}
         for each in questions
@@ -103,7 +103,7 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
 
 
 def _plain(given: object) -> object:
-    """Return a reply without the wrapper that Agent Inbox, middleware or a chat client added."""
+    """Unwrap a reply that Agent Inbox, middleware or a chat client has wrapped."""
     if isinstance(given, BaseMessage):
         return given.text
     if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], Mapping):
@@ -121,7 +121,7 @@ def _plain(given: object) -> object:
 
 
 def _joined(replies: list[object]) -> object:
-    """Return the replies of several decisions as one mapping by question id, or as a list in their order."""
+    """Merge several replies into one mapping keyed by question id, or else into a list."""
     if len(replies) == 1:
         return replies[0]
     if all(isinstance(each, Mapping) for each in replies):
@@ -130,14 +130,14 @@ def _joined(replies: list[object]) -> object:
 
 
 def questions_in(payload: Any) -> list[PersonQuestion]:
-    """Return the questions in an interrupt payload, or in a list of payloads. `[]` for other values."""
+    """Return the questions in an interrupt payload or in a list of payloads. `[]` for other values."""
     if isinstance(payload, Sequence) and not isinstance(payload, str):
         return [question for each in payload for question in questions_in(each)]
     return list(payload.get("questions", ())) if isinstance(payload, Mapping) else []
 
 
 def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str]:
-    """Return the reply to each question by question id, or `""` for a question without a reply.
+    """Return a mapping from question id to reply, with `""` for each question without a reply.
 
     Args:
         questions: the questions of one interrupt.
@@ -150,12 +150,12 @@ def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, 
 
 
 def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
-    """Return True if the prepared replies contain a reply to at least one of these questions."""
+    """Return True if the prepared replies answer at least one of these questions."""
     return any(reply is not None for reply in _replies(questions, given).values())
 
 
 def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
-    """Return the prepared replies that remain for later questions.
+    """Return the prepared replies that are left for later questions.
 
     Lists under a debater stay, because their items are selected by the question's number.
     """
@@ -166,7 +166,7 @@ def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
 
 
 def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]:
-    """Describe the unused prepared replies, for a warning to the user."""
+    """Return one line for each unused prepared reply, to warn the user."""
     if not isinstance(given, Mapping):
         left = len(given) - len(questions) if _is_list(given) else int(not questions)
         return [f"the last {left}"] if left > 0 else []
@@ -181,7 +181,7 @@ def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]
 
 
 def _replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str | None]:
-    """Return the reply to each question by question id, or `None` for a question without a reply."""
+    """Return a mapping from question id to reply, with `None` for each question without a reply."""
     given = _plain(given)
     if not isinstance(given, Mapping):
         listed = chain(given if _is_list(given) else [given], repeat(None))

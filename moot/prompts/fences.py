@@ -25,7 +25,7 @@ from moot.text.plain_text import MARK, break_template_tokens
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
 
 FENCE_TOKENS = 9
-"""Number of tokens by which the two fence lines make a block longer. The average is 8.3."""
+"""Number of tokens that the two fence lines add to a block. The average is 8.3."""
 
 QUOTED = load_prompt_template("quoted", "fence")
 
@@ -34,48 +34,52 @@ _IGNORED = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
 )
-"""Invisible characters: the common ones in Unicode's Default_Ignorable_Code_Point."""
+"""Pattern that matches common invisible characters of Unicode (Default_Ignorable_Code_Point)."""
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
     "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",
 )
-"""Letters of other scripts that look like the ASCII letters of a fence (Unicode's confusables.txt, UTS #39).
-NFKC has already folded full-width and styled letters."""
+"""Translation table from letters of other scripts to the ASCII letters that they resemble, as in
+`confusables.txt` (UTS #39). NFKC has already folded full-width and styled letters."""
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message: a block of quoted text, or the program's own text between blocks."""
+    """Block of quoted text in a prompt message, or the program's own text between blocks."""
 
     title: str
-    """Text before the fence in the line that opens the block. The program's own text has no title."""
+    """Title of the block, written before the fence on the block's opening line. The program's own text has no
+    title."""
     text: str
     fence: str
     """Fence of the block. `""`: the part is the program's own text."""
 
 
 def fenced(text: str, fence: str, title: str = "") -> str:
-    """Return `text` as a block of quoted text, under an optional title on one line."""
+    """Return `text` as a block of quoted text with an optional one-line title."""
     return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Return a text as a block of quoted text. Its first line, a heading of the program, is the title."""
+    """Return a section as a block of quoted text with the section's heading as its title."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Return one item of a block with many messages: a paragraph that begins with the fence and a label."""
+    """Return one message of a shared block as a paragraph that begins with the fence and a label."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return a block with items of `fenced_item`. It costs fewer tokens than a block for each message."""
+    """Return one block of quoted text that contains several items made by `fenced_item`.
+
+    It costs fewer tokens than a block for each message.
+    """
     return _line(ContentPart(title, items.rstrip("\n"), fence))
 
 
 def system_message(text: str, fence: str) -> WireMessage:
-    """Return a system message, with one sentence that says how quoted text is marked in the prompt."""
+    """Return a system message that also explains how quoted text is marked in the prompt."""
     return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
 
 
@@ -102,7 +106,7 @@ def break_fence(text: str, fence: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def _fold(char: str) -> str:
-    """Return the plain lower-case letters that a character looks like; `""` for an invisible one."""
+    """Return the plain lower-case letters that a character resembles, or `""` for an invisible character."""
     plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
     decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
     return "".join(each for each in decomposed if not unicodedata.combining(each))
@@ -127,13 +131,13 @@ def prompt_parts(content: str) -> Iterator[ContentPart]:
 
 
 def without_frame(text: str, fence: str) -> str:
-    """Return a model's message without fence lines around it, which imitate the messages in its prompt."""
+    """Remove fence lines that a model copied from its prompt into its message."""
     body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}\n", "", text.strip())
     return body.removesuffix(f"{fence}>>").rstrip() or text
 
 
 def unfenced(content: str) -> str:
-    """Return a prompt message for a person to read, without the fences."""
+    """Return a prompt message without its fences, for a person to read."""
     return "".join("\n".join(filter(None, part[:2])) for part in prompt_parts(content))
 
 
@@ -168,12 +172,12 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
 
 @lru_cache(maxsize=256)
 def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Return the cached result of `truncate_fenced`, for long messages that many turns use unchanged."""
+    """Call `truncate_fenced` and cache the result."""
     return truncate_fenced(content, max_tokens, count)
 
 
 def _line(part: ContentPart) -> str:
-    """Return a part of a prompt message as it stands in the message."""
+    """Return a part of a prompt message as the text that is sent to the model."""
     if not part.fence:
         return part.text
     opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"

@@ -21,12 +21,12 @@ from moot.state.entries import Entry, entries_of
 from moot.text.tokens import TokenCounter, common_length, message_tokens, prompt_tokens
 
 MIN_TRUNCATED_TOKENS = 60
-"""Minimum number of tokens to which a prompt block is truncated. A block is omitted if fewer tokens are left
-for it."""
+"""Minimum length in tokens of a truncated prompt block. A block is omitted if fewer tokens are left for
+it."""
 
 OMITTED_NOTICE = 9
-"""Priority of a block that does not fit the prompt budget. The block is dropped first and named in the
-receipt."""
+"""Priority given to a block that does not fit the prompt budget. The block is dropped first and named in
+the receipt."""
 
 PROBLEM_SHARE = 0.5
 """Maximum share of the total prompt budget for the problem statement."""

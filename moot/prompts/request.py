@@ -54,7 +54,7 @@ class HasModel(Protocol):
 def model_params(
     config: DebateConfig, who: DebaterConfig | PanelJudge | MemoryConfig | HasModel
 ) -> ModelParams:
-    """Return the model and the sampling parameters that a configuration section, such as a debater's, sets.
+    """Return the model and the sampling parameters that a configuration section sets.
 
     Unset fields use the debate's values.
     """
@@ -114,11 +114,12 @@ def make_call(
 
 
 _UNSUPPORTED = ("default", "discriminator", "minLength", "maxLength", "title", "examples", "uniqueItems")
-"""Keywords that OpenAI's strict mode rejects. Names and descriptions tell a model what these keywords say."""
+"""JSON Schema keywords that OpenAI's strict mode rejects. Names and descriptions tell a model what these
+keywords say."""
 
 
 def sent_schema(schema: type[BaseModel]) -> JsonObject:
-    """Return the JSON schema of a reply as it is sent: in OpenAI's strict form if that is possible.
+    """Return the JSON Schema of a reply, in OpenAI's strict form if possible.
 
     Titles, default values and docstrings of classes are not sent.
     """
@@ -126,7 +127,7 @@ def sent_schema(schema: type[BaseModel]) -> JsonObject:
 
 
 def sent_form(schema: JsonObject) -> JsonObject:
-    """Return a JSON Schema as `sent_schema` sends it."""
+    """Return a JSON Schema without class docstrings, in OpenAI's strict form if possible."""
     parts = {name: _without_docstring(part) for name, part in schema.get("$defs", {}).items()}
     full = {**_without_docstring(schema), **({"$defs": parts} if parts else {})}
     return strict_schema(full) or cast(JsonObject, _without_unsupported(full))
@@ -137,13 +138,13 @@ def _without_docstring(part: JsonObject) -> JsonObject:
 
 
 def schema_instruction(schema: type[BaseModel]) -> str:
-    """Return the instruction to reply in JSON, with the schema, for models that take no schema separately."""
+    """Return a prompt text that asks the model to reply in JSON and that contains the schema."""
     text = json.dumps(sent_schema(schema), ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{text}"
 
 
 def schema_tokens(schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return the number of tokens that a reply's JSON schema uses when it is sent as JSON text."""
+    """Return the number of tokens in a reply's JSON schema as JSON text."""
     return count(schema_instruction(schema))
 
 
@@ -189,7 +190,7 @@ def _strict(node: JsonObject) -> JsonObject:
 
 
 def _without_unsupported(node: object, *, names: bool = False) -> object:
-    """Return a part of a schema without the keywords in `_UNSUPPORTED`. `names`: the keys are field names."""
+    """Remove the keywords in `_UNSUPPORTED` from a part of a schema. `names`: the keys are field names."""
     if isinstance(node, dict):
         return {
             key: _without_unsupported(part, names=key in ("properties", "$defs") and not names)
@@ -200,12 +201,12 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return `total` minus the tokens of the reply's JSON schema, but at least half of `total`."""
+    """Return `total` minus the tokens of the reply's JSON schema, but never less than half of `total`."""
     return max(total // 2, total - schema_tokens(schema, count))
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of the prompt with the reply's JSON schema counted as a separate section."""
+    """Return a copy of the prompt in which the reply's JSON schema is counted as a separate section."""
     tokens = schema_tokens(schema, count)
     return replace(
         prompt,
@@ -251,13 +252,13 @@ def between(low: float, high: float, number: type[float] = float) -> Any:
 
 
 def many(item: Any, least: int, most: int) -> Any:
-    """Return a Pydantic type for a list of `least` to `most` items that ignores extra items."""
+    """Return a Pydantic type for a list of `least` to `most` items. Extra items are ignored."""
     limits: JsonObject = {"minItems": least} if least else {}
     return Annotated[list[item], Field(json_schema_extra={**limits, "maxItems": most})]
 
 
 def narrow_schema(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:
-    """Return a subclass of `model` in which the given fields have narrower types and the same defaults."""
+    """Return a subclass of `model` in which the given fields have narrower types."""
     fields: dict[str, Any] = {}
     for key, kind in types.items():
         known = model.model_fields[key]

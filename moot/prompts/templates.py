@@ -81,7 +81,7 @@ ROLES = ("architect", "data-modeling", "generalist", "performance", "security", 
 """Names of all built-in debater roles."""
 
 MEMBER = "member"
-"""Prompts of a debater whose own role is not built in. No configuration names this role."""
+"""Name of the role file for debaters without a built-in role. No configuration names this role."""
 
 _ALIASES = {
     "kiss": "simplicity",
@@ -128,7 +128,7 @@ def _read_role(name: str) -> Role:
 
 
 def shipped_role(debater: DebaterConfig) -> Role | None:
-    """Return the built-in role that the debater's `role` or id names, or None without such a role."""
+    """Return the built-in role named by the debater's `role` or id, or None if there is none."""
     for named in (slug(debater.role), debater.id):
         name = _ALIASES.get(named, named)
         if name in shipped_roles():
@@ -137,5 +137,5 @@ def shipped_role(debater: DebaterConfig) -> Role | None:
 
 
 def role_of(debater: DebaterConfig) -> Role:
-    """Return the debater's built-in role, or the prompts that fit any other role."""
+    """Return the debater's built-in role, or the role `member` if the debater has no built-in role."""
     return shipped_role(debater) or _read_role(MEMBER)

@@ -29,14 +29,14 @@ PEOPLE = {
 """Display names of speakers who are not debaters, keyed by speaker id."""
 
 LABEL_TOKENS = 18 + FENCE_TOKENS
-"""Estimated number of tokens in a message's frame: the speaker's name, the message id and the fence lines. A
-label has 12 tokens for a name of one word and 18 for a name of three."""
+"""Estimated number of tokens in a message's label, which contains the speaker's name, the message id and the
+fence lines. A name of one word needs 12 tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
 """Maximum number of characters of a speaker's display name in a label."""
 TIME_TOKENS = 14
-"""Estimated number of tokens of a message's time in a label."""
+"""Estimated number of tokens of the time in a message's label."""
 TIME_CHARS = 40
-"""Maximum number of characters of a message's time in a label."""
+"""Maximum number of characters of the time in a message's label."""
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
 _PLAIN_NUMBER = re.compile(r"[\d.,\s]+")
 _NO_BRACKETS = str.maketrans("", "", "()[]")
@@ -53,7 +53,7 @@ def display_name(speaker: str, names: Mapping[str, str]) -> str:
 
 
 def prompt_name(speaker: str, names: Mapping[str, str]) -> str:
-    """Return the speaker's display name on one line, without control tokens of chat templates."""
+    """Return the speaker's display name on one line, without the control tokens of chat templates."""
     return break_template_tokens(plain_line(display_name(speaker, names))) or speaker
 
 
@@ -63,7 +63,7 @@ def speaker_label(speaker: str, names: Mapping[str, str], chars: int = NAME_CHAR
 
 
 def source_time(entry: Entry) -> str:
-    """Return the time that the source of an imported entry states, as ` (TIME)`, or `""` if there is none.
+    """Return the original time of an imported entry as ` (TIME)`, or `""` if it is unknown.
 
     ISO 8601 times are shown to the minute. A plain number, whose unit is unknown, is omitted. A text without
     a digit or with a message id is not a time.
@@ -80,7 +80,7 @@ def _time_label(text: str) -> str:
 
 @memoize_by_identity(4096)
 def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str = "") -> WireMessage:
-    """Return a transcript entry as a chat message: a block under its speaker, its id and its source's time.
+    """Return a transcript entry as a chat message titled with its speaker, id and original time.
 
     `note` is a remark of the program about the message, shown after its id.
 
@@ -94,7 +94,7 @@ def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str =
 
 @memoize_by_identity(4096)
 def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: TokenCounter) -> int:
-    """Return the number of tokens that a transcript entry uses in a prompt, including its label."""
+    """Return the number of tokens of a transcript entry in a prompt, including its label."""
     return message_tokens(render_entry(entry, names, fence), count)
 
 
@@ -105,16 +105,17 @@ def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> W
 
 
 SHOWN_IN_PART = "shown in part"
-"""Reason that a receipt gives for a message of which a prompt shows a part, whatever tokens are unused."""
+"""Reason in a receipt for a message that a prompt shows only in part."""
 
 _Sized = tuple[WireMessage, int]
 """Message as shown in the prompt, with its number of tokens."""
 
 MIN_PART_TOKENS = 60
-"""Minimum number of unused tokens for restoring part of a dropped message."""
+"""Minimum number of unused tokens that are needed to restore part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priorities of blocks that are always shown, and of the most important optional blocks."""
+"""`KEEP` is the priority of blocks that are never dropped, and `OPTIONAL` that of the most important optional
+blocks."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities of optional prompt blocks. Blocks with the lowest number are dropped last, so a summary is kept
 longer than recent messages, and recent messages longer than older ones."""
@@ -122,10 +123,10 @@ longer than recent messages, and recent messages longer than older ones."""
 
 @dataclass(frozen=True)
 class Block:
-    """Block of a prompt, with one message and a priority that decides when the block is dropped."""
+    """One message of a prompt, with its priority in case the prompt is too long."""
 
     section: str
-    """Name of the prompt section to which the receipt assigns the block's tokens."""
+    """Name of the prompt section to which the receipt adds the block's tokens."""
     message: WireMessage
     priority: int = KEEP
     """Priority that decides when the block is dropped. `KEEP` blocks are never dropped. Otherwise the block
@@ -136,16 +137,16 @@ class Block:
     """Name of the group to which the block belongs, or `""` for no group. All blocks of a group are shown or
     dropped together."""
     label: str = ""
-    """Name of the block in the receipt if the block is omitted or truncated."""
+    """Name of the block in the receipt, used if the block is omitted or truncated."""
     whole: WireMessage | None = None
-    """Full message if the block contains a truncated message, otherwise None. Unused tokens restore the full
-    message."""
+    """Full text of a truncated message, or None if the message is not truncated. Unused tokens restore the
+    full message."""
     grows: bool = True
-    """False if unused tokens do not restore the full message, so that all prompts have the same block."""
+    """True if unused tokens may restore a truncated message."""
     retrieved: tuple[str, ...] = ()
-    """Ids of the entries and memories in the block that retrieval selected."""
+    """Ids of the entries and memories in the block that were found by retrieval."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens in the block from each kind of memory, such as pinned messages."""
+    """Approximate number of tokens from each kind of memory in the block."""
 
 
 def cut_block(
@@ -255,7 +256,7 @@ def _fill_up(
     budget: int,
     count: TokenCounter,
 ) -> None:
-    """Restore truncated and dropped blocks with the unused tokens, most important blocks first.
+    """Use the remaining tokens to restore truncated and dropped blocks, most important blocks first.
 
     The turn suffix is restored whole or not at all, because its instruction must never be truncated.
     """

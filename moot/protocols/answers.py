@@ -18,7 +18,7 @@ from moot.state.verdict import UNDECIDED
 from moot.text.plain_text import quoted
 
 ANSWER_WORDS = 12
-"""Maximum number of words in an answer, as the instruction tells the debaters. Longer answers are not
+"""Maximum number of words in an answer, as stated in the instruction to debaters. Longer answers are not
 compared with others."""
 _LAST_LINE = re.compile(r"^[\s>*_#-]*answer[\s*_]*:[\s*_]*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 _CONFIDENCE = re.compile(
@@ -62,7 +62,7 @@ def match_option(said: str, options: Sequence[str]) -> str:
 
 
 def read_answer(text: str, options: Sequence[str], *, whole: bool = False) -> str:
-    """Return the answer in a message, which is the named option if the question has options.
+    """Return the answer in a message, or the option that the message names if the question has options.
 
     Args:
         text: text of the message.
@@ -78,7 +78,7 @@ def read_answer(text: str, options: Sequence[str], *, whole: bool = False) -> st
 
 
 def comparable_answer(text: str, options: Sequence[str]) -> str:
-    """Return a normalised answer that can be compared with the answers in other messages.
+    """Return a normalised answer for comparison with the answers in other messages.
 
     Return `""` if the answer cannot be compared: it is missing, none of the options, or too long.
     """
@@ -88,14 +88,14 @@ def comparable_answer(text: str, options: Sequence[str]) -> str:
 
 
 def answer_form(config: DebateConfig) -> str:
-    """Return the part of the instruction that states the required form of the answer."""
+    """Return the part of the instruction that specifies the form of the answer."""
     if config.options:
         return f"exactly one of {quoted(config.options)}, or “{UNDECIDED}” if you cannot choose"
     return f"your answer in at most {ANSWER_WORDS} words, without reasons"
 
 
 def with_answer_line(instruction: str, config: DebateConfig) -> str:
-    """Return `instruction`, with a request for an answer line if the debate uses such lines.
+    """Return `instruction`, extended by a request for an answer line if the debate uses such lines.
 
     Conditions in `stop` read it. A vote reads the answer line of a person, who gives no structured answer.
     """
@@ -115,7 +115,7 @@ class CurrentAnswer(NamedTuple):
 
 
 def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[str, CurrentAnswer]:
-    """Return the answers in the last two messages of debaters who answered since a person spoke.
+    """Return the latest two answers of each debater who has answered since a person last spoke.
 
     Crux rooms and critiques are about other questions. Placeholders of the offline model are no answers.
     """
@@ -138,7 +138,7 @@ def _states_answer(entry: Entry) -> bool:
 
 
 def stop_reason(state: ConversationState, config: DebateConfig) -> str:
-    """Return the reason why a condition in `stop` ends the debate now, or `""` if no condition is met.
+    """Return the reason why a `stop` condition ends the debate now, or `""` if none does.
 
     A debate with planned interjections goes on until they are read. A debate that ended at this point before
     goes on until the next message.

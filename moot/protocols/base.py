@@ -31,15 +31,15 @@ class End:
     reason: str
     """Reason why the debate ended, as shown in the report."""
     limit: str = ""
-    """Name of the limit that ended the debate, or `""` if the debate did not end at a limit."""
+    """Name of the limit that ended the debate, or `""` if no limit did."""
 
 
 DECIDE = "decide"
-"""Phase in which each debater gives a final answer alone before the vote."""
+"""Name of the phase in which each debater gives a final answer independently before the vote."""
 TOKENS_PER_WORD = 1.35
-"""Average number of tokens per English word in the token encoding o200k."""
+"""Average number of o200k tokens per English word."""
 TURN_WORDS = 150
-"""Maximum number of words in a message of a long-form protocol, as stated in the instruction."""
+"""Maximum number of words in a message of a long-form protocol."""
 
 
 class TurnCount(NamedTuple):
@@ -58,8 +58,8 @@ class ConsultModels:
     calls: Callable[[], Sequence[ModelCall]]
     """Function that builds the model calls. It runs only if the calls are made."""
     decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
-    """Pure function that chooses the next step from the models' replies. The replies have the order of the
-    calls and include failed ones."""
+    """Pure function that chooses the next step based on the models' replies. The replies have the order of
+    the calls and include failed ones."""
 
 
 class Protocol(ProtocolSpec):
@@ -73,48 +73,46 @@ class Protocol(ProtocolSpec):
     min_debaters: int = 1
     """Minimum number of debaters that the protocol needs."""
     judge_spec: JudgeSpec = JudgeSpec()
-    """Default instructions for the judge of a debate under this protocol."""
+    """Default instructions for the judge of a debate."""
     extract_after: tuple[str, ...] = ()
-    """Phases after which claims are extracted, because the next prompts or decisions read them. If empty,
-    claims are extracted when messages leave the window."""
+    """Phases after which claims are extracted. If empty, claims are extracted when messages leave the
+    window."""
     extracts_by_default: bool = False
     """True if claims are extracted even if `blackboard.extraction` is `auto`."""
     reflect_after: tuple[str, ...] | None = None
-    """Phases after which reflections are written if enough has happened. `()` means never, and `None`
-    means after any phase."""
+    """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
     perspectives: bool = False
-    """True if each debater has a perspective summary that is updated at the start of every round."""
+    """True if each debater has a perspective summary that is updated before every round."""
     shows_summary: bool = True
     """True if the debaters' prompts show the rolling summary. If only a judge reads the summary, it is
     made without a model."""
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the protocol's `final_answer` is always added below the verdict's solution. Otherwise it is
+    """True if the protocol's `final_answer` is always appended to the verdict's solution. Otherwise it is
     used only if the verdict has no solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
-    """Mapping from each phase to the kind of its transcript entries. Phases that are not listed produce
-    entries of kind `speech`."""
+    """Mapping from phase to the kind of the transcript entries written in it. Phases that are not listed
+    produce entries of kind `speech`."""
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
     """Default method for reaching the decision, used if the setting `decide` is not given."""
     compares_answers: bool = True
-    """True if the debaters' messages contain answers to the question, so that the setting `stop` can end
-    the debate."""
+    """True if the debaters' messages contain answers that the setting `stop` can compare."""
     result: str = "Verdict"
-    """Heading that reports show above the debate's result."""
+    """Heading of the debate's result in reports."""
     answer_heading: str = ""
-    """Heading above the debate's answer, or `""` if the answer is not shown before the verdict."""
+    """Heading of the debate's answer, or `""` if the answer is shown only after the verdict."""
     retrieves_transcript: bool = False
     """True if prompts retrieve messages from the whole transcript, instead of only messages that have left
     the window."""
     phases: tuple[str, ...] = ()
-    """Names of the phases in which debaters take turns, or `()` if the names are unknown."""
+    """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
-    """Default of `memory.budget.phases`, which sets the maximum number of prompt tokens for single phases."""
+    """Default of `memory.budget.phases`, which limits the prompt tokens of single phases."""
     length_settings: tuple[str, ...] | None = None
     """Names of the settings that limit the length of a debate. `()` means that no setting limits it, and
     `None` means unknown."""
@@ -159,7 +157,7 @@ class Protocol(ProtocolSpec):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice to store in place of a turn that failed, or `None` to stop the run.
+        """Return a notice that replaces a failed turn, or `None` to stop the run.
 
         If every turn of a step fails, the run stops in any case. The debate is saved.
         """
@@ -172,7 +170,7 @@ class Protocol(ProtocolSpec):
         raise NotImplementedError
 
     def at_a_glance(self, solution: str) -> str:
-        """Return an excerpt of the solution that fits on one screen."""
+        """Return an excerpt of the solution that is short enough for one screen."""
         return solution
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
@@ -180,11 +178,11 @@ class Protocol(ProtocolSpec):
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the entries that are summarised for the judge if they are too long, or `[]`."""
+        """Return the entries to summarise for the judge if they are too long."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the ids of the debaters who each give a final answer alone before the vote, or `[]`."""
+        """Return the ids of the debaters who must give a final answer before the vote."""
         if self.method(config) == "judge":
             return []
         spoke = {entry["speaker"] for entry in state["full_transcript"]}
@@ -196,11 +194,11 @@ class Protocol(ProtocolSpec):
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
     def method(self, config: DebateConfig) -> Literal["judge", "vote", "weighted-vote"]:
-        """Return the method that decides the debate."""
+        """Return the method by which the debate reaches its decision."""
         return config.decide or self.decides_by
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Return the vote count, or `None` if a judge decides the debate."""
+        """Count the votes, or return `None` if a judge decides the debate."""
         method = self.method(config)
         if method == "judge":
             return None
@@ -212,23 +210,23 @@ class Protocol(ProtocolSpec):
         return count.verdict(state["topic"]) if count else None
 
     def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the namespace of records that are stored for later debates, or `()` if none are stored."""
+        """Return the storage namespace of records for later debates, or `()` if none are stored."""
         return ()
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return the initial `protocol_state` of a new debate, made from the records of earlier debates."""
+        """Return the initial `protocol_state` of a new debate, based on records of earlier debates."""
         return {}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return the record that a finished debate stores for later debates, or `{}` if it stores none."""
+        """Return a finished debate's record for later debates, or `{}` if there is none."""
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the cost and the resulting answer of each stage, or `[]` if the protocol has no stages."""
+        """Return the cost and the answer of each stage, or `[]` if the protocol has no stages."""
         return []
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the protocol's remarks on the decision, with one sentence per remark."""
+        """Return the protocol's remarks on the decision, one sentence each."""
         return []
 
     def final_answer(self, state: ConversationState) -> str:
@@ -236,7 +234,7 @@ class Protocol(ProtocolSpec):
         return ""
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
-        """Return one line that states the result of a valid verdict, such as who won.
+        """Return one line that states the result of a valid verdict.
 
         `names` maps debater ids to display names.
         """
@@ -299,11 +297,11 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Pairs of a maximum `agreement_intensity` and the instruction that applies up to this value."""
+"""Pairs of an upper limit of `agreement_intensity` and the instruction that applies up to this limit."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Return `instruction` extended by the settings `agreement_intensity`, `stop` and `decide`.
+    """Return `instruction`, extended according to the debate's settings.
 
     Args:
         instruction: instruction of a turn.

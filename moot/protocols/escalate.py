@@ -39,14 +39,14 @@ DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
 """Number of answers in the first stage, and total number of answers after the second stage."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Expected share of two-answer agreements that a vote of five overturns, if agreement is informative and
-if it is not. `is_informative` compares the two hypotheses."""
+"""Expected shares of agreements that a vote of five overturns, under the two hypotheses of `is_informative`.
+The first value assumes that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
-"""Log-likelihood ratio at which the sequential test decides. It allows errors of 5 % (Wald 1945,
-*Sequential Tests of Statistical Hypotheses*)."""
+"""Log-likelihood ratio that ends the sequential test. It allows errors of 5 % (Wald 1945, *Sequential Tests
+of Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
-"""Key of `protocol_state` that stores counts of earlier debates."""
+"""Key in `protocol_state` for the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
 """Number of agreements before the first audit, number of early audits, and share of agreements that early
 audits cover. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
@@ -61,9 +61,9 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of the debates whose first two answers agree that take all five answers nevertheless. The results
-    show later debates of the same debaters whether such agreement can be trusted. The first five agreements
-    in a database are not audited. Half of the following ones are, until there are 15 audits. 0: no audit."""
+    """Share of debates that take all five answers even though the first two answers agree. The results show
+    later debates of the same debaters whether such agreement can be trusted. The first five agreements in a
+    database are not audited. Half of the following ones are, until there are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -80,7 +80,7 @@ class Escalate(IndependentAnswers):
     length_settings = ("escalate.rounds",)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the minimum number of turns, which is two, and the maximum number with a debate."""
+        """Return the minimum and maximum number of turns."""
         people = min(ALL, len(config.debaters))
         return TurnCount(PAIR, ALL + people * EscalateConfig.of(config).rounds)
 
@@ -109,7 +109,7 @@ class Escalate(IndependentAnswers):
         return make_step(DEBATE_PHASE, round_no, [make_turn(who) for who in authors])
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
-        """Return the prompt blocks for an independent answer or for a message in the debate."""
+        """Return the prompt blocks of a turn."""
         if ctx.step["phase"] != DEBATE_PHASE:
             return super().prompt_blocks(ctx)
         budget, fence = ctx.config.memory.budget, ctx.config.fence
@@ -142,7 +142,7 @@ class Escalate(IndependentAnswers):
         return count if clear or not count.counted else super().vote(state, config)
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the number of calls in each stage, and the answer after each stage."""
+        """Return the cost and the answer of each stage."""
         answers = _answers(state)
         stages = [_stage("two answers", len(answers[:PAIR]), _count(answers[:PAIR], config))]
         if len(answers) > PAIR:
@@ -153,7 +153,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the reason for taking all answers although the first two agree, if this happened."""
+        """Explain why all answers were taken although the first two agree."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -173,12 +173,12 @@ class Escalate(IndependentAnswers):
         return ("moot", "escalate", hashlib.sha256(facts.encode()).hexdigest()[:16])
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return the number of earlier debates that agreed, were audited, and were overturned."""
+        """Return how many earlier debates agreed, were audited and were overturned."""
         keys = ("agreed", "audited", "overturned")
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a record of whether the first two answers agreed, and whether all five overturned them."""
+        """Return a record of whether the first two answers agreed and whether a vote overturned them."""
         agreed, answers = _agreed(state, config), _answers(state)
         if len(ballots_of_entries(answers[:PAIR], config)) < PAIR:
             return {}
@@ -190,18 +190,18 @@ class Escalate(IndependentAnswers):
 
 
 class Earlier(TypedDict):
-    """Counts of earlier debates between the same debaters."""
+    """Statistics of earlier debates between the same debaters."""
 
     agreed: int
     """Number of debates in which the first two answers agreed."""
     audited: int
-    """Number of these debates that took all five answers."""
+    """Number of agreeing debates in which all five answers were taken."""
     overturned: int
-    """Number of audited debates in which the five answers overturned the first two."""
+    """Number of audited debates in which the vote of five overturned the first two answers."""
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return False if earlier debates show that agreement between two answers is weak evidence.
+    """Return False if the agreement of two answers has proved to be weak evidence.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """
@@ -212,7 +212,7 @@ def is_informative(earlier: Earlier) -> bool:
 
 
 def _earlier(state: ConversationState) -> Earlier:
-    """Return the counts of earlier debates that were stored when this debate was opened."""
+    """Return the statistics of earlier debates."""
     found: Earlier = (state.get("protocol_state") or {}).get(EARLIER) or _NOTHING
     return found
 
@@ -242,7 +242,7 @@ def _order(config: DebateConfig) -> list[str]:
 
 
 def _answers(state: ConversationState) -> list[Entry]:
-    """Return the independent answers and the notices of missing answers since a person's last message."""
+    """Return the independent answers since a person's last message, including notices of missing answers."""
     return [entry for entry in answers_since(state["full_transcript"]) if traits_of(entry).ends_turn]
 
 
@@ -269,13 +269,13 @@ def _independent_count(state: ConversationState, config: DebateConfig) -> VoteCo
 
 
 def _agreed(state: ConversationState, config: DebateConfig) -> str:
-    """Return the answer on which the first two answers agree, or `""` if there is no agreement."""
+    """Return the answer that the first two authors agree on, or `""` if they disagree."""
     count = _count(_answers(state)[:PAIR], config)
     return count.first.answer if count.first and count.most == PAIR else ""
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return one author for each different answer, with the author's current answer."""
+    """Return a mapping from one author of each different answer to the author's current answer."""
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     chosen = {each.form: who for who, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
@@ -284,7 +284,7 @@ def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
 
 
 def _latest(state: ConversationState, authors: Mapping[str, str]) -> dict[str, Entry]:
-    """Return the latest message of each author, by debater id."""
+    """Return the latest message of each author, keyed by debater id."""
     said = [*_answers(state), *_debate_entries(state)]
     return {entry["speaker"]: entry for entry in said if entry["speaker"] in authors}
 

@@ -48,7 +48,7 @@ INSTRUCTIONS = {
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries per debater in which to search for the latest speakers."""
+"""Number of recent transcript entries per debater that are searched for the latest speakers."""
 
 
 PATIENCE = 2
@@ -67,7 +67,7 @@ class ModeratorConfig(ProtocolSettings):
     """Sampling temperature of the moderator's model, 0 to 2. `None`: the provider's default."""
 
     def model_names(self) -> tuple[str, ...]:
-        """Return a tuple with the name of the moderator's model, or an empty tuple if none is configured."""
+        """Return the moderator's model name in a tuple, or an empty tuple if none is configured."""
         return (self.model,) if self.model else ()
 
 
@@ -78,7 +78,7 @@ class LongForm(Protocol):
     phases = tuple(INSTRUCTIONS)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-        """Return the step with the openings or the next turn, or the end after the configured turns."""
+        """Return the next step of the debate, or its end."""
         turns = config.total_turns()
         if state.get("turn_count", 0) >= turns:
             return End(all_done_reason(turns, "turn", "taken"))
@@ -91,11 +91,11 @@ class LongForm(Protocol):
         raise NotImplementedError
 
     def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
-        """Return the blocks of a turn's prompt, such as rules, topic, rolling summary and window."""
+        """Return the prompt blocks of a turn."""
         return long_form_blocks(ctx)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the number of turns that the configuration sets for the debate."""
+        """Return the configured number of turns."""
         return TurnCount(config.total_turns(), config.total_turns())
 
 
@@ -143,7 +143,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the debaters in the order of the first round if openings are independent.
+    """Return the debaters in the order of the first round, if openings are independent.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """
@@ -169,7 +169,7 @@ def opening_step(config: DebateConfig) -> Step:
 
 
 def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if a debater has taken a turn, or wrote a message of the transcript that is continued."""
+    """Return True if a debater has already taken a turn in this debate or in an imported transcript."""
     names = config.names()
     return bool(state.get("turn_count")) or any(
         entry["speaker"] in names for entry in state.get("full_transcript", ())
@@ -177,7 +177,7 @@ def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
 
 
 def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
-    """Return the instruction of turn number `turn`, which starts at 1."""
+    """Return the instruction for the turn with the given number, counted from 1."""
     text = SPEECH.render(
         turn=str(turn),
         turns=str(config.total_turns()),
@@ -220,12 +220,12 @@ def turn_step(
 
 
 def recent_speakers(state: ConversationState, config: DebateConfig) -> list[str]:
-    """Return the ids of the debaters who took the most recent turns, oldest turn first."""
+    """Return the ids of the debaters who took the latest turns, oldest turn first."""
     return _turns(state["full_transcript"][-_LOOKBACK_ENTRIES * len(config.debaters) :], config)
 
 
 def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bool:
-    """Return True if a debater, alone or with one other debater, has taken too many turns without progress.
+    """Return True if a debater has taken too many turns without progress.
 
     Progress is a new dispute, a concession, a change of position or new evidence in the claim ledger.
     """
@@ -240,7 +240,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the debater of each turn in a list of entries.
+    """Return the debater who took each turn in a list of entries.
 
     Tool calls, notices and interjections are not turns.
     """

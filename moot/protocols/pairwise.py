@@ -31,11 +31,11 @@ class Pairwise(Protocol):
     win_text = "{} is better"
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return zero turns, because the answers already exist."""
+        """Return zero, because no debater takes a turn."""
         return TurnCount(0, 0)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> End:
-        """Return the end of the debate, so that the judge can compare the answers."""
+        """Return the end of the debate, after which the judge compares the answers."""
         return End("the answers to compare are given")
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:

@@ -21,12 +21,12 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 
 TOOL_RANK = 5
-"""Difference between the priorities of a message and its tool results. Tool results are dropped first."""
+"""Difference in priority between a message and its tool results. Tool results are dropped first."""
 
 
 @dataclass(frozen=True)
 class PromptContext:
-    """Inputs for building a turn's prompt, such as the debate's state, configuration and turn."""
+    """Inputs that are needed to build a turn's prompt."""
 
     state: ConversationState
     config: DebateConfig
@@ -36,37 +36,37 @@ class PromptContext:
     """Token budget of the whole prompt. `None` stands for `memory.budget.total`. A smaller budget leaves
     space for tool definitions or applies to the phase."""
     memories: MemoryIndexes | None = None
-    """Indexes for retrieving earlier messages, or `None` to retrieve no messages."""
+    """Indexes from which earlier messages are retrieved, or `None` for no retrieval."""
     tool_tokens: int = 0
-    """Tokens of the tool definitions of the debater with the longest ones. The window leaves space for them
-    in every turn, so that all debaters see the same window."""
+    """Largest number of tokens that one debater's tool definitions use. The window leaves space for them in
+    every turn, so that all debaters see the same window."""
     known_background: Background | None = None
-    """Background of the debate, or `None` to select the background when the prompt is built."""
+    """Background of the debate, or `None` if it has not been selected yet."""
 
     @property
     def step(self) -> Step:
-        """The debate's current step, to which the turn belongs."""
+        """Current step of the debate."""
         return self.state["step"]
 
     @property
     def token_budget(self) -> int:
-        """Number of tokens that the prompt may take without background and pinned messages."""
+        """Number of tokens that remain for the prompt after background and pinned messages."""
         total = self.config.memory.budget.total if self.total is None else self.total
         return total - self.background.tokens
 
     @cached_property
     def names(self) -> Mapping[str, str]:
-        """Display names of the debaters, by debater id."""
+        """Display names of the debaters, keyed by debater id."""
         return self.config.names()
 
     @property
     def speaker(self) -> DebaterConfig:
-        """Configuration of the debater that takes the turn."""
+        """Configuration of the debater who takes the turn."""
         return self.config.debater(self.turn["speaker"])
 
     @cached_property
     def background(self) -> Background:
-        """Background and pinned messages, which every prompt shows right after the topic."""
+        """Background and pinned messages, which follow the topic in every prompt."""
         return self.known_background or select_background(self.state, self.config, self.count)
 
     @cached_property
@@ -76,7 +76,7 @@ class PromptContext:
 
     @cached_property
     def window(self) -> list[Entry]:
-        """Transcript entries in the message window, oldest first, except the topic and background entries."""
+        """Transcript entries in the message window, oldest first, without the topic and the background."""
         entries = self.state["full_transcript"][window_start(self.state) :]
         return [
             entry
@@ -88,7 +88,7 @@ class PromptContext:
 def assemble_prompt(
     ctx: PromptContext, blocks: Sequence[Block], query: RetrievalQuery, *, is_cached: bool
 ) -> Prompt:
-    """Return the complete prompt of a turn, with the background after the topic.
+    """Return the complete prompt of a turn.
 
     If the background is not shown whole, unused tokens go to its passages that match `query`. If a provider
     caches most of the prompt (`is_cached`), these passages use few tokens, because they are not cached.
@@ -106,7 +106,7 @@ def assemble_prompt(
 def entry_block(
     ctx: PromptContext, entry: Entry, rank: int, label: str = "message", heading: str = ""
 ) -> Block:
-    """Return a prompt block with one transcript entry under its speaker's name and an optional heading."""
+    """Return a prompt block with one transcript entry."""
     message = render_entry(entry, ctx.names, ctx.config.fence)
     if heading:
         message = {**message, "content": f"{heading}\n{message['content']}"}
@@ -128,7 +128,7 @@ def user_provided_entries(ctx: PromptContext, *gifts: UserInputKind) -> list[Ent
 
 
 def user_provided_block(ctx: PromptContext, entry: Entry, *, message: int, document: int) -> Block:
-    """Return a prompt block for a person's message or document, with the respective block priority."""
+    """Return a prompt block for a person's message or document."""
     rank = document if traits_of(entry).user_input == "document" else message
     return entry_block(ctx, entry, rank, "user-provided")
 
@@ -180,14 +180,14 @@ def contract_text(debater: DebaterConfig) -> str:
 
 @memoize_by_identity()
 def rules_text(config: DebateConfig) -> str:
-    """Return the text of the debate's rules, which is the same for all debaters and turns."""
+    """Return the text of the debate's rules, which is the same for every turn."""
     language = f"- Speak {plain_line(config.language)}." if config.language else ""
     text = RULES.render(debaters=members_text(config), scored=rubric_text(config), language=language)
     return break_template_tokens(text)
 
 
 def members_text(config: DebateConfig) -> str:
-    """Return a list of the debaters, one per line, with name, id, role and stance.
+    """Return a list of the debaters, one per line.
 
     Parts equal to the name are left out.
     """
@@ -206,19 +206,19 @@ def _adds(debater: DebaterConfig, part: str) -> bool:
 
 @memoize_by_identity()
 def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
-    """Return the prompt block with the debate's topic, which follows the rules."""
+    """Return the prompt block with the debate's topic."""
     return problem_block(topic, config.memory.budget, config.fence, count, heading="# Topic")
 
 
 def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
-    """Return the number of tokens in the rules and the topic, which are the start of every prompt."""
+    """Return the number of tokens in the rules and the topic, which start every prompt."""
     message = system_message(rules_text(config), config.fence)
     rules = min(message_tokens(message, count), config.memory.budget.system)
     return rules + message_tokens(topic_block(topic, config, count).message, count)
 
 
 def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "") -> Block:
-    """Return the prompt block of the system message, truncated to its token budget.
+    """Return the prompt block of the system message.
 
     `rules` replaces the default rules.
     """
@@ -241,7 +241,7 @@ def fill_with_earlier(
     make_block: EarlierBlock,
     hidden: Iterable[Entry] = (),
 ) -> list[Block]:
-    """Return a prompt's blocks, and fill the rest of its budget with earlier messages that match `query`.
+    """Fill the rest of a prompt's budget with earlier messages that match `query`.
 
     The messages are shown whole, in the order of the transcript, before `blocks`. Nothing is retrieved if
     `blocks` have to be truncated.

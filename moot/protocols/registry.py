@@ -35,15 +35,14 @@ PROTOCOLS: dict[str, Protocol] = {
         Pairwise(),
     )
 }
-"""Protocols registered in this process, by protocol name."""
+"""Protocols registered in this process, keyed by protocol name."""
 
 ENTRY_POINT_GROUP = "moot.protocols"
-"""Entry-point group in which a Python package declares a protocol plug-in. An entry point has the protocol's
-name and refers to its class."""
+"""Entry-point group of protocol plug-ins. An entry point has the protocol's name and refers to its class."""
 
 
 def register(protocol: Protocol) -> None:
-    """Register a protocol in this process, so that debates can use it by name.
+    """Register a protocol for use by debates in this process.
 
     A process that resumes a debate must register its protocol too. An installed package uses an entry point
     of the group `moot.protocols` instead.
@@ -66,7 +65,7 @@ def register(protocol: Protocol) -> None:
 
 
 def protocol_named(name: str) -> Protocol:
-    """Return the registered or installed protocol with this name, or raise an error if there is none.
+    """Return the protocol with this name, or raise an error if there is none.
 
     Raises:
         ConfigError: no protocol has this name.
@@ -86,20 +85,20 @@ def protocol_names() -> list[str]:
 
 
 def find_protocol(name: str) -> Protocol | None:
-    """Return the registered or installed protocol with this name, or `None` if there is none."""
+    """Return the protocol with this name, or `None` if there is none."""
     if name not in PROTOCOLS and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
         register(load_plugin(point, "protocol"))
     return PROTOCOLS.get(name)
 
 
 def rules_of(document: Mapping[str, Any]) -> Protocol:
-    """Return the protocol of a debate document, or a default `Protocol` if its protocol is not installed."""
+    """Return the protocol of a debate document, or a default protocol if it is not installed."""
     name = document.get("protocol") or document["config"].get("protocol") or ""
     return find_protocol(name) or Protocol()
 
 
 def turns_planned(config: DebateConfig) -> int | None:
-    """Return a debate's number of turns, or `None` if the configuration does not determine it."""
+    """Return a debate's planned number of turns, or `None` if it is not known in advance."""
     protocol = find_protocol(config.protocol)  # the protocol of a stored debate may not be installed
     turns = protocol.turns(config) if protocol else None
     return turns.planned if turns and turns.planned == turns.most else None
@@ -112,7 +111,7 @@ def load_plugins() -> None:
 
 
 def next_step(state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-    """Return the debate's end if a limit or a condition in `stop` is reached, else the next step."""
+    """Return the debate's next step, or its end if a limit or `stop` condition is reached."""
     protocol = protocol_named(config.protocol)
     ended = limit_reached(state, config)
     if ended is None and protocol.compares_answers and (reason := stop_reason(state, config)):
@@ -121,7 +120,7 @@ def next_step(state: ConversationState, config: DebateConfig) -> Step | End | Co
 
 
 def limit_reached(state: StateValues, config: DebateConfig) -> End | None:
-    """Return the end of the debate if its tokens, cost or time have reached a limit, or else `None`."""
+    """Return the end of the debate if a limit on tokens, cost or time is reached."""
     usage, limits = state.get("usage") or {}, config.limits
     measured = (
         ("limits.total_tokens", tokens_of(usage), limits.total_tokens),

@@ -27,14 +27,14 @@ ANSWER_WORDS = 400
 PHASE = "answer"
 
 SAID, DOCUMENT = 1, 2
-"""Priorities of the prompt blocks that show messages from people and documents."""
+"""Priorities of prompt blocks with people's messages and with documents."""
 
 
 class SoloProtocol(Protocol):
-    """Base class of protocols in which debaters answer the question without seeing each other's answers."""
+    """Base class of protocols in which each debater answers the question independently."""
 
     ending = ""
-    """Instruction on how an answer must end, or `""` for no requirement."""
+    """Instruction on how an answer must end, or `""` if any ending is allowed."""
     can_continue = False
     phases = (PHASE,)
     compares_answers = False
@@ -42,7 +42,7 @@ class SoloProtocol(Protocol):
     judge_reads_summary = False
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
-        """Return the prompt blocks with the question, people's messages, documents and the instruction."""
+        """Return the prompt blocks of a turn."""
         budget, count, speaker = ctx.config.memory.budget, ctx.count, ctx.speaker
         system = system_message(SYSTEM, ctx.config.fence)
         shared_prefix = [
@@ -82,7 +82,7 @@ class Single(SoloProtocol):
         return TurnCount(1, 1)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step in which the debater answers, or the end of the debate after the answer.
+        """Return a step in which the debater answers, or the end of the debate.
 
         A person's message asks for another answer.
         """

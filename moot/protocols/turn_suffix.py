@@ -25,14 +25,14 @@ from moot.state.identity_cache import memoize_by_identity
 from moot.text.tokens import TokenCounter, message_tokens, truncate_middle_cached
 
 MIN_SUMMARY_TOKENS = 32
-"""Minimum number of tokens reserved for a summary, or for the notice shown instead of the summary."""
+"""Minimum number of tokens reserved for a summary or for the notice that replaces it."""
 RECENT_MESSAGES = 4
-"""Number of messages that have the priority of recent messages. Messages before them get the lower
-priority of older ones."""
+"""Number of messages that are treated as recent when a prompt is truncated. Messages before them get the
+lower priority of older ones."""
 
 
 def summary_blocks(ctx: PromptContext) -> list[Block]:
-    """Return a list with the prompt block of the rolling summary, or `[]` if there is no summary."""
+    """Return the prompt block of the rolling summary in a list, or `[]` if there is no summary."""
     summary = ctx.state.get("rolling_summary", {})
     text = summary.get("text", "")
     if not text:
@@ -59,7 +59,7 @@ def summary_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[Block]:
-    """Return a prompt block for each message of the window. The newest message is never removed.
+    """Return one prompt block for each message of the window. The newest message is never removed.
 
     A message longer than its share of the messages' budget is cut, so that it displaces no other message.
     """
@@ -83,7 +83,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
 def _message_block(
     entry: Entry, priority: int, config: DebateConfig, limits: WindowLimits, count: TokenCounter
 ) -> Block:
-    """Return the prompt block of an entry in the window, and truncate its content if it is too long."""
+    """Return the prompt block of an entry in the window, truncated if it is too long."""
     names, fence = config.names(), config.fence
     message, _ = shown_message(entry, names, fence, limits, count)
     whole = render_entry(entry, names, fence)
@@ -102,7 +102,7 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the `seq` of the last entry that must leave the window, or -1 if no entry must leave it.
+    """Return the `seq` of the last entry that must leave the window, or -1 if there is none.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """
@@ -119,7 +119,7 @@ def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: i
 
 @memoize_by_identity()
 def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
-    """Return the token limits of a debate's window, beside `reserved` tokens after rules and topic."""
+    """Return the token limits of a debate's window."""
     return WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved)
 
 
@@ -129,18 +129,18 @@ TURN_SUFFIX = load_prompt_template(
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a turn suffix, in descending order of importance."""
 RETRIEVED_SHARE = 0.45
-"""Fraction of the remaining turn suffix that long-form prompts reserve for retrieved memories."""
+"""Share of the unused turn suffix that long-form prompts reserve for retrieved memories."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors of the turn suffix's token budget, for the budgets of cross-debate memory and reference
-documents."""
+"""Divisors that give the token budgets of cross-debate memory and of reference documents."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
-"""Minimum tokens for an optional part and for the blackboard, and tokens reserved for the frame of a part."""
+"""Minimum numbers of tokens of an optional part and of the blackboard, and tokens for a part's frame."""
 SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "cross-debate memory",
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Kind of memory that an optional part of the turn suffix contains. The blackboard contains several kinds."""
+"""Mapping from optional parts of the turn suffix to kinds of memory. The blackboard contains several
+kinds."""
 
 
 def turn_suffix_block(
@@ -194,7 +194,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return a turn suffix with only the persona contract and the instruction, without optional parts."""
+    """Return a turn suffix without any optional parts."""
     instruction, budget = ctx.turn["instruction"], ctx.config.memory.budget.turn_suffix
     remaining = max(budget // 2, budget - ctx.count(instruction) - TURN_SUFFIX_MARGIN)
     contract = truncate_middle_cached(contract_text(ctx.speaker), remaining, ctx.count)
@@ -206,14 +206,14 @@ def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
 
 
 def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
-    """Return the number of unused tokens in the turn suffix after the contract, instruction and parts."""
+    """Return the number of tokens that are left for further parts of the turn suffix."""
     quoted = {name: fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
     texts = {**_bare_turn_suffix(ctx), **quoted}
     return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN
 
 
 def long_form_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the blocks of a long-form prompt, such as rules, topic, rolling summary and window."""
+    """Return the blocks of a long-form prompt."""
     return [
         rules_block(ctx),
         topic_block(ctx.state["topic"], ctx.config, ctx.count),
@@ -224,7 +224,7 @@ def long_form_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def _long_form_suffix(ctx: PromptContext) -> Block:
-    """Return the turn suffix of a long-form prompt, including the blackboard and retrieved memories.
+    """Return the turn suffix of a long-form prompt.
 
     If memories are retrieved, the blackboard leaves them a share of the tokens. Cross-debate memory and
     reference documents are included, too.
@@ -253,7 +253,7 @@ def _long_form_suffix(ctx: PromptContext) -> Block:
 
 
 def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, aspect: str = "") -> str:
-    """Return the debater's view of the blackboard as text with at most `remaining` tokens.
+    """Return the blackboard as shown to the debater, with at most `remaining` tokens.
 
     With `found=False` reflections and crux cards are left out, because the prompt shows them elsewhere.
     `aspect` is the aspect under discussion, on which all debaters' positions are shown.
@@ -274,13 +274,13 @@ def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, a
 
 
 def cross_debate_text(ctx: PromptContext) -> str:
-    """Return the debater's positions in earlier debates as text, or `""` if there are none."""
+    """Return the debater's positions in earlier debates as text."""
     earlier = (ctx.state.get("cross_debate_memory") or {}).get(ctx.speaker.id) or []
     remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_SHARE
     return earlier_positions_text(earlier, remaining, ctx.count)
 
 
 def references_text(ctx: PromptContext, query: str) -> str:
-    """Return passages of the debater's reference documents that match `query`, or `""` if there are none."""
+    """Return passages from the debater's reference documents that match `query`."""
     remaining = ctx.config.memory.budget.turn_suffix // REFERENCE_SHARE
     return reference_text(ctx.speaker.reference_documents, query, remaining, ctx.count)

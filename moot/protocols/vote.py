@@ -33,7 +33,7 @@ WANTED = (
 
 
 class VoteConfig(ProtocolSettings):
-    """Settings of the protocol `vote`, for the number of answers."""
+    """Settings of the protocol `vote`."""
 
     key = "vote"
 
@@ -43,7 +43,7 @@ class VoteConfig(ProtocolSettings):
 
 
 class IndependentAnswers(SoloProtocol):
-    """Base class of protocols that count independent answers, each with an answer line."""
+    """Base class of protocols that count independent answers."""
 
     decides_by = "vote"
     judge_spec = JudgeSpec(
@@ -62,11 +62,11 @@ class IndependentAnswers(SoloProtocol):
         return f'End with one line: "Answer: " and {form}.'
 
     def instruction(self, ctx: PromptContext) -> str:
-        """Return the instruction to answer the question, including how the answer must end."""
+        """Return the instruction to answer the question."""
         return ANSWER.render(words=str(ANSWER_WORDS), ending=self.answer_ending(ctx.config))
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return `[]`, because the debaters' messages already contain the answers that count."""
+        """Return `[]`, because the debaters' messages already contain the final answers."""
         return []
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
@@ -74,7 +74,7 @@ class IndependentAnswers(SoloProtocol):
         return ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
-        """Return the verdict from counting equal answers, or `None` if a judge decides the debate."""
+        """Return the verdict that results from counting answers, or `None` if a judge decides the debate."""
         count = self.vote(state, config)
         won = count.first.debater if count and count.first else ""
         return count.verdict(state["topic"], winner=won) if count else None
@@ -82,7 +82,7 @@ class IndependentAnswers(SoloProtocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that an answer is missing because its model call failed."""
+        """Return a notice that replaces a missing answer."""
         return "One answer is missing: its call failed."
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
@@ -93,7 +93,7 @@ class IndependentAnswers(SoloProtocol):
         return super().headline(verdict, names)
 
     def final_answer(self, state: ConversationState) -> str:
-        """Return the first message with the most frequent answer, or `""` in case of a tie."""
+        """Return the first message with the winning answer, or `""` if there is a tie."""
         config = frozen_config(state)
         count = VoteCount(
             self.ballots(state, config), config, weighted=self.method(config) == "weighted-vote"
@@ -113,12 +113,12 @@ class Vote(IndependentAnswers):
     length_settings = ("vote.answers",)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the configured number of answers, because every answer takes one turn."""
+        """Return the configured number of answers, each of which takes one turn."""
         answers = VoteConfig.of(config).answers
         return TurnCount(answers, answers)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step with the turns for all answers, or the end of the debate after the answers.
+        """Return a step in which all answers are given, or the end of the debate.
 
         A person's message starts another such step.
         """

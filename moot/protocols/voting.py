@@ -47,11 +47,11 @@ from moot.text.tokens import TokenCounter
 ASK = load_prompt_template("final_answer", "form", home=__package__)
 
 SHOWN_CHARS = 100
-"""Maximum number of characters of each answer in the displayed tally."""
+"""Maximum number of characters of an answer in the displayed tally."""
 QUESTION_CHARS = 160
-"""Maximum number of characters in the verdict's question, which is the topic on one line."""
+"""Maximum number of characters of the question in a verdict."""
 UNSTATED = 50.0
-"""Default confidence from 0 to 100 in a weighted vote, used if the author of an answer stated none."""
+"""Confidence, from 0 to 100, that a weighted vote assumes if the author stated none."""
 
 
 class FinalAnswerReply(BaseModel):
@@ -65,7 +65,7 @@ class FinalAnswerReply(BaseModel):
 def final_answers(
     state: ConversationState, config: DebateConfig, debaters: Sequence[str], count: TokenCounter
 ) -> CallGenerator[JsonObject]:
-    """Ask all debaters for their final answers at the same time, and return the state update.
+    """Ask all debaters for their final answers at the same time.
 
     A person's answer is read from the answer line of that person's last message. A failed call leaves out one
     answer and is recorded as an error.
@@ -146,15 +146,15 @@ class AnswerBallot:
 
     debater: str
     answer: str
-    """Text of the answer, as the author wrote it."""
+    """Text of the answer, as written by its author."""
     confidence: float | None = None
     """Stated confidence from 0 to 100, or `None` if the author stated no confidence."""
     model: str = ""
     """Name of the model that gave the answer."""
     placeholder: bool = False
-    """True if the offline model gave the answer. Such an answer is not counted."""
+    """True if the built-in offline model wrote the answer. Such an answer is not counted."""
     content: str = ""
-    """Whole message with the answer, or `""` if the answer was not part of a message."""
+    """Whole message that contains the answer, or `""` if there is no such message."""
 
     @property
     def form(self) -> str:
@@ -172,7 +172,7 @@ def ballots_of_answers(given: Sequence[FinalAnswer]) -> list[AnswerBallot]:
 
 
 def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[AnswerBallot]:
-    """Return a ballot for each message, with its answer line or else its whole text as the answer.
+    """Return a ballot for the answer in each message.
 
     With options, a message that names none of them casts no ballot.
     """
@@ -190,7 +190,7 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
 
 
 class VoteCount:
-    """Count of equal answers, with the winning answer or a tie."""
+    """Result of counting equal answers."""
 
     def __init__(
         self, ballots: Sequence[AnswerBallot], config: DebateConfig, *, weighted: bool = False
@@ -220,7 +220,7 @@ class VoteCount:
 
     @property
     def tally(self) -> dict[str, float]:
-        """Votes for each answer, with long answers shortened for display."""
+        """Number of votes for each answer, with long answers shortened for display."""
         return {_short(form): round(votes, 2) for form, votes in self.votes.items()}
 
     @property
@@ -284,7 +284,7 @@ class VoteCount:
 
 
 def stages_text(stages: Sequence[Stage]) -> str:
-    """Return one sentence about each stage's calls and resulting answer."""
+    """Return one sentence about the calls and the answer of each stage."""
     told = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"
@@ -293,7 +293,7 @@ def stages_text(stages: Sequence[Stage]) -> str:
 
 
 def vote_headline(verdict: PanelVerdict) -> str:
-    """Return one line with the answer that won a vote and its share of the votes."""
+    """Return one line that states the winning answer and its share of the votes."""
     votes = verdict["outcome"]["tally"].values()
     decision = clip(verdict["decision"], SHOWN_CHARS)
     return f"{decision} ({max(votes):g} of {round(sum(votes), 2):g})"

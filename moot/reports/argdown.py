@@ -21,27 +21,27 @@ from moot.state.claim_events import MAIN_QUESTION
 from moot.text.plain_text import clip, show_reordering
 
 TEXT_CHARS, TITLE_CHARS = 600, 60
-"""Maximum numbers of characters of a text and of a title in the map."""
+"""Maximum numbers of characters of a text and of a title in the argument map."""
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
-"""All ASCII punctuation. Argdown reads any escaped character as text."""
+"""Pattern that matches any ASCII punctuation. Argdown reads any escaped character as text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
-"""Characters that a title cannot contain."""
+"""Pattern for the characters that a title cannot contain."""
 
 
 @dataclass
 class MapNode:
-    """A claim or an argument, with the nodes that support or attack it."""
+    """A claim or argument in an argument map, with the nodes that support or attack it."""
 
     reference: str
-    """Title in brackets: `[…]` for a claim, `<…>` for an argument."""
+    """Title of the node, written as `[…]` for a claim and as `<…>` for an argument."""
     text: str = ""
-    """Text of the node, `""` if it is only referred to because another place defines it."""
+    """Text of the node, or `""` if another node with the same title has the text."""
     tag: str = ""
     children: list[tuple[str, MapNode]] = field(default_factory=list)
-    """Nodes with their relation to this node: `+` for support, `-` for attack."""
+    """Child nodes, each with `+` if it supports this node or `-` if it attacks it."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
-        """Yield the lines of the node and of its children, indented."""
+        """Yield the indented lines of the node and its children."""
         start = f"{'  ' * depth}{relation} " if relation else ""
         tag = f" #({self.tag})" if self.tag else ""
         yield f"{start}{self.reference}{f': {_escaped(self.text)}' if self.text else ''}{tag}"
@@ -50,7 +50,7 @@ class MapNode:
 
 
 def render_argdown(given: object) -> str:
-    """Return a debate document as Argdown, with the main question first.
+    """Return a debate document as an Argdown argument map.
 
     Without extracted claims, the map shows the reasons for and against each debater's answer that the verdict
     gives.
@@ -91,7 +91,7 @@ def _claims(
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
-    """Yield the claims on which a debater's position on the main question rests, each relation once."""
+    """Yield the claims that support or attack a debater's position on the main question."""
     found: dict[tuple[str, str], None] = {}
     for key in claims:
         for who in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
@@ -104,7 +104,7 @@ def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNo
 def _replies(
     document: DebateDocument, who: str, claim: str, names: Mapping[str, str]
 ) -> Iterator[tuple[str, MapNode]]:
-    """Yield a debater's evidence for its stance on a claim, and the challenges to it."""
+    """Yield the evidence for a debater's stance on a claim, and the challenges to the stance."""
     retracted = {
         each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
     }
@@ -123,7 +123,7 @@ def _replies(
 
 
 def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
-    """Yield the main question, and each debater's answer with the reasons for and against it."""
+    """Yield the main question and each debater's answer, including reasons for and against it."""
     verdict = document["verdict"]
     judged = verdict if verdict and verdict["status"] == "ok" and not verdict.get("placeholder") else None
     yield MapNode(_claim(MAIN_QUESTION), document["topic"])
@@ -154,7 +154,10 @@ def _argument(names: Mapping[str, str], who: str, what: str) -> str:
 
 
 def _title(text: str, otherwise: str) -> str:
-    """Return text that can stand in a title. `otherwise` is used if nothing is left of it."""
+    """Return text without the characters that a title cannot contain.
+
+    `otherwise` is used if nothing is left of it.
+    """
     title = " ".join(_UNTITLED.sub(" ", text).split())[:TITLE_CHARS].strip(" .'-")
     return title or _UNTITLED.sub(" ", otherwise).strip() or "unnamed"
 
@@ -164,5 +167,5 @@ def _one_line(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text on one line in which Argdown finds no syntax."""
+    """Return text on one line, with all Argdown syntax escaped."""
     return _PUNCTUATION.sub(lambda mark: f"\\{mark[0]}", _one_line(text))

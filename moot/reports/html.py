@@ -51,7 +51,7 @@ from moot.state.entries import Entry, entry_id
 from moot.text.plain_text import count_noun, show_reordering
 
 TITLE = 160
-"""Maximum number of characters in a topic that serves as the report's title."""
+"""Maximum number of characters of a topic that is used as the report's title."""
 NOTES = {
     "running": "Still running. The report shows the debate so far.",
     "paused": "Paused. The report shows the debate so far.",
@@ -65,7 +65,7 @@ class Report:
     """Contents of a report on a debate, independent of the output format."""
 
     def __init__(self, given: object) -> None:
-        """Read a debate document in the format `moot.debate/1`, in which keys may be missing."""
+        """Read a debate document in the format `moot.debate/1`, which may lack keys."""
         self.document = document = load_leniently(DebateDocument, clean_strings(given))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
@@ -154,7 +154,7 @@ class Report:
 
 TEMPLATES = Path(__file__).parent / "templates"
 ReportPart = Literal["verdict", "positions", "board", "record"]
-"""Name of a part of the report page, which is also the name of its template."""
+"""Name of a part of the report page, which is also its template's name."""
 _SECTION = re.compile(r'<section id="(\w+)"[^<>]*>\s*<h2[^<>]*>([^<]*)</h2>')
 
 
@@ -183,12 +183,12 @@ def render_html(document: Mapping[str, object]) -> str:
 
 
 def render_part(document: Mapping[str, object], part: ReportPart) -> str:
-    """Render one part of the report page as HTML, to embed it in a page with its own styles."""
+    """Render one part of the report page as HTML, for embedding in another page."""
     return _render("part.html.j2", Report(document), part=f"{part}.html.j2")
 
 
 def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tuple[Message, str]]:
-    """Render transcript entries of a document as HTML, and return each `Message` with its HTML."""
+    """Render transcript entries as HTML."""
     anchors = anchors_of(among["transcript"])
     ids = {entry["id"] for entry in entries}
     receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
@@ -215,7 +215,7 @@ def _render(template: str, report: Report, **more: object) -> str:
 
 
 def _contents(main: str) -> list[tuple[str, Markup]]:
-    """Return the anchor and title of each section in a rendered page, for its table of contents."""
+    """Return the anchor and title of each section of a rendered page."""
     return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # taken from rendered HTML
 
 

@@ -21,7 +21,7 @@ from moot.text.plain_text import show_reordering
 from moot.text.terms import split_sentences
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
-"""Pattern for characters that start Markdown or HTML syntax, but not in `snake_case`, `a < b` or `R&D`."""
+"""Pattern for the characters that have a special meaning in Markdown or HTML."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)](?=\s|$))")
 
@@ -36,7 +36,7 @@ def plain(text: str) -> str:
 
 
 def block_quote(text: str) -> str:
-    """Return sanitized Markdown as a block quote that no heading, list or code fence can end.
+    """Return Markdown text as a sanitized block quote.
 
     HTML outside fences is escaped and images become links. If a link does not lead to the web, or the text
     defines a link target, all brackets are escaped.
@@ -45,7 +45,7 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Return sanitized Markdown, with heading levels that start at `base` and have no gaps."""
+    """Return sanitized Markdown whose headings start at level `base` and skip no level."""
     text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
     place_headings(tokens, base)
@@ -101,17 +101,17 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = 3
-"""Maximum number of reasons shown for an option, and of reasons shown against it."""
+"""Maximum number of reasons shown for an option, and also of reasons against it."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum number of characters of each background document in a decision record."""
 TOPIC_CHARS = 600
-"""Maximum number of characters of the topic in a brief, about six lines."""
+"""Maximum number of characters of the topic in a brief."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option that the debate considered, with reasons for and against it, the strongest reasons first."""
+    """An option that the debate considered, with the reasons for and against it."""
 
     title: str
     """Text of the option, which is the debater's final position or else its stance. Empty if neither is
@@ -121,8 +121,7 @@ class Option:
     pros: Sequence[Reason]
     cons: Sequence[Reason]
     remarks: Sequence[Reason]
-    """Judge's comments on the arguments for the option, used if the verdict lists no reasons for or against
-    it."""
+    """The judge's comments on the arguments for the option."""
 
 
 def render_markdown(document: Mapping[str, object]) -> str:
@@ -150,7 +149,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 
 
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
-    """Render a debate as a one-page brief or an architecture decision record (MADR), in Markdown.
+    """Render a debate as a one-page brief or as an architecture decision record, in Markdown.
 
     Args:
         document: A debate in the format `moot.debate/1`; any key may be missing.
@@ -215,13 +214,13 @@ def _options(report: Report) -> list[Option]:
 
 
 def _position_of(report: Report, person: Participant) -> str:
-    """Return a debater's final position, or its configured stance if the verdict gives no position."""
+    """Return a debater's final position, or its configured stance if there is no final position."""
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
     return final.strip() or person.stance.strip()
 
 
 def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Reason], list[Reason]]:
-    """Return reasons for and against a debater's position, and the judge's remarks on its arguments."""
+    """Return the reasons for and against a debater's position, and the judge's remarks."""
     verdict = report.verdict
     if verdict and (case := verdict.cases.get(person.id)):
         return case["pros"], case["cons"], []
@@ -248,7 +247,7 @@ def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Re
 
 
 def _background(report: Report) -> list[tuple[str, str]]:
-    """Return the name and the first sentences of each background document given to the debate."""
+    """Return the name and the first sentences of each background document."""
     documents = []
     for entry in report.document["transcript"]:
         if traits_of(entry).user_input == "document":
@@ -259,7 +258,7 @@ def _background(report: Report) -> list[tuple[str, str]]:
 
 
 def _whole_sentences(text: str, limit: int) -> str:
-    """Return the whole sentences of a text that fit in `limit` characters, but at least one sentence."""
+    """Return as many whole sentences of a text as fit in `limit` characters, but at least one."""
     line = _one_line(text)
     if len(line) <= limit:
         return line
@@ -277,11 +276,11 @@ def _one_line(text: str) -> str:
 
 
 def _reason_text(reason: Reason) -> str:
-    """Return a reason as Markdown, followed by the ids of the first messages that it cites."""
+    """Return a reason and the ids of the messages that it cites as Markdown."""
     shown = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
     return plain(reason["text"]) + shown
 
 
 def _tidy(text: str) -> str:
-    """Return a template's output with repeated empty lines collapsed and direction changes visible."""
+    """Return a template's output without repeated empty lines and with visible direction changes."""
     return show_reordering(re.sub(r"\n{3,}", "\n\n", text).strip()) + "\n"

@@ -22,7 +22,7 @@ _SECRET = re.compile(r"(?i)(api[_-]?key|secret|password|passwd|authorization|cre
 
 
 def clean_strings(value: object) -> object:
-    """Return a copy of `value` in which all strings, including nested strings, are safe to show on a page.
+    """Return a copy of `value` in which all strings are safe to show on a page.
 
     NUL, lone surrogates and control characters are removed; tabs and newlines stay. Strings in lists are
     stripped, and empty ones removed. Numbers that are not finite or exceed 2**63 become `None`.
@@ -52,7 +52,7 @@ def one_decimal(score: float | None) -> str:
 
 
 def clock(at: str, length: int = 16) -> str:
-    """Format an ISO 8601 time, truncated to `length` characters, and append `UTC` to a UTC time."""
+    """Format an ISO 8601 time for display."""
     zone = " UTC" if at.endswith(("Z", "+00:00")) else ""
     return at[:length].replace("T", " ") + zone
 
@@ -63,7 +63,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def as_json(value: object) -> str:
-    """Format a configuration as indented JSON, with values of secret keys masked."""
+    """Format a configuration as indented JSON with masked secrets."""
     return json.dumps(_without_secrets(value), ensure_ascii=False, indent=2, default=str)
 
 
@@ -76,8 +76,7 @@ def _without_secrets(value: object) -> object:
 
 
 PLAIN_ABOVE = 20_000
-"""Number of characters above which a text is shown without Markdown, because parsing can take quadratic
-time."""
+"""Number of characters above which a text is shown as plain text instead of Markdown."""
 
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
@@ -93,19 +92,19 @@ _CLEANER = nh3.Cleaner(
 
 
 def parser() -> MarkdownIt:
-    """Return the Markdown parser of reports, which supports CommonMark and tables but not HTML."""
+    """Return the Markdown parser of reports, which supports tables but not HTML."""
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
 class Prose:
-    """Renderer that turns texts into HTML and links message ids to their messages."""
+    """Renderer that converts Markdown to HTML and links message ids to their messages."""
 
     def __init__(self, anchors: Mapping[str, str]) -> None:
         self._anchors = anchors
         self._markdown = parser()
 
     def block(self, text: str, base: int | None = None) -> Markup:
-        """Render Markdown as HTML, with headings shifted so that the top level is `base`.
+        """Render Markdown as HTML with `base` as the highest heading level.
 
         Without `base`, headings become emphasized paragraphs outside the page's outline.
         """
@@ -120,7 +119,7 @@ class Prose:
         return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
     def folded(self, text: str, most: int, base: int) -> Markup:
-        """Render Markdown like `block`, but fold the items of a flat list after the first `most` items."""
+        """Render Markdown like `block`, but fold list items after the first `most` items."""
 
         def fold(found: re.Match[str]) -> str:
             points = found[1].splitlines()
@@ -133,12 +132,12 @@ class Prose:
         return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
-        """Render plain text as escaped HTML, with links for the message ids in the text."""
+        """Render plain text as HTML, and turn message ids into links."""
         parts = self._parts(text)
         return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
 
     def link(self, message_id: str) -> Markup:
-        """Return an HTML link to a message, or mark the id as missing if it is not in the transcript."""
+        """Return an HTML link to a message, or mark the id if no such message exists."""
         anchor = self._anchors.get(message_id)
         if anchor is None:
             missing = '<span class="cite gone" title="not in the transcript">{}</span>'
@@ -168,7 +167,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at message ids, and yield each part and whether it is an existing message id."""
+        """Split a text at message ids, and yield each part with a flag for ids of existing messages."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:
@@ -179,7 +178,7 @@ class Prose:
 
 
 def place_headings(tokens: Sequence[Token], base: int | None) -> None:
-    """Shift headings so that the top level is `base` or, without `base`, turn headings into paragraphs."""
+    """Shift headings to start at level `base`, or turn them into paragraphs."""
     above: list[str] = []
     tag = "p"
     for token in tokens:

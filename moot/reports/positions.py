@@ -24,7 +24,7 @@ EVIDENCE_SOURCES = {
     "message": "from a message",
     "none": "no source",
 }
-"""Text that reports show after a piece of evidence, by its source."""
+"""Mapping from the source of a piece of evidence to the text that reports show for it."""
 MAX_MOMENTS = 24
 """Maximum number of moments on a debater's timeline. Longer timelines show only changes of mind."""
 
@@ -45,14 +45,15 @@ class Moment:
 
     when: str
     kind: str
-    """One of `start`, `held`, `shift`, `move` and `end`. A `move` is a change that the judge describes."""
+    """Kind of the moment, which is `start`, `held`, `shift`, `move` or `end`. A `move` is a change that the
+    judge describes."""
     text: str
     before: str = ""
     message_id: str = ""
 
     @property
     def quoted(self) -> bool:
-        """True if `text` is a statement or a change of position, which reports show in quotation marks."""
+        """True if reports show `text` in quotation marks."""
         return self.kind not in ("start", "end")
 
 
@@ -118,7 +119,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a stance with its quotation as text. `side` names the side that a concession accepts."""
+    """Return a stance as text, followed by its quotation. `side` names the side that a concession accepts."""
     return f"{stance_text(stance)}{side}: {cited_quotation(stance)}"
 
 
@@ -136,7 +137,7 @@ def evidence_text(event: Evidence) -> str:
 def _holdings(
     document: DebateDocument, claims: Sequence[ClaimStatusRecord], who: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
-    """Yield a debater's positions with evidence and open challenges, items without a claim last."""
+    """Yield a debater's position on each claim, with its evidence and open challenges."""
     waiting = document["blackboard"]["standing"]["open_challenges"]
     evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for event in document["blackboard"]["claim_events"]:
@@ -160,7 +161,7 @@ def _holdings(
 
 
 def _timeline(document: DebateDocument, person: Participant, main_stance: Stance | None) -> list[Moment]:
-    """Return the timeline of a debater's positions, which is empty if no statement or change is known.
+    """Return the timeline of a debater's positions.
 
     Changes come from the claim ledger and from the judge's `moved`. If both cite the same message, the
     judge's wording counts.
@@ -186,7 +187,7 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
 
 
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
-    """Return the changes of a debater's position that the judge found."""
+    """Return the changes in a debater's position that the judge found."""
     verdict = document["verdict"]
     return [
         Moment(
@@ -255,7 +256,7 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its label and a note, formatted for a report."""
+    """A number with a label and a note, formatted for a report."""
 
     name: str
     value: str
@@ -264,7 +265,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a planned amount, such as a number of tokens, with the actual amount."""
+    """Comparison of a planned and an actual amount, such as a number of tokens."""
 
     name: str
     planned: float
@@ -272,16 +273,16 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """The actual amount as a percentage of the planned amount, such as `80 %`."""
+        """Actual amount as a percentage of the planned amount, such as `80 %`."""
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
-        """Return the length of the bar for `value` as a percentage of the longest bar."""
+        """Return the length of the bar that represents `value`, as a percentage of the longest bar."""
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 
 def read_usage(usage: Usage) -> tuple[Figure, ...]:
-    """Return a debate's calls, tokens, cached share and cost as figures, or an empty list without calls."""
+    """Return a debate's calls, tokens, cached share and cost as formatted figures."""
     if not usage["calls"] and not tokens_of(usage):
         return ()
     prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]
@@ -295,7 +296,7 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
 
 
 def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
-    """Compare a debate's planned amounts with its actual amounts, as far as both are known."""
+    """Compare a debate's planned amounts with its actual amounts."""
     planned = document.get("planned", {})
     used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
@@ -315,7 +316,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Size:
-    """Width and height of a chart in SVG units, and the number of bars and labels that fit in the chart."""
+    """Size of a chart, and the number of bars and labels that fit in it."""
 
     width: int
     height: int
@@ -342,9 +343,9 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Label and height of each horizontal line, and true for the line at the budget."""
+    """Label and height of each horizontal line, and whether the line marks the budget."""
     names: Sequence[tuple[str, float]]
-    """Labels of the horizontal axis, each with its position."""
+    """Labels on the horizontal axis, each with its position."""
     series: Sequence[Sequence[Bar]]
     """Bars of each color, in color order."""
 
@@ -356,7 +357,7 @@ NARROW = Size(340, 230, 24, 4)
 
 
 def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
-    """Draw a bar chart of the tokens in each prompt by section, with a line at the budget.
+    """Draw a bar chart of each prompt's tokens by section, with a line at the token budget.
 
     If there are more prompts than bars, each bar shows the mean of neighboring prompts.
     """
@@ -372,7 +373,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return the debater with the most words for each color, in the order of the colors."""
+    """Return the debater with the most words for each color, in color order."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:
@@ -381,7 +382,7 @@ def leading(people: Participants) -> list[Participant]:
 
 
 def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> BarChart:
-    """Draw a chart of the words that the leading debaters spoke over the course of the debate."""
+    """Draw a chart of the number of words that the leading debaters contributed over time."""
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
     groups = _neighbours(messages, size.bars)
     labels = [group[0].label.lstrip("m0") or "0" for group in groups]

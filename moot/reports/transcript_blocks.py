@@ -85,34 +85,32 @@ def _monogram(name: str, taken: set[str]) -> str:
 
 
 BLOCK = 100
-"""Maximum number of messages in one block, which a browser can lay out without a noticeable delay."""
+"""Maximum number of messages in one block, chosen so that a browser lays out a block without delay."""
 MAX_ROUND_BLOCKS = 40
 """Maximum number of rounds for which each round gets its own block."""
 OPEN_UP_TO = 24
-"""Maximum number of messages in a transcript that is shown completely unfolded."""
+"""Maximum number of messages for which a transcript is shown completely unfolded."""
 LAZY_ABOVE = 300
-"""Number of messages above which a transcript's blocks stay in `<template>` elements until they are
-opened."""
+"""Number of messages above which the blocks of a transcript are rendered only when they are opened."""
 LAZY_CHARACTERS = 1_000_000
-"""Number of characters above which a transcript's blocks stay in `<template>` elements until they are
-opened."""
+"""Number of characters above which the blocks of a transcript are rendered only when they are opened."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A transcript entry with all data that a template needs to render the entry."""
+    """A transcript entry with all data that is needed to render it."""
 
     entry: Entry
     anchor: str
     label: str
     person: Participant
     new_phase: bool
-    """True if the message's phase differs from the phase of the previous message in the block."""
+    """True if the message starts a new phase within its block."""
     targets: tuple[tuple[str, str], ...]
     """Name and anchor of each message that this message replies to. For a debater as the target, the anchor
     is empty."""
     view: str
-    """Tokens in the message's prompt and the token budget, such as `900 of 4,000`. Empty without a
+    """Number of tokens in the message's prompt and the token budget, such as `900 of 4,000`. Empty without a
     receipt."""
 
 
@@ -166,7 +164,7 @@ class Transcript:
 
 
 def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the id of the HTML element for each transcript entry, by entry id.
+    """Return the HTML element id of each transcript entry, keyed by entry id.
 
     A valid entry id maps to itself, an invalid id to `e` plus the position of the entry.
     """
@@ -196,7 +194,7 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a title for each block, with its rounds or, if there are no rounds, its message numbers."""
+    """Return a title for each block, which names its rounds or its message numbers."""
     titles: list[str] = []
     before = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)

@@ -46,14 +46,14 @@ class Score:
 
 @dataclass(frozen=True)
 class CriterionRow:
-    """A rubric criterion with the score of each debater, in the debaters' order."""
+    """A rubric criterion with each debater's score."""
 
     name: str
     scores: tuple[Score, ...]
 
 
 class VerdictView:
-    """A verdict with all data that a template needs to render the verdict.
+    """A verdict with all data that is needed to render it.
 
     A failed verdict never names a winner.
     """
@@ -168,7 +168,7 @@ class Panel:
 
 
 def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
-    """Return the scales of all built-in and configured rubrics, by rubric name."""
+    """Return the scales of all built-in and configured rubrics, keyed by rubric name."""
     rubrics = shipped_rubrics()
     judge = document_config(document)["judge"]
     for spec in (judge, *judge.get("panel", [])):
@@ -181,7 +181,7 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
 def _criteria(
     record: Verdict, people: Participants, scales: Sequence[CriterionScale]
 ) -> tuple[CriterionRow, ...]:
-    """Return a row for each scored criterion, with the rubric's criteria before unknown criteria."""
+    """Return a row for each scored criterion, with the rubric's own criteria first."""
     given = {people[key].id: records for key, records in record["scores"].items()}
     scored = dict.fromkeys(criterion for records in given.values() for criterion in records)
     known = {scale["id"]: scale for scale in scales}

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @contextmanager
 def _storage_errors() -> Iterator[None]:
-    """Convert errors of the SQLite database to errors that say what to do."""
+    """Convert SQLite errors to errors that tell the user what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -31,8 +31,8 @@ def _storage_errors() -> Iterator[None]:
 
 
 BACKGROUND_LOOP, BATCH_LOOP = "moot-portal", "moot-many"
-"""Names of the two background event loops that Moot runs in threads. Worker threads of the second loop may
-wait for the first one."""
+"""Names of Moot's two background event loops, each of which runs in its own thread. Worker threads of the
+second loop may wait for the first one."""
 
 
 @lru_cache
@@ -49,7 +49,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so a child
 def call_from_sync(
     function: Callable[..., Coroutine[Any, Any, T]], *arguments: object, loop: str = BACKGROUND_LOOP
 ) -> T:
-    """Run a coroutine function on a background event loop, with the caller's context, and return its result.
+    """Run a coroutine function on a background event loop and return its result.
 
     The caller may itself run inside an event loop, as in a notebook. Interrupting the caller cancels the
     coroutine.
@@ -88,7 +88,7 @@ async def _producer(
     holds: Callable[[T], bool],
     asked: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start a task that passes each item of an iterator to `put`, and `_END` after the last one.
+    """Start a task that passes each item of an iterator to `put`, followed by `_END`.
 
     After an item for which `holds` is True, the task waits until the consumer asks for the next one.
     """
@@ -151,7 +151,7 @@ def iterate_from_sync(
 async def iterate_from_async(
     make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
-    """Run an async iterator on the background loop and yield its items to another event loop.
+    """Run an async iterator on the background loop and yield its items on the caller's event loop.
 
     The arguments are those of `iterate_from_sync`.
     """

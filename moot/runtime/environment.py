@@ -32,11 +32,11 @@ from moot.tools.registry import GivenTools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels whose updates can change the debaters or the winner in a list of debates."""
+"""State channels that can change what a list of debates shows."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a node's state update changes the debate's row in the catalogue."""
+    """Return True if a node's state update changes the debate's catalogue row."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
@@ -83,7 +83,7 @@ def _values(state: StateValues, update: StateValues) -> JsonObject:
 
 
 def record_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
-    """Record a failed run, and store the status `failed` and the usage in the debate's catalogue row."""
+    """Record a failed run, and mark the debate as failed in the catalogue."""
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
     records.catalogue.update(debate, **values, updated_at=failed.record["at"])
@@ -95,17 +95,17 @@ def utc_now() -> str:
 
 
 class ProgressRecorder(Protocol):
-    """Function that writes a node's progress to the catalogue."""
+    """Type of a function that writes a node's progress to the catalogue."""
 
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Write the progress made by a state update at the time `now` to the catalogue."""
+        """Write a node's progress to the catalogue, as of the time `now`."""
         ...
 
 
 class Complete(Protocol):
-    """Type of the function that makes one model call.
+    """Type of a function that makes one model call.
 
     A provider's failure is returned in the reply, not raised.
     """
@@ -125,34 +125,33 @@ def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> T
 
 @memoize_by_identity()
 def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the names of the token encodings that a debate's models and additional `models` use, sorted."""
+    """Return the sorted names of the token encodings that a debate's models and additional `models` use."""
     names = (*config.model_names(), *models)
     return tuple(sorted({config.settings(name).encoding or encoding_for(name) for name in names}))
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Resources that graph nodes use besides the state, such as models, clock and token counter."""
+    """Resources that graph nodes use, such as models, the clock and the token counter."""
 
     factory: Factory = make_model
     """Function that builds a model's client from its name and settings."""
     models: Mapping[str, ChatSource] = field(default_factory=dict)
-    """LangChain model objects passed from Python, by the model name in the configuration."""
+    """LangChain model objects passed from Python, keyed by the model name in the configuration."""
     tools: GivenTools = field(default_factory=dict)
-    """Tools passed from Python, by the name that the debaters' setting `tools` uses."""
+    """Tools passed from Python, keyed by their name in the debaters' `tools` setting."""
     complete: Complete = complete
     """Function that makes one model call."""
     on_progress: ProgressRecorder = record_progress
     """Function that writes a node's progress to the catalogue."""
     default_config: Callable[[], DebateConfig] = DebateConfig
-    """Function that returns the operator's configuration, which has the defaults for settings that a run
-    omits."""
+    """Function that returns the operator's configuration, which supplies defaults for a run."""
     clock: Callable[[], str] = utc_now
-    """Function that returns the current time in ISO 8601 format."""
+    """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter
-    """Function that returns a token counter for a given encoding."""
+    """Function that returns the token counter for an encoding."""
     backoff: Backoff = field(default_factory=Backoff)
-    """Backoff that determines the waiting time between two attempts of a model call."""
+    """Policy for the waiting time between two attempts of a model call."""
     embeddings: Any = None
     """LangChain `Embeddings` object used to retrieve older messages. It overrides
     `memory.retrieval.embeddings`."""
@@ -161,7 +160,7 @@ class Environment:
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
     def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
-        """Return a token counter for a debate that is also valid for additional `models`.
+        """Return a token counter that is valid for a debate and for additional `models`.
 
         If all models use the same encoding, the count is exact. Otherwise the count is the maximum over the
         encodings, so a prompt within its budget fits every model, including fallbacks.
@@ -170,7 +169,7 @@ class Environment:
 
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
-        """Capabilities that need no authorization, because the calling program provides them."""
+        """Capabilities that need no authorization because the calling program provides them."""
         given: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
         given += [] if self.factory is make_model else ["model", "endpoint", "command"]
         return (*given, "embeddings") if self.embeddings is not None else given
@@ -215,22 +214,21 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a node in addition to the state, such as environment, permissions and checkpoint."""
+    """A node's inputs other than the state, such as the environment and the permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Configuration of the debate, or the requested configuration of a new debate, and the granted
-    capabilities."""
+    """Configuration and granted capabilities of the debate."""
     debate: str = ""
-    """The debate's LangGraph thread id. `""`: no checkpointer."""
+    """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""
-    """Id of the checkpoint from which the node starts."""
+    """Id of the checkpoint from which the node was started."""
     nested: bool = False
     """True if the debate runs as a subgraph of another graph."""
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Ids of the debate and the checkpoint, from which message ids are made."""
+        """Ids of the debate and the checkpoint, used to make message ids."""
         return self.debate, self.checkpoint
 
 

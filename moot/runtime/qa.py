@@ -22,7 +22,7 @@ from moot.state.reducers import RESULT_ID_PREFIX
 
 
 def can_continue(text: str, config: DebateConfig) -> bool:
-    """Return True if a message starts with `Go on` or a debater's name, which continues a finished debate."""
+    """Return True if a message, such as `Go on`, asks a finished debate to continue."""
     names = "|".join(re.escape(name) for each in config.debaters for name in (each.name, each.id))
     return bool(re.match(rf"\s*((please,?\s+)?go on\b|@({names})\b|({names})\s*[,:])", text, re.IGNORECASE))
 
@@ -45,7 +45,7 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
-    """Return permissions with which `model` may answer questions about a debate.
+    """Return permissions that allow `model` to answer questions about a debate.
 
     Default: the judge's model. A recorded debate is answered by the offline model.
     """
@@ -88,7 +88,7 @@ def answer_question(
 
 
 def _question_prompt(state: ConversationState, context: NodeContext, question: str) -> QuestionPrompt:
-    """Assemble the prompt for a question about the debate.
+    """Return the prompt for a question about a debate.
 
     Indexing a long transcript for the first time takes a while.
     """

@@ -81,24 +81,24 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Step and node under which model replies are stored in a debate's journal."""
+    """Position in a debate's journal under which model replies are stored."""
 
     records: Records | None = None
-    """Database records, or `None` if there is no database and replies are not stored in a journal."""
+    """Database records, or `None` if replies are not stored in a journal."""
     debate: str = ""
-    """The debate's LangGraph thread id."""
+    """LangGraph thread id of the debate."""
     step: int = 0
     """Number of the debate step in which the calls are made."""
     node: str = ""
     """Name of the graph node that makes the calls."""
     base_checkpoint: str = ""
-    """Id of the checkpoint from which the node starts."""
+    """Id of the checkpoint from which the node was started."""
     resumed: bool = False
-    """True if the run continues an interrupted step, which started from an earlier checkpoint."""
+    """True if the run continues an interrupted step."""
 
 
 class EffectHandler:
-    """Handler that makes the model calls and does the local work that one run of a node requests."""
+    """Handler that makes the model calls and runs the local jobs that a node requests."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class EffectHandler:
         self._reached = ""
 
     async def handle(self, asked: Sequence[ModelCall] | LocalWork) -> list[Reply] | list[str]:
-        """Make a batch of model calls or run local jobs, and return the replies or job results."""
+        """Make a batch of model calls or run a batch of local jobs, and return the results."""
         return await (self.run_local_work(asked) if isinstance(asked, LocalWork) else self.call_models(asked))
 
     async def call_models(self, calls: Sequence[ModelCall]) -> list[Reply]:
@@ -164,13 +164,13 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
-        """Return the receipts of this run's calls, numbered after the debate's existing receipts."""
+        """Return the receipts of this run's calls, numbered consecutively after the existing receipts."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
-        """Return the reply to each request, either from the journal or from a new call that is then stored.
+        """Return the reply to each request, taken from the journal if it is stored there.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -260,7 +260,7 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run an effect generator outside a graph, and return its result and the handler with the usage."""
+    """Run an effect generator outside a graph, and return its result and the effect handler."""
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
 
@@ -292,7 +292,7 @@ class _NodeRun:
         self._started = time.monotonic()
 
     def _permissions(self, env: Environment, granted: Collection[Capability] = ()) -> Permissions:
-        """Return the authorized configuration, which is in the state or, for a new debate, in the request.
+        """Return the authorized configuration of the debate.
 
         A `DebateConfig` object was created in this process, so it counts as the operator's. A server's
         request is an `UntrustedConfig`, merged over the operator's configuration. The context of a parent
@@ -314,7 +314,7 @@ class _NodeRun:
         return self._run_context if isinstance(self._run_context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
-        """Return True if the permissions of this run depend on capabilities granted to the debate."""
+        """Return True if this run needs capabilities that were granted to the debate."""
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
@@ -322,7 +322,7 @@ class _NodeRun:
         )
 
     def _with_grants(self, records: Records) -> Permissions:
-        """Return the permissions, including the capabilities granted to the debate.
+        """Return the permissions with the capabilities granted to the debate.
 
         The operator's own configuration is granted.
         """
@@ -336,7 +336,7 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: NodeFunction) -> Update:
-        """Run the node body and return its state update, with the usage and call receipts added."""
+        """Run the node body and return its state update, including usage and call receipts."""
         if self.records is not None and self._needs_grants():
             self.context = replace(
                 self.context, permissions=await run_in_thread(self._with_grants, self.records)
@@ -358,7 +358,7 @@ class _NodeRun:
         return update
 
     def failed_run(self, error: ModelError) -> FailedRun:
-        """Return a record of this run, to be added to the list of failed runs."""
+        """Return a record of this run for the list of failed runs."""
         position = self._position
         usage = {**self.effect_handler.failed, "elapsed_s": time.monotonic() - self._started}
         record: ErrorRecord = {
@@ -386,7 +386,7 @@ class _NodeRun:
         return await self.effect_handler.handle(effect)
 
     async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
-        """Write to LangGraph's store or search it.
+        """Write to or search LangGraph's store.
 
         A failure is reported as an event and does not end the debate.
         """
@@ -418,7 +418,7 @@ def _frozen(config: DebateConfig) -> JsonObject:
 
 
 class Node(Runnable[ConversationState, Update]):
-    """Graph node that runs a node body, in synchronous and asynchronous graphs.
+    """Graph node that works in both synchronous and asynchronous graphs.
 
     It adds no traced run, because LangGraph already traces the node.
     """

@@ -45,7 +45,7 @@ from moot.tools.tool_exchange import ToolCall, ToolExchange, exchange_messages, 
 
 @dataclass(frozen=True)
 class ModelTurnRequest:
-    """Request for the turn of a debater that is a model."""
+    """Request for the turn of a debater that is played by a model."""
 
     state: ConversationState
     context: NodeContext
@@ -59,7 +59,7 @@ class ModelTurnRequest:
 
     @property
     def tool_context(self) -> ToolContext:
-        """Folder and transcript that the debater's tools may read."""
+        """Context folder and transcript that the debater's tools may read."""
         permissions = self.context.permissions
         return ToolContext(
             partial(context_sandbox, permissions),
@@ -84,7 +84,7 @@ class ModelTurnRequest:
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(self, exchanges: Sequence[ToolExchange], *, offered: bool) -> ModelCall:
-        """Return the next model call of the turn, with the tool results added within the same token budget.
+        """Return the turn's next model call, which contains the tool results within the same token budget.
 
         Args:
             exchanges: tool calls of this turn so far, with their results.
@@ -129,7 +129,7 @@ def _with_prompt(call: ModelCall, prompt: Prompt) -> ModelCall:
 
 @dataclass(frozen=True)
 class HumanTurnRequest:
-    """Request for the turn of a debater who is a person."""
+    """Request for the turn of a debater that is played by a person."""
 
     speaker: str
     """Id of the debater whose turn it is."""
@@ -138,7 +138,7 @@ class HumanTurnRequest:
 
 
 def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
-    """Return the request for a person's turn, with the required parts of the prompt and the instruction."""
+    """Return the request for a person's turn."""
     protocol = protocol_named(ctx.config.protocol)
     shown = [
         unfenced(block.message["content"])
@@ -193,7 +193,7 @@ def make_turn_requests(
 
 
 def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, taken: int = 0) -> Prompt:
-    """Assemble the prompt for one turn of the current step, without side effects.
+    """Return the prompt for one turn of the current step, without side effects.
 
     Args:
         state: state of the debate.
@@ -219,7 +219,7 @@ def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, t
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJob | None:
-    """Return the job that embeds texts for retrieval in this step, or `None` if none is needed."""
+    """Return the job that embeds texts for retrieval in this step, or `None` if there is nothing to embed."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
@@ -250,18 +250,18 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> Hints:
 
 
 RECENT_REQUESTS = 512
-"""Number of newest requests with which a request is compared, so that equal ones get different seeds. At most
-256 answers are taken in a step."""
+"""Number of recent requests that are checked for duplicates, so that equal requests get different seeds. At
+most 256 answers are taken in a step."""
 ARGUMENT_CHARS = 1000
-"""Maximum number of characters of a tool call's arguments in the next prompt."""
+"""Maximum number of characters of a tool call's arguments in the debater's next prompt."""
 
 PASSES = "(passes)"
-"""Text of the transcript entry for a person's empty reply."""
+"""Transcript text for an empty reply of a person."""
 
 
 @dataclass(frozen=True)
 class TurnResult:
-    """Result of one turn, with the reply, the tool calls and the last model call."""
+    """Result of one turn."""
 
     reply: Reply
     """Last reply of the turn, which contains the debater's message or an error."""
@@ -354,7 +354,7 @@ def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[s
 def run_human_turns(
     state: ConversationState, turns: Sequence[HumanTurnRequest]
 ) -> Generator[Effect, Any, list[str]]:
-    """Ask all people in the current step for their messages with one interrupt, and return the messages."""
+    """Ask all people in the current step for their messages in one interrupt, and return the messages."""
     if not turns:
         return []
     names = frozen_config(state).names()

@@ -107,7 +107,7 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return an intermediate result unchanged, or raise an error if it is too large or not a number."""
+    """Return an intermediate result, or raise an error if it is not a number or is too large."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):
@@ -140,7 +140,7 @@ def _root(value: Number) -> Number:
 
 
 def _round(value: Number, places: Number = Fraction(0)) -> Number:
-    """Round a number to `places` decimal places, with halves rounded away from zero."""
+    """Round a number to `places` decimal places, with ties rounded away from zero."""
     count = int(places)
     if abs(count) > 100:
         raise ToolFailed("round takes at most 100 decimal places")

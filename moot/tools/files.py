@@ -16,7 +16,7 @@ from moot.tools.tool import Tool, ToolContext, ToolFailed
 MAX_HITS = 20
 MAX_LISTED = 200
 MAX_SEARCHED_BYTES = 50_000_000
-"""Maximum number of bytes that one search reads from all files together."""
+"""Maximum number of bytes that one search reads in total."""
 LINES = 200
 """Maximum number of lines that one call of `read_file` returns."""
 LINE_CHARS = 300
@@ -28,7 +28,7 @@ Pattern = Annotated[str, Field(max_length=200, description="Pattern for file pat
 
 
 def query_words(query: str) -> list[str]:
-    """Return the distinct words of a search query in case-folded form.
+    """Return the distinct words of a search query in lower case.
 
     Raises:
         ToolFailed: the query has no words.
@@ -40,7 +40,7 @@ def query_words(query: str) -> list[str]:
 
 
 def matches_text(query: str, number: int, lines: Sequence[str]) -> str:
-    """Return a search tool's result, with the number of matches followed by the best lines."""
+    """Return the number of matches and the best lines as text for the model."""
     if not number:
         return f"no matches for {query!r}"
     return "\n".join([f"{count_noun(number, 'match')} for {query!r}", *lines])

@@ -21,7 +21,7 @@ from moot.tools.tool import Tool, ToolContext, ToolFailed
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ERROR_CHARS = 500
-"""Maximum number of characters of an error of a tool that the debater reads."""
+"""Maximum number of characters of a tool's error message that the debater sees."""
 
 
 class LangChainTool(Tool):
@@ -33,7 +33,7 @@ class LangChainTool(Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments, without those that a program injects."""
+        """Return the JSON Schema of the arguments that the model supplies."""
         function: JsonObject = convert_to_openai_tool(cls.source)["function"]
         schema: JsonObject = function.get("parameters") or {}
         return schema
@@ -69,7 +69,7 @@ def _text(result: object) -> str:
 
 
 def given_tools(tools: Mapping[str, BaseTool]) -> GivenTools:
-    """Return LangChain tools as tools of debaters.
+    """Convert LangChain tools to tools for debaters.
 
     Raises:
         ConfigError: a value is not a LangChain tool, or a name is invalid or taken by a tool of Moot.

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAME_CHARS = 64
-"""Maximum length of the name of a function. Providers refuse longer names."""
+"""Maximum length of a function name. Providers refuse longer names."""
 DEFINITION_CHARS = 20_000
 """Maximum number of characters of a tool's definition."""
 MAX_PAGES = 20
-"""Maximum number of pages that are read from a server's list of tools."""
+"""Maximum number of pages of a server's list of tools to read."""
 LOG_CHARS = 20_000
-"""Maximum number of characters of a server's log that are read for the reason of a failure."""
+"""Maximum number of characters of a server's log that are searched for the reason of a failure."""
 KEPT_S = 60.0
-"""Number of seconds for which a server's list of tools is reused, so that the start of a debate asks once."""
+"""Number of seconds for which a server's list of tools is cached."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _listed: dict[str, tuple[float, dict[str, McpToolDefinition]]] = {}
@@ -65,11 +65,11 @@ class McpTool(Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments, as the server stated it."""
+        """Return the JSON Schema of the arguments as the server defines it."""
         return cls.definition.parameters
 
     def run(self, context: ToolContext) -> str:
-        """Call the tool at its server, and return the result as text.
+        """Call the tool on its server and return the result as text.
 
         Raises:
             ConfigError: the debate may not use the server.
@@ -94,7 +94,7 @@ class McpTool(Tool):
 
 
 def _result_text(result: JsonObject) -> str:
-    """Return the text of a tool result, or its structured content. Images and sounds are only named."""
+    """Return the text or the structured content of a tool result. Images and sounds are only named."""
     texts = []
     for block in result.get("content") or []:
         resource = block.get("resource") or {}
@@ -111,7 +111,7 @@ def _result_text(result: JsonObject) -> str:
 
 @memoize_by_identity()
 def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
-    """Return the tools of the calling program, and those of the MCP servers whose definitions are known."""
+    """Return the calling program's tools and the MCP tools whose definitions are known."""
     tools = dict(given)
     for name, server in config.mcp_servers.items():
         tools |= {tool: _tool(tool, name, server, known) for tool, known in server.tools.items()}
@@ -120,7 +120,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the number of tokens in the longest tool definitions of a debater."""
+    """Return the largest number of tokens that one debater's tool definitions use."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -141,7 +141,7 @@ def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpT
 
 
 def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
-    """Return the MCP servers of a configuration, with the definitions of all tools that debaters use.
+    """Return the configured MCP servers with the definitions of all tools that debaters use.
 
     Servers are asked only for definitions that are missing.
 
@@ -166,7 +166,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return the tools that a server offers, by the name that debaters use.
+    """Return a server's tools, keyed by the name that debaters use.
 
     Raises:
         ConfigError: the server cannot be used.
@@ -215,7 +215,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Connect to a server, do some work, and disconnect, within the time limit of the server.
+    """Connect to a server, do some work and disconnect, all within the server's time limit.
 
     It runs on a thread of its own, because the caller may be in an event loop.
 
@@ -273,7 +273,7 @@ async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[Clien
 
 
 def _reason(error: BaseException, server: McpServerConfig) -> str:
-    """Return the reason of a failure as one line, without secrets."""
+    """Return the reason of a failure on one line, without secrets."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

@@ -12,7 +12,7 @@ from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
 from moot.tools.tool import Tool, function_of
 
 ENTRY_POINT_GROUP = "moot.tools"
-"""Entry point group for tool plug-ins. Each entry point has the tool's name and refers to its class."""
+"""Entry point group of tool plug-ins. Each entry point has the tool's name and refers to its class."""
 
 TOOLS: dict[str, type[Tool]] = {
     tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate, Calculator)
@@ -21,12 +21,12 @@ TOOLS: dict[str, type[Tool]] = {
 
 
 GivenTools = Mapping[str, type[Tool]]
-"""Tools that the calling program provides, by the name that debaters use."""
+"""Tools that the calling program provides, keyed by the name that debaters use."""
 NO_TOOLS: GivenTools = MappingProxyType({})
 
 
 def register(tool: type[Tool]) -> None:
-    """Register a tool class, so that debates in this process can use it.
+    """Register a tool class for use by debates in this process.
 
     An installed package uses an entry point of the group `moot.tools` instead.
 
@@ -42,7 +42,7 @@ def register(tool: type[Tool]) -> None:
 
 
 def get_tool(name: str, given: GivenTools = NO_TOOLS) -> type[Tool]:
-    """Return the class of the tool with this name, from the program, from Moot or from a plug-in.
+    """Return the tool class registered under this name.
 
     Args:
         name: name of the tool.
@@ -62,7 +62,7 @@ def get_tool(name: str, given: GivenTools = NO_TOOLS) -> type[Tool]:
 
 
 def tool_names() -> list[str]:
-    """Return the names of all tools in sorted order, including tools of plug-ins."""
+    """Return the sorted names of all tools, including those of plug-ins."""
     return sorted({*TOOLS, *plugin_entry_points(ENTRY_POINT_GROUP)})
 
 

@@ -33,7 +33,7 @@ class AccessRefused(Exception):
 
 @dataclass(frozen=True)
 class ListedFile:
-    """File in the context folder, with its size."""
+    """File in the context folder and its size."""
 
     path: str
     """Path of the file relative to the context folder, with `/` as separator."""
@@ -43,10 +43,10 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Context folder, which is the only folder that tools may read."""
+    """The only folder that tools may read."""
 
     root: Path
-    """Absolute path of the folder with symbolic links resolved. A link created later is refused."""
+    """Absolute path of the folder, with symbolic links resolved. A link created later is refused."""
 
     def read(self, path: str) -> str:
         """Return the text of a file in the context folder.

@@ -10,7 +10,7 @@ from moot.state.entries import Entry, JsonObject
 from moot.tools.sandbox import AccessRefused, Sandbox
 
 MAX_RESULT_CHARS = 20_000
-"""Maximum number of characters of a tool result that are stored. Prompts show fewer characters."""
+"""Maximum number of characters of a tool result to store. Prompts show fewer characters."""
 
 
 class ToolFailed(Exception):
@@ -27,7 +27,7 @@ class ToolContext:
     transcript: Sequence[Entry] = ()
     """Transcript entries of the debate so far."""
     authorize: Callable[[], object] = lambda: None
-    """Function that raises an error if the debate may not use its tools and MCP servers."""
+    """Function that raises an error if the debate may not use its tools or MCP servers."""
 
     def folder(self) -> Sandbox:
         """Return the context folder that the debate's tools may read.

@@ -14,14 +14,14 @@ RESULT_TOKENS = 1000
 REPLY_TEXT_TOKENS = 200
 """Maximum number of tokens of the text that accompanies a tool call."""
 CALL_TOKENS = 12
-"""Upper limit for the number of tokens in the id, type and name of one tool call."""
+"""Maximum number of tokens in the id, type and name of one tool call."""
 LEFT_OUT = "(omitted to save tokens; call the tool again if you need it)"
 """Text that replaces the results of older tool calls in a prompt."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """Tool call requested by a model, with its result."""
+    """Tool call requested by a model, and the tool's result."""
 
     id: str
     """Id of the call, numbered within its turn, such as `call_3`. Ids from providers need not be unique."""
@@ -42,7 +42,7 @@ class ToolExchange:
 def exchange_messages(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> list[WireMessage]:
-    """Convert tool exchanges to messages for the end of a prompt that fit into `remaining` tokens.
+    """Convert tool calls and results to messages that fit into `remaining` tokens.
 
     The newest exchanges keep their results. Older ones lose their results first, and are then dropped.
     """
@@ -63,7 +63,7 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Convert tool exchanges to one user message, for a final request that offers no tools."""
+    """Convert tool calls and results to one user message, for a final request without tools."""
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges

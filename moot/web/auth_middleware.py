@@ -27,8 +27,7 @@ from moot.state.errors import DebateBusy, DebateNotFound
 from moot.state.settings import redact
 
 IN_PROCESS = "/noauth"
-"""Root path of requests that LangGraph's server sends to itself. A client cannot set this
-path."""
+"""Root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
 PAGE = "/moot"
 """URL path of the live page. The page accepts the token once as `?token=` and then keeps the token in a
 cookie."""
@@ -49,7 +48,7 @@ HEADERS = {
 }
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
-"""Key in the ASGI scope of a request. Its value is True if the client sent the launch token."""
+"""Key in a request's ASGI scope whose value is True if the client sent the launch token."""
 MAX_BYTES = 1_000_000
 """Maximum size of a request body of the live page, in bytes."""
 MAX_REQUEST_BYTES = 20_000_000
@@ -101,7 +100,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
 
     def _refusal(self, request: Request, *, launched: bool) -> str:
-        """Return the reason for rejecting a request, or `""` if the request is allowed.
+        """Return the reason for rejecting a request, or `""` for an allowed request.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
@@ -155,7 +154,7 @@ async def _with_limited_body(app: ASGIApp, scope: Scope, receive: Receive, send:
 
 
 def _has_token(request: Request, token: str | None) -> bool:
-    """Return True if a request carries the token in a header, in the cookie, or in the page's address."""
+    """Return True if a request contains the token in a header, in the cookie or in its URL."""
     if not token:
         return False
     once = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
@@ -258,7 +257,7 @@ def number_in(text: str, name: str) -> int:
 
 
 async def error_response(_: Request, error: Exception) -> Response:
-    """Return a JSON response that reports an error to the user of the page."""
+    """Return a JSON response that reports an error to the user."""
     if isinstance(error, HTTPException):
         return PlainJson({"error": error.detail}, status_code=error.status_code)
     if isinstance(error, ValidationError):

@@ -46,7 +46,7 @@ def append_token(messages: dict[str, Event], token: Event) -> None:
 
 
 class DebateHost:
-    """The debates in a database, with the asyncio tasks of the debates that run in this process.
+    """The debates in a database, including the asyncio tasks of running debates.
 
     Args:
         debates: the open database. The caller closes it.
@@ -109,7 +109,7 @@ class DebateHost:
         return authorize(config, self.default_config, safe=safe).authorize()
 
     def run(self, debate: Debate, *, turns: int | None = None, answer: object = None) -> asyncio.Task[None]:
-        """Start or continue a debate in an asyncio task, and return the task.
+        """Start or continue a debate in an asyncio task and return the task.
 
         If the debate is already running, return its existing task.
         """
@@ -162,22 +162,21 @@ class DebateHost:
             listener(event)
 
     def forget_message(self, debate: str, entry: str) -> None:
-        """Forget a streamed message that is complete or has failed."""
+        """Discard the buffer of a streamed message that is complete or has failed."""
         self.streaming.get(debate, {}).pop(entry, None)
         if not self.streaming.get(debate):
             self.streaming.pop(debate, None)
 
     async def close(self) -> None:
-        """Stop all debates that run in this process. Every stopped debate is saved and can be continued."""
+        """Pause all debates that run in this process. Every stopped debate is saved and can be continued."""
         await cancel_all(self._runs.values())
 
 
 POLL_INTERVAL_S = 0.3
-"""Interval in seconds at which a debate's catalogue row and latest checkpoint are read. A read takes a
-millisecond."""
+"""Interval in seconds for checking whether a debate has changed. A read takes a millisecond."""
 BATCH_WINDOW_S = 0.03
-"""Time in seconds for which streamed tokens are collected and then sent in one message. Screens do
-not refresh more often."""
+"""Time in seconds for which streamed tokens are collected before they are sent together. Screens do not
+refresh more often."""
 CACHED_DOCUMENTS = 8
 """Maximum number of debates whose latest document is cached. A page requests the parts of a document
 separately."""
@@ -195,7 +194,7 @@ class DebateSnapshot(NamedTuple):
 
 
 class DebateReader:
-    """Reader of stored debates that caches recently read documents. An unchanged state is read once."""
+    """Reader of stored debates with a cache of recently read documents. An unchanged state is read once."""
 
     def __init__(self, host: DebateHost) -> None:
         self._host = host
@@ -207,7 +206,7 @@ class DebateReader:
     async def changed_overview(
         self, debate: Debate, seen: Version | None
     ) -> tuple[Version, JsonObject] | None:
-        """Return the version and the overview of a debate, or `None` if its version is still `seen`."""
+        """Return the version and the overview of a debate, or `None` if it has not changed since `seen`."""
         async with self._following:
             version = await run_in_thread(self.version, debate)
             if version == seen:
@@ -222,7 +221,7 @@ class DebateReader:
             return made
 
     def version(self, debate: Debate) -> Version:
-        """Return a value that changes when the debate changes, starts to run or stops running."""
+        """Return a value that changes when the debate changes, starts or stops running."""
         latest = debate.session.records.sql.execute(
             "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?", (debate.id,)
         )
@@ -241,7 +240,7 @@ class DebateReader:
         return cached
 
     def overview(self, debate: Debate) -> JsonObject:
-        """Return an overview of a debate with its row, participants, current step and open questions."""
+        """Return an overview of a debate for the live page."""
         version, snapshot, document = self.read(debate)
         parsed = load_leniently(DebateDocument, {"config": document["config"]})
         values, errors = snapshot.values, document["errors"]
@@ -270,7 +269,7 @@ class DebateReader:
 
 
 def _age_s(snapshot: StateSnapshot) -> float:
-    """Return the time in seconds since the snapshot's checkpoint, which is when its next nodes started."""
+    """Return the time in seconds since a snapshot's checkpoint."""
     started = datetime.fromisoformat(snapshot.created_at) if snapshot.created_at else datetime.now(UTC)
     return max(0.0, (datetime.now(UTC) - started).total_seconds())
 
@@ -278,7 +277,7 @@ def _age_s(snapshot: StateSnapshot) -> float:
 async def follow(
     host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[JsonObject]:
-    """Yield an overview when a debate has changed, and messages with tokens and events in between.
+    """Yield an overview whenever a debate has changed, and streamed tokens and events in between.
 
     `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
 

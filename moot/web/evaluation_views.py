@@ -18,7 +18,7 @@ def list_evaluations(request: Request, host: DebateHost) -> JsonObject:
 
 
 def show_evaluation(request: Request, host: DebateHost) -> JsonObject:
-    """Return the report of an evaluation with its chart, its tables and all items.
+    """Return the report of an evaluation for the live page.
 
     Raises:
         DebateNotFound: There is no evaluation with this name.

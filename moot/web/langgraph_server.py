@@ -54,7 +54,7 @@ _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
 
 def allowed_origins() -> list[str]:
-    """Return the origins of web pages that may use the server, from `langgraph.json` and the environment.
+    """Return the origins of web pages that may use the server.
 
     LangGraph's CORS middleware reads the same list when the server starts, so the list is extended in place.
 
@@ -74,7 +74,7 @@ def allowed_origins() -> list[str]:
 
 
 class StreamListener(AsyncCallbackHandler):
-    """Callback handler that sends the streamed tokens of the server's runs to the live page.
+    """Callback handler that forwards the server's streamed tokens to the live page.
 
     LangChain streams a model's reply if a handler has the `tap_` methods. Create the handler in the host's
     event loop, because runs may use other threads.
@@ -133,13 +133,13 @@ app = Starlette(
     exception_handlers={MootError: error_response},
     middleware=[Middleware(AuthMiddleware, pages=allowed_origins())],
 )
-"""Web application with Moot's routes, which LangGraph's server mounts. Its middleware also protects
-LangGraph's routes."""
+"""Web application with Moot's routes, mounted in a LangGraph server. Its middleware also protects LangGraph's
+routes."""
 
 GRAPH = "debate"
 """Name of Moot's graph in `langgraph.json`."""
 EVERY_S = 3.0
-"""Interval in seconds at which the server searches the catalogue for debates of other processes."""
+"""Interval in seconds for finding debates that other processes have started."""
 TITLE_CHARS = 80
 """Maximum number of characters in the title of a LangGraph thread."""
 
@@ -158,7 +158,7 @@ ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
         {"protocol": "dialogue"},
     ),
 }
-"""Predefined LangGraph assistants by name, each with its description and its configuration."""
+"""Predefined LangGraph assistants, keyed by name."""
 
 
 @asynccontextmanager
@@ -208,7 +208,7 @@ def _rows() -> list[DebateRow]:
 
 
 async def _register(client: LangGraphClient, row: DebateRow) -> None:
-    """Register a debate as a LangGraph thread whose title is the debate's topic."""
+    """Register a debate as a LangGraph thread with the debate's topic as its title."""
     title = row.topic if len(row.topic) <= TITLE_CHARS else f"{row.topic[:TITLE_CHARS].rsplit(' ', 1)[0]} …"
     thread_metadata = {"graph_id": GRAPH, "title": title, "name": row.name}
     thread = await client.threads.create(thread_id=row.id, if_exists="do_nothing", metadata=thread_metadata)

@@ -106,7 +106,7 @@ DebaterList = Annotated[
 
 
 class DebateOutcome(BaseModel):
-    """Status of a debate and, if the debate is finished, its result."""
+    """Status of a debate, and its result if the debate is finished."""
 
     decision: str = Field(
         "", description="Decision of the debate in one line. Empty until the debate is finished."
@@ -160,7 +160,7 @@ def _reporting_errors(
 
 
 class _KnownArguments(BaseModel):
-    """Base class of the arguments of MCP tools. It refuses unknown arguments."""
+    """Base class for the arguments of MCP tools. It refuses unknown arguments."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -178,7 +178,7 @@ class _KnownArguments(BaseModel):
 def _outcome_as_text(
     method: Callable[P, Coroutine[object, None, DebateOutcome]],
 ) -> Callable[P, Coroutine[object, None, CallToolResult]]:
-    """Wrap an MCP tool so that its result is the outcome's text together with the structured outcome."""
+    """Wrap an MCP tool so that it returns the outcome both as text and as structured data."""
 
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
@@ -195,7 +195,7 @@ def _outcome_as_text(
 
 
 def _tool(method: Callable[..., Coroutine[object, None, object]], *, reads: bool) -> Tool:
-    """Return a method as an MCP tool that refuses unknown arguments."""
+    """Return a method as an MCP tool that rejects unknown arguments."""
     outcome = inspect.signature(method, eval_str=True).return_annotation is DebateOutcome
     tells = cast(Callable[..., Coroutine[object, None, DebateOutcome]], method)
     function = _reporting_errors(_outcome_as_text(tells) if outcome else method)
@@ -487,7 +487,7 @@ def _http_app(server: MCPServer[object], security: TransportSecuritySettings | N
 
 
 class McpEndpoint:
-    """ASGI application with the MCP server, for web servers that authenticate clients themselves."""
+    """ASGI application that contains the MCP server, for web servers that authenticate clients themselves."""
 
     @asynccontextmanager
     async def open(self, host: DebateHost) -> AsyncIterator[None]:
@@ -511,7 +511,7 @@ async def _serve_http(server: MCPServer[object], port: int) -> None:
 
 
 async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:
-    """Serve the debates in a database over MCP, on stdio or, if `port` is given, over local HTTP."""
+    """Serve the debates in a database over MCP, on stdio or over local HTTP."""
     async with aopen_debates(database) as debates:
         host = DebateHost(debates, default_config)
         server = McpDebates(host).server()

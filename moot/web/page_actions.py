@@ -19,8 +19,7 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Time in seconds to wait for an early error of a new run, such as an invalid answer. Later errors are shown
-on the page."""
+"""Time in seconds to wait for an early error of a new run. Later errors are shown on the page."""
 
 
 class PageAction(BaseModel):

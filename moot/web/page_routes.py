@@ -67,7 +67,7 @@ STATIC = Path(__file__).parent / "static"
 MAX_ENTRIES = 100
 """Maximum number of transcript entries in one response."""
 MAX_ROWS = 500
-"""Maximum number of debates in the page's list of debates. The search covers all debates."""
+"""Maximum number of debates that the page lists. The search covers all debates."""
 FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "json": ("application/json", lambda document: json.dumps(document, ensure_ascii=False, indent=2)),
     "html": ("text/html", render_html),
@@ -76,21 +76,21 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "brief.md": ("text/markdown", render_brief),
     "adr.md": ("text/markdown", lambda document: render_brief(document, "adr")),
 }
-"""Media types and render functions of the files that the page offers for download, by file name ending."""
+"""Media types and render functions of downloadable files, keyed by file name ending."""
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-"""Function that handles the requests for a route of the live page."""
+"""Function that handles requests to a route of the live page."""
 MAX_NAME_CHARS = 200
 """Maximum number of characters in a debate's name or id in a URL path."""
 MAX_DOCUMENTS = 20
-"""Maximum number of background documents of a debate that the page starts."""
+"""Maximum number of background documents in a debate that is started from the page."""
 
 
 MAX_UPLOAD_BYTES = 20_000_000
 """Maximum size in bytes of a document that is uploaded from the live page."""
 MAX_DOCUMENT_BYTES = 900_000
-"""Maximum size in bytes of an uploaded document's text, which is part of the request that starts a debate."""
+"""Maximum size in bytes of the text of an uploaded document."""
 UPLOADS_AT_ONCE = 2
 """Maximum number of uploaded documents that are converted at the same time."""
 
@@ -102,7 +102,7 @@ class EmptyBody(BaseModel):
 
 
 class EndpointRequest(BaseModel):
-    """Address of a model's endpoint, and the environment variable that holds its key."""
+    """Address of a model's endpoint, and the name of the environment variable with its key."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -131,19 +131,21 @@ class NewDebate(DebateRequest):
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
-    """Endpoints of models, by model name. Only the operator may set them."""
+    """Endpoints of models, keyed by model name. Only the operator may set them."""
     documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
     """Background documents that are shown to every debater."""
 
     def parts(self) -> tuple[str, JsonObject, list[JsonObject]]:
-        """Return the question, the settings that are not empty, and the documents."""
+        """Return the question, the non-empty settings and the documents."""
         said = self.model_dump(exclude_defaults=True)
         question, documents = said.pop("question", ""), said.pop("documents", [])
         return question, said, documents
 
 
 class LivePage:
-    """The live page in the browser, and the API that provides its data. The first request opens the database.
+    """The live page in the browser, including the API that provides its data.
+
+    The first request opens the database.
 
     Args:
         debates: function that opens the database.
@@ -158,7 +160,7 @@ class LivePage:
         """Held while a debate is estimated, so that estimates need one processor at most."""
 
     def routes(self) -> list[BaseRoute]:
-        """Return the routes of the live page, which start with `/moot`."""
+        """Return the routes of the live page, all of which start with `/moot`."""
         debate, read, act = "/api/debates/{debate}", self._reading, self._answering
         inner: list[BaseRoute] = [
             Route("/api/setup", read(self._setup)),
@@ -259,13 +261,13 @@ class LivePage:
         }
 
     async def _models(self, request: Request, host: DebateHost) -> JsonObject:
-        """Return the models that the operator's endpoint offers. Only the operator may use all of them."""
+        """Return the models that the configured endpoint offers. Only the operator may use all of them."""
         if not request.scope.get(OPERATOR):
             raise HTTPException(403, "only the person who started the server may list the endpoint's models")
         return {"models": await offered_models(access_to("", ModelSettings()))}
 
     async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
-        """Return the estimated calls, tokens and cost of the debate that a request describes."""
+        """Return the estimated calls, tokens and cost of the requested debate."""
         _, settings, _ = (await body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(OPERATOR))
 
@@ -281,7 +283,7 @@ class LivePage:
             return await run_in_thread(plan)
 
     async def _convert(self, request: Request, _: DebateHost) -> JsonObject:
-        """Return the text of a document that is uploaded for a new debate."""
+        """Return the text of an uploaded document."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:
@@ -293,7 +295,7 @@ class LivePage:
         return {"name": name, "content": text}
 
     async def _play(self, request: Request, host: DebateHost) -> JsonObject:
-        """Start a recorded sample debate, which needs no model."""
+        """Start the replay of a recorded sample debate."""
         await body_of(request, EmptyBody)
         sample = request.path_params["sample"]
         if sample not in recordings():

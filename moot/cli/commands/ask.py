@@ -90,7 +90,7 @@ def ask(
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
-    """Return the lines to print, with the answer, its sources, and the unanswered parts of the question."""
+    """Return an answer as lines to print."""
     values = debate.state().values
     names = debater_names(values["config"], 60)
     lines = [answer.text or "The transcript does not answer the question."]
@@ -208,7 +208,7 @@ def judge(
 
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
-    """Add the `judge` and `models` settings of a configuration file to the judging options."""
+    """Return judging options with the `judge` and `models` settings of a configuration file."""
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import file_data
     from moot.state.config.config_files import make_config

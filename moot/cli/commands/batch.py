@@ -205,7 +205,7 @@ def _enqueue(
 
 
 def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
-    """Return the configurations of the debates that a batch file describes, without duplicates.
+    """Return the configurations of the debates in a batch file, without duplicates.
 
     A debate without an `id` gets one that follows from its settings.
 
@@ -245,7 +245,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield the topics or configurations in a batch file, each with its line or item number."""
+    """Yield each topic or configuration in a batch file and its line or item number."""
     from moot.configuration.configure import read_text
     from moot.state.config.config_files import data_in
 
@@ -266,7 +266,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
-    """Return the result of one debate, in the form that `moot batch` writes to the output file.
+    """Return the result of one debate in the form that `moot batch` writes.
 
     `error` is the reason why the debate is not finished.
     """

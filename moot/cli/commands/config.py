@@ -80,15 +80,17 @@ EXAMPLES: dict[type[BaseModel], JsonObject] = {
     McpServerConfig: {"command": ["npx", "-y", "some-server"], "env": ["SOME_KEY"]},
     ModelSettings: {"context_size": 128_000, "input_usd_per_million": 0.15, "output_usd_per_million": 0.6},
 }
-"""Example items for settings whose default is an empty list or mapping, shown as comments in the template."""
+"""Example values for settings whose default is an empty list or mapping."""
 FROM_ENVIRONMENT = ("model",)
-"""Settings whose default comes from an environment variable such as `MOOT_MODEL`. The template must not
-override the variable."""
+"""Settings whose default comes from an environment variable. The template must not override the variable."""
 WIDTH = 100
 
 
 def template() -> str:
-    """Return the commented YAML configuration template. Loading it gives the default configuration."""
+    """Return the commented YAML template of a configuration file.
+
+    Loading it gives the default configuration.
+    """
     return HEADING + "".join(f"{line}\n".replace(" \n", "\n") for line in _section(whole_config()()))
 
 

@@ -167,13 +167,13 @@ def doctor(
 
 
 ROOM = 256
-"""Maximum number of tokens in a model's reply to the check, without its reasoning. The expected reply, one
-word as JSON, is shorter."""
+"""Maximum number of tokens in a model's test reply, not counting its reasoning. The expected reply, one word
+as JSON, is shorter."""
 _SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
-"""Keys for a model's context size in the model lists of OpenRouter, vLLM, Groq, Mistral and others."""
+"""Keys under which providers report a model's context size."""
 
 REPORTED_WAIT_S = 60.0
-"""Shortest wait for an endpoint, in seconds, that `moot doctor` reports and `--repair` ends."""
+"""Shortest wait for an endpoint, in seconds, that `moot doctor` reports."""
 
 Repair = Callable[[], object]
 
@@ -202,7 +202,7 @@ def inspect_installation() -> Iterator[Finding]:
 
 
 def inspect_access() -> Iterator[Finding]:
-    """Yield the endpoint, the key and the default model, and where each of them is set. Call no model."""
+    """Yield findings about the endpoint, the key and the default model. Call no model."""
     endpoint = settings.variable("OPENAI_BASE_URL")
     url = f"{redact_url(endpoint)}, from {settings.origin_of('OPENAI_BASE_URL')}" if endpoint else OPENAI_URL
     yield Finding("endpoint", url)
@@ -217,7 +217,7 @@ def inspect_access() -> Iterator[Finding]:
 
 
 def inspect_database(debates: Debates) -> Iterator[Finding]:
-    """Yield the findings of `moot doctor` about a database and the state of each stored debate."""
+    """Yield findings about a database and its debates."""
     sql = debates.records.sql
     if isinstance(sql, SqliteSql):
         faults = [str(fault) for (fault,) in sql.execute("PRAGMA integrity_check(5)")]
@@ -247,7 +247,7 @@ def inspect_database(debates: Debates) -> Iterator[Finding]:
 
 
 def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
-    """Yield each problem found in a stored debate, with the function that repairs the problem."""
+    """Yield each problem in a stored debate, together with a function that repairs it."""
     running, snapshot, row = debate.is_running(), debate.state(), debate.row
     values, records = snapshot.values, debate.session.records
     if not values.get("config"):
@@ -292,7 +292,7 @@ def _wrong_entries(values: StateValues) -> Iterator[str]:
 
 
 def _leftover_records(records: Records) -> Iterator[Finding]:
-    """Yield a finding for each debate that never started, and for records without a debate."""
+    """Yield a finding for each debate that never started and for each kind of orphaned record."""
     for row in records.catalogue.rows():
         if records.never_began(row):
             yield Finding(row.name, "the debate never started", False, repair=partial(records.forget, row.id))
@@ -318,12 +318,12 @@ class _Word(BaseModel):
 
 
 def callable_models(config: DebateConfig) -> list[str]:
-    """Return the names of the models in a configuration that are called over the network."""
+    """Return the names of the configured models that are called over the network."""
     return [reach.value for reach in capabilities_of(config) if reach.kind == "model"]
 
 
 def inspect_models(config: DebateConfig) -> list[Finding]:
-    """Call each model in the operator's configuration once, and check replies, streaming and schemas."""
+    """Call each model in the operator's configuration once, and yield findings about the replies."""
     environment = Environment()
     models = replace(environment.models_of(Permissions.of_operator(config)), retry_for=0.0)
 
@@ -387,7 +387,7 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
 
 
 async def _context_size(name: str, models: Models) -> int:
-    """Return the context size in tokens that the model's endpoint reports, or 0 if it reports none."""
+    """Return a model's context size in tokens as reported by its endpoint, or 0 if unknown."""
     rows = await models_for(name, models)
     told = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
     return next((size for size in told if isinstance(size, int) and size > 0), 0)

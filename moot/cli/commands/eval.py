@@ -177,7 +177,7 @@ def _deliver_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print the report of a run, what is missing, and what earlier calls measured in addition."""
+    """Print the report of an evaluation run, followed by notes on missing and additional results."""
     name = report["name"]
     missing = [
         {"item": item, "arm": arm, "seed": seed, "why": why}
@@ -217,7 +217,7 @@ def _deliver_run(
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
-    """Yield a function that shows progress: a line that changes on a terminal, else one line per answer."""
+    """Yield a function that shows progress, on a terminal in a single line that is updated."""
     if quiet:
         yield None
         return
@@ -246,7 +246,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
 
 
 def report_parts(report: JsonObject) -> list[RenderableType]:
-    """Return an evaluation's report for the screen."""
+    """Return an evaluation's report as parts to print."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -332,7 +332,7 @@ def report_evaluation(
 
 
 def _report_feedback(db: str | None, *, as_json: bool) -> None:
-    """Print the Brier score of each judge and model over all debates with feedback."""
+    """Print each judge's Brier score over all debates with feedback."""
     from dataclasses import asdict
 
     from moot.debates.feedback import brier_scores
@@ -360,7 +360,7 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
 
 
 def safe_file_name(name: str) -> str:
-    """Return a name for a file: characters that are special in paths or shells become hyphens."""
+    """Return a file name in which hyphens replace characters that are special in paths or shells."""
     return (
         "".join(char if char.isalnum() or char in "._-" else "-" for char in name).strip("-.") or "evaluation"
     )
@@ -494,7 +494,7 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 
 def _problem(given: str | None) -> str:
-    """Return the problem to solve, which is the given text or the content of the given file."""
+    """Return the problem to solve, read from a file if the argument names one."""
     from moot.configuration.configure import read_text
 
     if given is None:
@@ -525,7 +525,7 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
 
 
 def table_of(cards: Sequence[Scorecard]) -> Grid:
-    """Return a table of the evaluations with one row per debate, showing the debate's average scores."""
+    """Return a table of average scores with one row per debate."""
     from moot.evals.scorecards import figures, header
 
     return Grid(header(), [[card.name, *figures(card)] for card in cards])

@@ -118,7 +118,7 @@ def import_debate(
 
 
 def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
-    """Return the ids of the speakers who are debaters, or `[]` if every speaker is a debater.
+    """Return the ids of the speakers who are debaters, or `[]` if all speakers are.
 
     On a terminal, ask the user which speakers moderate.
     """
@@ -148,9 +148,9 @@ class ReportFormat:
     """File names of one report format."""
 
     file_end: str
-    """Text that is appended to the debate's name to form the default file name."""
+    """Ending of the default file name, which follows the debate's name."""
     suffixes: tuple[str, ...]
-    """File suffixes that a report in this format may have."""
+    """File suffixes that are allowed for this format."""
 
 
 FORMATS: Mapping[str, ReportFormat] = {
@@ -161,7 +161,8 @@ FORMATS: Mapping[str, ReportFormat] = {
     "adr": ReportFormat(".adr.md", (".md",)),
     "argdown": ReportFormat(".argdown", (".argdown", ".ad")),
 }
-"""Report formats by name. The default format of a file is the first format that allows the file's suffix."""
+"""Report formats, keyed by name. The default format of a file is the first format that allows the file's
+suffix."""
 
 
 def _formats(incomplete: str) -> list[str]:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""Result of a change to a debate, as fields for the JSON output and as a sentence for the user."""
+"""Result of a change to a debate, in the form of JSON fields and a sentence for the user."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
-    """Open a stored debate, apply `change` to it and print the result."""
+    """Apply `change` to a stored debate and print the result."""
     with open_stored_debate(db, debate_id) as debate:
         data, words = change(debate)
     acknowledge({"id": debate.id, **data}, words, as_json=as_json)
@@ -76,7 +76,7 @@ def say(
 
 
 def _speaker(config: DebateConfig, name: str) -> str:
-    """Return the id of the debater with this id or name, or else an id made from the guest's name."""
+    """Return the id of the named debater, or a new id for a guest with this name."""
     from moot.state.config import INTERJECTION_SPEAKERS, slug
 
     for known, shown in config.names().items():

@@ -205,7 +205,7 @@ def run(
 
 
 def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the gate that the options describe, `None` without `--gate`.
+    """Return the gate that the command-line options describe, or `None` without `--gate`.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -226,7 +226,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
 
 
 def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfig:
-    """Fill in two proposed debaters if none were named, and print the price of the debate.
+    """Let a model propose two debaters if the user named none, and print the price of the debate.
 
     A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
 
@@ -265,8 +265,8 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
 
 
 DEMO_DELAY_S = 0.1
-"""Delay in seconds after each word that `moot demo` prints, for a speed of 600 words per minute. People read
-silently at 238 words a minute (Brysbaert 2019), but only skim scrolling text."""
+"""Delay in seconds after each word that `moot demo` prints. People read silently at 238 words a minute
+(Brysbaert 2019), but only skim scrolling text."""
 
 
 def _samples(incomplete: str) -> list[str]:
@@ -335,7 +335,7 @@ def demo(
 
 
 def _invite(name: str, path: Path, document: JsonObject, db: str | None) -> None:
-    """Print four commands that the user can try after the demo."""
+    """Print commands that the user can try after the demo."""
     own_model = variable("MOOT_MODEL")
     asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]
     said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
@@ -353,7 +353,7 @@ def _invite(name: str, path: Path, document: JsonObject, db: str | None) -> None
 
 
 LINE_CHARS = 100
-"""Maximum number of characters shown of a dropped interjection."""
+"""Maximum number of characters shown of an interjection that a fork drops."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -473,7 +473,7 @@ def fork(
 def _continue_with(
     debate: Debate, path: Path | None, model: str | None, judge_model: str | None, *, reconfigure: bool
 ) -> None:
-    """Change a debate's models and, if `reconfigure` is true, apply the settings in a configuration file.
+    """Apply changed models and settings to a debate before it continues.
 
     The configuration file and the options also permit the models, tools and files that they name.
 
@@ -502,8 +502,8 @@ def _continue_with(
 
 
 TABLE_CHARS = 72
-"""Minimum terminal width in columns for showing the complete table of estimates. A narrower terminal shows
-only the column of calls."""
+"""Minimum terminal width, in columns, for the complete table of estimates. A narrower terminal shows only the
+column of calls."""
 
 
 @command(
@@ -565,7 +565,7 @@ def plan(
 
 
 def plan_parts(planned: Estimate, latency: float, cost: ExpectedCost | list[str]) -> list[RenderableType]:
-    """Return the estimate for printing, as a table with one row per kind of batch, and the totals."""
+    """Return the estimate as a table and a list of totals to print."""
     from moot.models.usage import price_list_text
 
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")

@@ -30,7 +30,7 @@ from moot.state.settings import (
 )
 
 OPEN_AFTER_S = 1.5
-"""Time in seconds after which `--open` opens the browser, so that the server has started."""
+"""Time in seconds that `--open` waits for the server to start before it opens the browser."""
 HostOption = Annotated[str, Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port to listen on.")]
 DefaultModelOption = Annotated[
@@ -154,7 +154,7 @@ def studio(
 
 
 def _server_config() -> Path:
-    """Return the path of the checkout's `langgraph.json`, or of a copy in the user's data folder."""
+    """Return the path of a `langgraph.json` file to use."""
     package = Path(str(files("moot"))).resolve()
     shipped = package / "langgraph.json"
     if not shipped.is_file():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from moot.models.registry import Access
 
 LISTED = 20
-"""Maximum number of models that the prompt for the default model lists."""
+"""Maximum number of models to list when the user chooses the default model."""
 
 
 @command(
@@ -98,7 +98,7 @@ def setup(
 
 
 def _ask_url(default: str) -> str:
-    """Ask for the endpoint at the terminal. The default is the endpoint in use."""
+    """Ask the user for the endpoint. The default is the endpoint in use."""
     import typer
 
     current = settings.variable("OPENAI_BASE_URL") or default
@@ -106,7 +106,7 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the text to store for the key, and the key. Both are empty if no key is used.
+    """Return the text to store for the key, and the key itself. Both are empty if no key is used.
 
     Raises:
         InputError: the named variable is not set, or stdin is empty.
@@ -162,7 +162,7 @@ def _model(given: str | None, access: Access, *, asks: bool) -> tuple[str, Seque
 
 
 def _ask_model(offered: Sequence[str]) -> str:
-    """Let the user choose one of the offered models at the terminal, by its number or its name."""
+    """Let the user choose one of the offered models at the terminal."""
     import typer
 
     from moot.models.registry import Models
@@ -184,7 +184,7 @@ def _ask_model(offered: Sequence[str]) -> str:
 
 
 def _test(name: str) -> str:
-    """Call the model once, and return the facts about its reply, with the price.
+    """Call the model once and return facts about its reply.
 
     Raises:
         ModelError: the call failed. Nothing has been stored.

@@ -168,9 +168,9 @@ def _follow(debate: Debate) -> None:
 
 
 WIDE = 100
-"""Minimum terminal width in columns for listing the debates in a table."""
+"""Minimum terminal width, in columns, for listing debates in a table."""
 EVALUATED = re.compile(r"eval-.{1,200}-[0-9a-f]{10}")
-"""Pattern of the names of an evaluation's debates, which the list hides by default."""
+"""Pattern for names of debates that belong to an evaluation."""
 AROUND = 60
 """Number of characters shown before and after the first search hit in a message."""
 
@@ -243,7 +243,7 @@ def list_debates(
 
 
 def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
-    """Return the list of debates as text blocks, for terminals that are too narrow for a table."""
+    """Return the list of debates as text blocks, for narrow terminals."""
     from rich.padding import Padding
     from rich.text import Text
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from moot.storage.catalogue import DebateRow
 
 LINE_CHARS = 10_000
-"""Maximum number of characters in the line that shows one message."""
+"""Maximum number of characters in the line for one message."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RunTally:
     """Planned number of turns, or `None` if the number is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Use the limits in this configuration for the progress display."""
+        """Set the limits of the progress display from a configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)
@@ -101,7 +101,7 @@ class RunTally:
 
 
 def spent_text(tokens: int, cost_usd: float) -> str:
-    """Return a text such as `12 tokens · US$ 0.0300`, without the cost if it is zero."""
+    """Return a text such as `12 tokens · US$ 0.0300`."""
     return count_noun(tokens, "token") + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
 
 
@@ -143,7 +143,7 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 class ProgressLines(Progress):
-    """Progress display that prints one line per event, for pipes and files."""
+    """Progress display that prints one line per event."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
@@ -155,7 +155,7 @@ class ProgressLines(Progress):
 
 
 class JsonLines(Progress):
-    """Progress display that prints each event as one line of JSON, for programs."""
+    """Progress display that prints each event as a line of JSON."""
 
     def show(self, event: Event, tally: RunTally) -> None:
         """Print an event as a line of JSON, with the run's tokens and cost so far."""
@@ -165,7 +165,7 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
-    """Return the lines printed at the start of a run, with the topic, protocol, debaters and models."""
+    """Return the lines to print at the start of a run."""
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
     from moot.state.settings import api_key, variable
@@ -190,15 +190,15 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours assigned to the speakers in the order in which they first speak."""
 DOING = {"judge": "judging", "close": "closing"}
-"""Status texts for steps of the debate that are not turns. For a step that is not listed here,
-the kind of the step is shown."""
+"""Status texts for steps in which no debater takes a turn. For a step that is not listed here, the kind of
+the step is shown."""
 TAIL_LINES = 6
 """Maximum number of lines shown of a message that is still being streamed."""
 MESSAGE_FRAME = 2
-"""Number of additional lines of a streamed message, for the speaker's name and a blank line."""
+"""Number of lines that a streamed message needs in addition to its text."""
 MESSAGE_LINES = MESSAGE_FRAME + 1
 CTRL_C = 4
-"""Number of columns kept free at the end of the status line. If the terminal's `^C` wrapped, erasing the line
+"""Number of free columns at the end of the status line. If the terminal's `^C` wrapped, erasing the line
 would fail."""
 BAR, MIN_BAR, SPINNER = 40, 4, 3
 """Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
@@ -316,7 +316,7 @@ def check_answers(answers: object, config: DebateConfig, questions: Sequence[Per
 
 
 class Answerer:
-    """Source of answers to a debate's questions, which is a file of prepared answers or the user.
+    """Source of answers to a debate's questions.
 
     Args:
         prepared: content of the answers file, or `None` if no file was given.
@@ -329,7 +329,7 @@ class Answerer:
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
-        """Return the answers to an interrupt's questions, or `None` if there are no answers."""
+        """Return the answers to the questions of an interrupt, or `None` if there are none."""
         questions = questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and matches_any(questions, self._prepared):
@@ -362,7 +362,7 @@ def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
 
 
 def _read_answer() -> str:
-    """Read an answer from stdin, line by line, until an empty line.
+    """Read an answer of several lines from stdin, up to an empty line.
 
     If the first line is empty, the answer is empty.
     """

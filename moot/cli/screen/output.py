@@ -46,7 +46,7 @@ def safe(text: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """Return a text on one line, without control characters, truncated to `width` characters."""
+    """Return a text on one line, truncated to `width` characters."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
@@ -66,7 +66,7 @@ def json_text(value: object) -> str:
 
 
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return one line with the entry's kind or phase, the debaters that it addresses, and its crux room."""
+    """Return one line that describes the kind of a transcript entry and whom it addresses."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     what = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
@@ -75,16 +75,16 @@ def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
 
 
 def debater_names(config: Mapping[str, Any], width: int = 40) -> dict[str, str]:
-    """Return the debaters' names by id, without control characters and truncated to `width` characters."""
+    """Return a mapping from debater id to the debater's name for display."""
     return {each["id"]: one_line(each["name"], width) for each in config.get("debaters", [])}
 
 
 FORMATS = {".json": "json", ".md": "md", ".html": "html"}
-"""Output formats, by the suffix of the output file."""
+"""Mapping from file suffix to output format."""
 PLAIN_WIDTH = 100
 """Width of printed output, in columns, if no terminal is attached."""
 STDOUT = Path("-")
-"""Path `-`, which means that the output is written to stdout."""
+"""Path that stands for stdout."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def print_json(value: object) -> None:
 
 
 def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
-    """Print a result to stdout, either `data` as JSON or the formatted `parts`."""
+    """Print a result on stdout as JSON or as formatted text."""
     if as_json:
         print_json(data)
     else:
@@ -226,7 +226,7 @@ def columns() -> int:
 
 
 def format_of(path: Path) -> str:
-    """Return the format for an output file's suffix, after a check that the file can be written.
+    """Return the output format for a file suffix.
 
     Raises:
         InputError: the suffix is unknown, or the folder does not exist.
@@ -248,7 +248,7 @@ def check_folder(path: Path) -> None:
 
 
 def render(document: Mapping[str, object], form: str) -> str:
-    """Return a debate's document rendered as `json`, `md` or `html`.
+    """Return a debate document in the format `json`, `md` or `html`.
 
     The `md` and `html` formats include the estimated cost.
     """

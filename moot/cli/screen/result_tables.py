@@ -31,7 +31,7 @@ Form = TypeVar("Form", bound=str)
 
 @dataclass(frozen=True)
 class Grid:
-    """Table of text cells with a heading row, to be printed or written as Markdown."""
+    """Table of text cells with a heading row."""
 
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -42,7 +42,7 @@ class Grid:
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 
     def screen(self) -> Table:
-        """Return the table as a renderable for the screen.
+        """Return the table in a form that rich can print.
 
         All columns but the first are aligned right.
         """
@@ -77,7 +77,7 @@ def markdown_cell(text: str) -> str:
 
 
 def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]) -> Form:
-    """Return the output format, which is the option's, the file suffix's, or else the first of `forms`.
+    """Return the output format that the option or the file suffix specifies, or the default format.
 
     Raises:
         InputError: the output file cannot be written.
@@ -92,7 +92,7 @@ def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Se
 def deliver(
     form: str, output: Path | None, data: object, markdown: str, parts: Sequence[RenderableType]
 ) -> None:
-    """Write a result to a file as JSON or Markdown, or print the result if no file is given."""
+    """Write a result to a file, or print it if no file is given."""
     if output is not None:
         write_file(output, json_text(data) + "\n" if form == "json" else markdown)
     elif form == "json":

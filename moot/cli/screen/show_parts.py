@@ -42,16 +42,16 @@ if TYPE_CHECKING:
 from moot.cli.screen.result_tables import borderless_table, number, rate
 
 MAX_COLUMNS = 5
-"""Maximum number of debaters for a table of scores with one column per debater. With more debaters,
-the table has one line per debater with the total score."""
+"""Maximum number of debaters for which a table of scores has one column per debater. With more debaters, the
+table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
-"""Width of the column of criteria and width of a debater's column, in characters."""
+"""Width in characters of the column of criteria and of a debater's column."""
 BELOW = (1, 0, 0, 0)
 """Padding of one blank line above a part of the verdict."""
 
 
 def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
-    """Return the parts of a debate's verdict that are printed on the screen."""
+    """Return the parts of a debate's verdict to print."""
     verdict: PanelVerdict | None = document["verdict"]
     protocol = rules_of(document)
     label = protocol.answer_heading or "Solution"
@@ -87,7 +87,7 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
-    """Return the verdict's answer for printing, under the question and with labels for the other fields."""
+    """Return the answer in a verdict as parts to print."""
     parts: list[RenderableType] = []
     for field in fields:
         lines = [safe(line.text + "".join(f" [{key}]" for key in line.citations)) for line in field.lines]
@@ -104,11 +104,11 @@ def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
 DIGEST = ("decision", "conditions", "confidence", "would_reverse", "first_step", "winner")
 """Verdict fields in the digest of a debate, in display order."""
 TURNING_POINTS = 3
-"""Maximum number of changes of position in the digest of a debate."""
+"""Maximum number of changes of position that the digest of a debate shows."""
 
 
 def digest_parts(document: JsonObject) -> list[RenderableType]:
-    """Return a debate's digest for two screens: question, debaters, turning points and decision."""
+    """Return a debate's digest, which contains the question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
@@ -140,7 +140,7 @@ def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) 
 
 
 def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return the votes of the panel according to its rule, and the names of the dissenting judges."""
+    """Return the votes of a panel as text, and the names of dissenting judges."""
 
     def choice(said: str) -> str:
         return NO_WINNER.get(said) or names.get(said, one_line(said, 30))
@@ -192,7 +192,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return paragraphs of text, each of which starts with a label. A long text starts below the label."""
+    """Return paragraphs of text with a label each. A long text starts below the label."""
     parts: list[RenderableType] = []
     for text in filter(str.strip, texts):
         prefix = f"{label}:" + ("\n\n" if text.count("\n") > 1 else " ") if label else ""
@@ -201,7 +201,7 @@ def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
 
 
 def agreement_parts(judgement: Judgement) -> list[RenderableType]:
-    """Return a table of each judge's result, followed by the agreement among the judges of a panel."""
+    """Return tables of the judges' results and of their agreement."""
     report = judgement.verdict.get("agreement")
     if not report:
         return []
@@ -232,7 +232,7 @@ Document = Mapping[str, Any]
 
 
 def overview(document: Document) -> Parts:
-    """Return the overview for `moot show`, with the debate's protocol, status, usage and verdict."""
+    """Return the overview that `moot show` prints."""
     names, usage = debater_names(document["config"]), document["usage"]
     named, failed = document["name"] != document["id"], document["status"] == "failed"
     used = [
@@ -261,7 +261,7 @@ def overview(document: Document) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return the agreement of a council's proposals after each round, or `""` if it was not measured."""
+    """Return how far a council's proposals agreed after each round, or `""` if unknown."""
     checks = document.get("convergence") or []
     threshold = document["config"].get("termination", {}).get("threshold")
     shares = [each["agreement"] for each in checks] + [threshold]
@@ -271,7 +271,7 @@ def _agreement(document: Document) -> str:
 
 
 def cost_text(document: Document) -> str:
-    """Return the cost of a debate as text, with the names of models whose price is unknown."""
+    """Return the cost of a debate as text, including the names of models with unknown prices."""
     config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
     unpriced = Models(config.models).names_without_price(config.model_names())
     if not unpriced:
@@ -282,7 +282,7 @@ def cost_text(document: Document) -> str:
 
 
 def block(heading: Text, text: str, indent: int = 2) -> Parts:
-    """Return a heading with a text from the debate below it."""
+    """Return a heading and a text below it."""
     return [heading, Padding(Text(safe(text)), (0, 0, 1, indent))]
 
 
@@ -328,7 +328,7 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Return the blackboard as text, with its claims, challenges, crux cards, rounds and reflections."""
+    """Return the blackboard as text."""
     board = document["blackboard"]
     missing = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
     if missing and not (board["cards"] or board["reflections"]):
@@ -354,7 +354,7 @@ def blackboard(document: Document) -> Parts:
 
 
 def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
-    """Return a claim with its status and the stance of each debater, one line for each debater."""
+    """Return a claim with its status and each debater's stance as text."""
     stances = (
         f"{names.get(who, who)}: {stance_text(stance)}: {cited_quotation(stance)}"
         for who, stance in claim["stances"].items()
@@ -363,7 +363,7 @@ def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
 
 
 def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
-    """Return the positions and the new disputes of a round, one line for each of them."""
+    """Return the positions and new disputes of a round as text."""
     positions = (f"{names.get(who, who)}: {text}" for who, text in record["positions"].items())
     disputes = (f"new dispute: {texts.get(key, key)}" for key in record["new_disputes"])
     return "\n    ".join([f"Round {record['round']}", *positions, *disputes])
@@ -377,12 +377,12 @@ def receipts(document: Document) -> Parts:
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of the tokens in each section of prompts other than turns, such as for summaries."""
+    """Return a table of the tokens in each prompt section for all calls other than turns."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 
 def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
-    """Return a table of receipts with the given keys and the tokens of each prompt section."""
+    """Return a table of receipts with the tokens of each prompt section."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
@@ -396,7 +396,7 @@ def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
 
 
 def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
-    """Return a table with the cost of each kind of memory and the number of prompts that used it."""
+    """Return a table with the cost and use of each kind of memory."""
     headings = ("created", "calls", "tokens", "US$", "prompts", "tokens shown")
     table = borderless_table("memory", figures=headings)
     for row in rows:

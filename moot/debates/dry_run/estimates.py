@@ -30,33 +30,32 @@ from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import MootError
 
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
-"""Topic for the dry run of a configuration that has no topic."""
+"""Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
 """Number of turns in the first shortened run. The number doubles with each further run until the rounds
 repeat."""
 ENOUGH_CALLS = 130
-"""Number of calls after which a shortened run is long enough, even if its rounds do not repeat yet."""
+"""Number of calls after which a shortened run is not lengthened any further."""
 MAX_GROWTH = 0.05
-"""Maximum growth of calls and prompt tokens between two parts of a run. With more growth, the rounds do
-not count as repeating."""
+"""Maximum growth of calls and prompt tokens between two parts of a run. With more growth, the rounds do not
+count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that a shortened run must save compared with the whole debate."""
+"""Minimum number of rounds that shortening a run must save."""
 MIN_PERIODS = 3
-"""Minimum number of middle rounds with a kind of call. With fewer rounds, the frequency of this kind is
-unknown."""
+"""Minimum number of rounds that are needed to estimate the frequency of a kind of call."""
 GROWTH = 0.25
-"""Minimum growth of a kind of call between two parts of a run. The extrapolation ignores smaller growth."""
+"""Minimum growth that the extrapolation of a kind of call takes into account."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of a kind in the first part. With fewer calls, growth is ignored because it can
-be chance."""
+"""Minimum number of calls of a kind that are needed to detect growth. With fewer calls, growth is ignored
+because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
 
 def dry_run(config: DebateConfig, scenario: Scenario) -> DryRun:
-    """Simulate a debate in one scenario, and return the model calls that the debate would make.
+    """Simulate a debate in one scenario, and return its model calls.
 
     For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
     The missing rounds are
@@ -74,7 +73,7 @@ def dry_run(config: DebateConfig, scenario: Scenario) -> DryRun:
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
-    """Return the configuration without embeddings, MCP servers, and limits on tokens, cost and time.
+    """Return a copy of the configuration that can be simulated without side effects.
 
     The tools of MCP servers stay if their definitions are known.
     """
@@ -100,7 +99,7 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
 
 
 def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
-    """Return a shortened configuration and the number of rounds saved, or `None` if it saves too few.
+    """Return a shortened configuration and the number of rounds that it saves.
 
     The shortened debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the
     protocol's length depends on that setting. At
@@ -132,7 +131,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two equal parts of a run's rounds, without the first third and the last round."""
+    """Return two parts of a run with the same number of rounds."""
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
     half = (end - start) // 2
@@ -164,7 +163,7 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
 
 
 def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
-    """Extrapolate a shortened run by repeating its middle rounds in place of the missing rounds.
+    """Extrapolate a shortened run to its full length by repeating its middle rounds.
 
     The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
     keeps growing.
@@ -204,7 +203,7 @@ def _run(config: DebateConfig, scenario: Scenario) -> DryRun:
 
 
 async def _run_debate(config: DebateConfig, replies: StubReplies) -> int:
-    """Run a debate with stub answers from people, and return the number of turns."""
+    """Run a debate with stub replies, and return the number of turns."""
     environment = Environment(complete=replies, on_progress=lambda *_: None)
     graph = build_graph(InMemorySaver(), environment=environment)
     run_config: RunnableConfig = {"configurable": {"thread_id": "00000000-0000-4000-8000-000000000000"}}
@@ -228,21 +227,21 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Batch:
-    """Group of calls that run at the same time, and the number of times that the group runs."""
+    """Group of calls that run at the same time."""
 
     purpose: Purpose
     phase: str
     calls: int
     """Number of calls that run at the same time in this batch."""
     prompt: Tokens
-    """Expected (mean) and maximum number of tokens in one call's prompt."""
+    """Expected and maximum number of tokens in the prompt of one call."""
     reply: Tokens
     times: int
-    """Expected number of times that the batch runs, calculated as the mean of minimum and maximum."""
+    """Expected number of times that the batch runs."""
     times_at_least: int
-    """Minimum number of times that the batch runs, taken from the two simulated runs."""
+    """Minimum number of times that the batch runs, as found in the simulated runs."""
     times_at_most: int
-    """Maximum number of times that the batch runs, taken from the two simulated runs."""
+    """Maximum number of times that the batch runs, as found in the simulated runs."""
 
     @property
     def all_calls(self) -> int:
@@ -251,7 +250,7 @@ class Batch:
 
 
 class Estimate:
-    """Estimated calls, tokens and duration of a debate, each with minimum, maximum and mean."""
+    """Estimated numbers of calls and tokens, and estimated duration of a debate."""
 
     def __init__(self, runs: Sequence[DryRun]) -> None:
         self.least, self.most = sorted(runs, key=lambda run: run.calls)
@@ -330,7 +329,7 @@ def _middle(least: float, most: float) -> int:
 
 
 def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
-    """Merge the batch keys of two runs into one list in the order of both runs."""
+    """Merge the batch keys of two runs into one list that preserves both orders."""
     merged = list(least)
     place = 0
     for key in most:
@@ -360,17 +359,15 @@ class ExpectedCost(TypedDict):
     """Estimated cost of a debate in US$, computed before the debate runs."""
 
     usd_at_least: float
-    """Minimum cost in US$, calculated from the run with fewer calls and the cheapest model or fallback for
-    each call."""
+    """Minimum cost in US$, assuming the cheapest model or fallback for each call."""
     usd: float
-    """Expected cost in US$, which is the mean of both simulated runs without fallback models."""
+    """Expected cost in US$, assuming that no fallback is used."""
     usd_at_most: float
-    """Maximum cost in US$, calculated from the run with more calls, the most expensive models or
-    fallbacks, and all tokens."""
+    """Maximum cost in US$, assuming the most expensive model or fallback for each call."""
 
 
 def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
-    """Return the estimated cost of a debate, or the names of its models if their price is unknown."""
+    """Return the estimated cost of a debate, or the names of models with unknown prices."""
     models = Models(config.models)
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
@@ -386,7 +383,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return the cost of a call in US$ for its own model and for each fallback model."""
+    """Return the cost of a call in US$ with its own model and with each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,
@@ -395,7 +392,7 @@ def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) ->
 
 
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
-    """Return a debate's document with the estimate for its configuration as `planned`."""
+    """Return a copy of a debate document that includes the estimate as `planned`."""
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
     if not config or document.get("planned"):
         return {**document}

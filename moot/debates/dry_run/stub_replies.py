@@ -26,13 +26,13 @@ from moot.state.errors import MootError
 from moot.text.tokens import TokenCounter
 
 Scenario = Literal["agreeing", "disputing"]
-"""Behaviour of the stub debaters in a dry run. `agreeing` needs the fewest model calls, and `disputing`
-needs the most."""
+"""Way in which the stub debaters of a dry run behave. `agreeing` needs the fewest model calls, and
+`disputing` needs the most."""
 
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A model call that a debate would make, recorded in a dry run."""
+    """Model call recorded in a dry run."""
 
     call: ModelCall
     batch: int
@@ -40,7 +40,7 @@ class PlannedCall:
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Number of calls in the real debate that this recorded call represents."""
+    """Number of real calls that this recorded call represents."""
 
     @property
     def phase(self) -> str:
@@ -66,11 +66,11 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class DryRun:
-    """All model calls that a debate would make in one scenario."""
+    """All model calls of a debate in one scenario."""
 
     planned: Sequence[PlannedCall]
     turns: int
-    """Total number of turns that the debaters take, including turns of people."""
+    """Total number of turns, including the turns of people."""
     concurrency: int
 
     @property
@@ -95,7 +95,7 @@ class DryRun:
 
     @property
     def critical_path(self) -> int:
-        """Number of calls that must run one after another, which determines the debate's duration."""
+        """Length of the longest chain of calls that must run one after another."""
         first = {each.batch: each for each in self.planned}
         sizes = Counter(each.batch for each in self.planned)
         return round(sum(-(-sizes[batch] // self.concurrency) * each.times for batch, each in first.items()))
@@ -113,7 +113,7 @@ TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
 """Number of tokens in a stub reply for each word that the prompt requests. Recorded debates have 1.06 to
 1.33."""
 DEFAULT_WORDS = 150
-"""Number of words in a stub reply if the prompt does not ask for a number of words."""
+"""Number of words in a stub reply if the prompt requests no length."""
 REPLY_TOKENS: Mapping[str, int] = {
     "judge": 1_800,
     "extract": 1_200,
@@ -123,16 +123,16 @@ REPLY_TOKENS: Mapping[str, int] = {
     "moderate": 60,
     "decide": 150,
 }
-"""Number of tokens in a structured stub reply for each purpose. The first three values are means of
-recorded debates."""
+"""Number of tokens in a structured stub reply, keyed by the purpose of the call. The first three values are
+means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Number of tokens in a structured stub reply for purposes that `REPLY_TOKENS` does not list."""
+"""Number of tokens in a structured stub reply for all other purposes than those in `REPLY_TOKENS`."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
-"""Maximum number of claims in one stub extraction, enough to trigger a reflection each time."""
+"""Maximum number of claims in one stub extraction."""
 CLAIM_QUOTE = "this measure stands or falls with the figures"
-"""Phrase that occurs in stub texts, so that a claim can quote it."""
+"""Phrase in every stub text that a stub claim can quote."""
 _CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
 _WORDS = re.compile(r"(?<!\d)(\d+) words\b")
 _VOCABULARY = """
@@ -158,7 +158,7 @@ class EndlessDebate(MootError):
 
 @dataclass
 class StubReplies:
-    """Stub model that replies to every call with the requested length, and records the calls.
+    """Stub model that records all calls and replies with texts of the requested length.
 
     It is the `complete` function of an `Environment`. A text reply has the number of words that the prompt
     asks for. A structured reply is the smallest object that the schema allows, except for the fields that
@@ -211,7 +211,7 @@ class StubReplies:
         return Reply(data=self._data(call), model=call.model, usage=usage), tokens
 
     def _answer(self) -> str:
-        """Return the answer in a stub reply, which is the same in all replies if the debaters agree."""
+        """Return the answer in a stub reply."""
         options = self.config.options
         if options:
             return options[self._texts % len(options) if self.scenario == "disputing" else 0]
@@ -240,7 +240,7 @@ class StubReplies:
         return " ".join(sentences)
 
     def _data(self, call: ModelCall) -> JsonObject:
-        """Return the smallest reply that fits the schema, with values from the scenario."""
+        """Return a minimal reply that matches the schema and the scenario."""
         schema = cast(Any, call.schema)
         form = schema.model_json_schema()
         smallest = cast(JsonObject, smallest_instance(form))
@@ -251,7 +251,7 @@ class StubReplies:
             return smallest  # a plug-in's schema uses one of these names with another type
 
     def _decisions(self, call: ModelCall) -> JsonObject:
-        """Return the values of reply fields that decide how the debate continues, keyed by field name."""
+        """Return the reply fields that decide how the debate continues, keyed by field name."""
         fields, disputes = cast(Any, call.schema).model_fields, self.scenario == "disputing"
         if {"claims", "events"} <= fields.keys():
             return self._dispute(call) if disputes else {}

@@ -56,19 +56,19 @@ REFINE = load_prompt_template(
 )
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
-"""Maximum number of words of a proposal or refinement, and of a critique. This is about 80 words for each
+"""Maximum numbers of words of a proposal or refinement and of a critique. This is about 80 words for each
 part."""
 
 ROUNDS = 3
 """Default number of rounds in a council."""
 
 RUBRIC = "design"
-"""Name of the rubric that a council's judge uses by default."""
+"""Name of the default rubric for a council's judge."""
 
 SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
-"""Priorities of prompt blocks in a council, one for each kind of content. The contents are the entry that a
-phase is about, people's messages, the debater's own messages and documents, other debaters' proposals, and
-others' criticism with the earlier messages that match."""
+"""Priorities of the different kinds of prompt blocks in a council. They contain the entry that a phase is
+about, people's messages, the debater's own messages and documents, other debaters' proposals, and others'
+criticism with the earlier messages that match."""
 
 _CRITICISED = (
     "Your current proposal and the criticism of it are shown above. Add a section with a heading of its own "
@@ -86,7 +86,7 @@ _RIVAL = (
     "# Proposal of another member: adopt what is better in it. Its replies answer criticism that you do not "
     "see",
 )
-"""Headings of another member's first proposal, and of its refinement."""
+"""Headings for another member's first proposal and for another member's refined proposal."""
 _IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
 _NO_PROPOSAL = (
     "You have no proposal yet. Write one that takes the criticism and proposals so far into account."
@@ -143,7 +143,7 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def _disputes(ctx: PromptContext) -> list[Block]:
-    """Return a block with the points that the last convergence check found in dispute."""
+    """Return a block with the points that are still in dispute."""
     checks = [each for each in ctx.state.get("convergence") or [] if each["round"] < ctx.step["round"]]
     points = checks[-1]["in_dispute"] if checks else []
     if not points:
@@ -154,12 +154,12 @@ def _disputes(ctx: PromptContext) -> list[Block]:
 
 
 def council_query(ctx: PromptContext) -> RetrievalQuery:
-    """Return the problem as the query for earlier messages."""
+    """Return the query that retrieves earlier messages for a council turn."""
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
 def _may_show(ctx: PromptContext, entry: Entry) -> bool:
-    """Return True if an earlier message may appear in a turn's prompt in addition to the turn's subject.
+    """Return True if a turn's prompt may show an earlier message besides the turn's subject.
 
     A proposal and a critique are independent of others' criticism. In a refinement, older versions of
     proposals are of no use.
@@ -176,7 +176,7 @@ def _earlier_block(ctx: PromptContext, entry: Entry) -> Block:
 
 
 def council_instruction(ctx: PromptContext) -> str:
-    """Return the instruction for the turn's phase, followed by the instruction given for the turn itself."""
+    """Return the instruction for a council turn."""
     phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     focus, most = role_of(ctx.speaker).says(phase), max(now, ctx.config.rounds or ROUNDS)
     place = {"round": str(now), "rounds": str(most), "focus": focus}
@@ -201,7 +201,7 @@ def council_instruction(ctx: PromptContext) -> str:
 
 
 def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> list[Block]:
-    """Return prompt blocks with the critiques of the speaker's proposal or of `target` in one round."""
+    """Return prompt blocks with the critiques of a proposal in one round."""
     own = target == ctx.speaker.id
     heading = "# Criticism {} of your proposal" if own else "# Your criticism {} of the earlier proposal"
     entries = _critiques_of(ctx, target, round_no)
@@ -214,7 +214,7 @@ def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> li
 
 
 def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list[Block]:
-    """Return prompt blocks with the criticism of other debaters' proposals, for a refinement.
+    """Return prompt blocks with the criticism of other debaters' proposals.
 
     The proposals answer the criticism of the round before. The criticism of this round tells which of their
     parts not to adopt.
@@ -230,7 +230,7 @@ def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) ->
 
 
 def _labels_of(critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return labels such as 2A for the critiques in a round, optionally only those `by` one debater.
+    """Return the labels of a round's critiques, such as 2A.
 
     The round is part of the label, so that an answer to an earlier round names no newer criticism.
     """
@@ -243,12 +243,12 @@ def _labels_of(critiques: Sequence[Entry], *, by: str = "") -> list[str]:
 
 
 def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
-    """Return prompt blocks for the entry that the turn discusses, preceded by the entry's tool results."""
+    """Return prompt blocks for the entry that the turn discusses."""
     return [*tool_blocks(ctx, entry, rank), entry_block(ctx, entry, rank, label, heading)]
 
 
 def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]:
-    """Return a round's critiques of a debater's proposal, and the notices of missing critiques."""
+    """Return all critiques of a debater's proposal in a round, including notices of missing critiques."""
     return [
         entry
         for entry in ctx.state["full_transcript"]
@@ -261,7 +261,7 @@ def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]
 
 
 def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
-    """Return one block with the speaker's perspective summary and with newer messages not in `shown`."""
+    """Return a block with the speaker's perspective summary and newer messages."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
     parts = [fenced(perspective.summary, ctx.config.fence)] if perspective.summary else []
@@ -298,7 +298,7 @@ def _contract(ctx: PromptContext) -> str:
 
 
 CONVERGENCE = "convergence"
-"""Name of the phase in which the judge measures the agreement between the proposals."""
+"""Name of the phase in which the judge measures how far the proposals agree."""
 
 PROMPT = load_prompt_template("convergence", "topic", home=__package__)
 REPLY_TOKENS = 800
@@ -313,7 +313,7 @@ class TerminationConfig(ProtocolSettings):
     """Condition on which the council ends its rounds. `convergence`: the judge finds after a round that the
     proposals agree, or the last round is over. `fixed`: the last round is over."""
     threshold: float = Field(0.8, ge=0, le=1)
-    """Share of agreement between the proposals, 0 to 1, at which `convergence` ends the council."""
+    """Degree of agreement between the proposals, 0 to 1, at which `convergence` ends the council."""
 
 
 class Convergence(BaseModel):
@@ -373,7 +373,7 @@ def check_convergence(
 WANTED = load_prompt_template("wanted", home=__package__)
 
 KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
-"""Mapping from each phase of a council round to the kind of its entries, in order."""
+"""Mapping from each phase of a council round to the kind of its transcript entries."""
 
 
 class Council(Protocol):
@@ -403,7 +403,7 @@ class Council(Protocol):
     length_settings = ("rounds",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return the next step (a phase, a new round or a convergence check), or the end of the council.
+        """Return the next step of the council, or its end.
 
         A continued debate has `turns`: it runs more rounds until that number of messages is reached.
         """
@@ -440,13 +440,13 @@ class Council(Protocol):
         return council_query(ctx)
 
     def instruction(self, ctx: PromptContext) -> str:
-        """Return the instruction for the turn's phase, including the focus of the debater's role."""
+        """Return the instruction for the turn's phase and the debater's role."""
         return council_instruction(ctx)
 
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice about a missing message that also names the proposal that remains valid."""
+        """Return a notice that replaces a missing message."""
         names = config.names()
         speaker = display_name(turn["speaker"], names)
         if turn["targets"]:
@@ -464,7 +464,7 @@ class Council(Protocol):
         return check_convergence(state, config, count)
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the final proposals, and the last round's critiques if there is no summary for the judge."""
+        """Return the final proposals, and also the last critiques if they were not summarised."""
         transcript = state["full_transcript"]
         shown = list(latest_proposals(transcript).values())
         if not state.get("judge_summary", {}).get("text"):
@@ -479,7 +479,7 @@ class Council(Protocol):
         return sorted([*critiques, *proposals], key=lambda entry: entry["seq"])
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the number of turns, counting the first proposals and all critiques and refinements."""
+        """Return the total number of proposals, critiques and refinements."""
         people = len(config.debaters)
         a_round = people * people  # people - 1 critiques and a refinement each
         rounds = max(config.rounds or ROUNDS, -(-((config.turns or 0) - people) // a_round))

@@ -77,7 +77,7 @@ specific."""
 
 
 def open_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the crux rooms that are still open, by room id."""
+    """Return the crux rooms that are still open, keyed by room id."""
     return {key: room for key, room in state.get("crux_rooms", {}).items() if not room["closed"]}
 
 
@@ -106,13 +106,13 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return the claim of a crux room, followed by the crux found in the room so far."""
+    """Return the claim of a crux room and the crux found in it so far."""
     crux, claim = room.get("crux", ""), claim_text(state, room)
     return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
 
 
 def _next_room_turn(state: ConversationState, room: Room) -> Room:
-    """Return a copy of a crux room that is advanced to its next turn.
+    """Return a copy of a crux room, advanced to the next turn.
 
     Positions come first. A cycle is an exchange and a steelman.
 
@@ -146,21 +146,21 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
 
 class ContestedClaim(NamedTuple):
-    """Claim on which two debaters disagree, and which may get a crux room."""
+    """Disputed claim that may get a crux room."""
 
     claim: str
     between: tuple[str, str]
-    """Ids of the two debaters, with the one who asserts the claim first."""
+    """Ids of the two debaters, starting with the one who asserts the claim."""
     message_ids: tuple[str, ...]
     """Ids of the messages in which the two debaters took their opposite stances, oldest first."""
     confidence: float
     promise: float
-    """Expected benefit of a crux room for the claim, used to rank contested claims. It grows with the stances
-    that depend on the claim and with the confidence, and is 1.5 times as high if evidence can be found."""
+    """Expected benefit of a crux room for the claim. It grows with the stances that depend on the claim and
+    with the confidence, and is 1.5 times as high if evidence can be found."""
 
 
 def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:
-    """Return the contested claims that qualify for a crux room, in descending order of `promise`."""
+    """Return the contested claims that qualify for a crux room, most promising first."""
     crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
     rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
     cards = cards_of(state)
@@ -197,7 +197,7 @@ def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, st
 
 
 def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], least: int) -> bool:
-    """Return True if a stance depends on the claim, or if the claim shares enough words with the debate.
+    """Return True if a claim is relevant enough for a crux room.
 
     At least `least` content words of the claim must also occur in the topic, the aspects and the quotations
     of the two debaters' stances.

@@ -67,27 +67,27 @@ PROMPTS = {
 }
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
-"""Maximum number of words of a message, by phase of the dialogue."""
+"""Maximum number of words of a message, keyed by phase of the dialogue."""
 
 PLACE = "dialogue"
-"""Key of `protocol_state` that stores the current position in the sequence of phases."""
+"""Key in `protocol_state` for the current position in the sequence of phases."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit for the prompts of most phases, and the phases without this limit. Prompts are short
-on purpose, except in phases that may use the whole budget."""
+"""Default token limit for the prompts of most phases, and the phases to which it does not apply. Prompts are
+short on purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
-"""Key of `protocol_state` that stores a description of each aspect, by the aspect's name."""
+"""Key in `protocol_state` for the descriptions of the aspects."""
 
 LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
-"""Default aspects of a topic, used if neither the configuration nor a model provides aspects."""
+"""Default aspects of a topic, used if no other aspects are known."""
 _TOPIC_CHARS = 6000
 _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
-"""Number of recent transcript entries in which to search for a debater's last message outside crux rooms."""
+"""Number of recent transcript entries that are searched for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question. A disagreement on a claim of the aspect has weight 1. It
-only decides between otherwise equal pairs."""
+"""Weight of a disagreement on the main question, compared with 1 for other claims. It only decides between
+otherwise equal pairs."""
 
 
 class Aspects(BaseModel):
@@ -155,17 +155,17 @@ class Dialogue(Protocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that names the debater whose message is missing, and the reason."""
+        """Return a notice that replaces a missing message."""
         return f"The message of {config.names()[turn['speaker']]} is missing: {error}"
 
     def final_answer(self, state: ConversationState) -> str:
-        """Return the findings as Markdown, with claims, stances, agreements, evidence and flip conditions."""
+        """Return the findings of the dialogue as Markdown."""
         config = frozen_config(state)
         flips = {d.id: d.flip_conditions for d in config.debaters}
         return findings_text(state, config.names(), flips, extracts=self.extracts_by_model(config))
 
     def at_a_glance(self, solution: str) -> str:
-        """Return a short version of the findings, with the first points of every section."""
+        """Return a short version of the findings."""
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
@@ -179,7 +179,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the opening step with the configured aspects, or the model call that names the aspects."""
+    """Return the opening step, or the model call that names the aspects."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
         return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
@@ -224,14 +224,14 @@ def _open(
 
 
 def aspects_by_rule(topic: str, most: int) -> list[str]:
-    """Return aspects from a list in the topic or from the default list, without a model call."""
+    """Return the aspects listed in the topic, or else the default aspects."""
     parts = [board_text(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
     parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
     return (parts if len(parts) > 1 else list(LENSES))[:most]
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the stage, aspect number and miniround after `place` in the dialogue's main sequence."""
+    """Return the position after `place` in the dialogue's sequence of steps."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0
@@ -249,7 +249,7 @@ def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, 
 def _main_step(
     state: ConversationState, config: DebateConfig, aspects: list[str], stage: str, aspect: int, mini: int
 ) -> Step:
-    """Return a step of the dialogue's main sequence, in which every debater takes one turn.
+    """Return a step in which every debater takes one turn.
 
     In the stage `respond`, every debater answers the debater that it opposes most. In the stage `reply`,
     every debater answers a debater that responded to it.
@@ -306,7 +306,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return the debater to whom each debater replies, preferably one who responded to that debater.
+    """Return the debater to whom each debater replies.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.
@@ -319,7 +319,7 @@ def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
-    """Return the strength of disagreement on an aspect for each pair of debaters.
+    """Return how strongly each pair of debaters disagrees on an aspect.
 
     It is the number of the aspect's claims on which they hold opposite sides, each weighted by the confidence
     of the extraction. A disagreement on the main question decides between pairs that are equal in this.

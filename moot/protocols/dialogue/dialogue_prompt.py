@@ -40,14 +40,15 @@ from moot.text.tokens import prompt_tokens
 ASPECTS = load_prompt_template("rules", "aspects", home=__package__)
 
 SUBJECT, EXCHANGE, BACKGROUND, EARLIER = 0, 1, 2, 3
-"""Priorities of four kinds of prompt blocks. They contain the message to answer and the debater's
-commitments, the exchange around that message, other context, and earlier messages that match."""
+"""Priorities of the different kinds of prompt blocks in a dialogue. They contain the message to answer and
+the debater's commitments, the exchange around that message, other context, and earlier messages that
+match."""
 
 BOARD_TOKENS = 600
-"""Number of tokens always available to the blackboard. The debater's own commitments come first in the
-blackboard."""
+"""Number of tokens that are always available to the blackboard. The debater's own commitments come first in
+the blackboard."""
 FRAME_TOKENS = 6
-"""Number of tokens of the blackboard's message in addition to its text and fences."""
+"""Number of tokens of the blackboard's message beyond its text."""
 
 
 def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
@@ -105,7 +106,7 @@ def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
 
 
 def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
-    """Yield the block with the claim ledger, truncated to `remaining` tokens.
+    """Yield a prompt block with the claim ledger, truncated to `remaining` tokens.
 
     A closing shows the ledger of all debaters alike. Crux rooms have separate blocks with crux cards and
     reflections.
@@ -126,14 +127,14 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
 
 
 def _own_opening(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks with the speaker's opening and with people's messages."""
+    """Yield prompt blocks with the speaker's opening and with people's messages."""
     own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
     first = next(own, None)
     yield from _message_blocks(ctx, [first] if first else [])
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks with the messages of the round.
+    """Yield prompt blocks with the messages of the current round.
 
     The message to answer has the highest priority. Messages of this round's crux rooms follow; if tokens are
     short, only those of the speaker's own rooms stay.
@@ -151,7 +152,7 @@ def _exchange(ctx: PromptContext) -> Iterator[Block]:
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
-    """Return the debaters' messages of a round, oldest first, without messages in crux rooms."""
+    """Return the debaters' messages of a round outside crux rooms, oldest first."""
     said: list[Entry] = []
     for entry in reversed(transcript):
         if entry["round"] != round_no:
@@ -163,7 +164,7 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 
 
 def _room(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks for a turn in a crux room, with crux cards, reflections and the room's messages."""
+    """Yield the prompt blocks for a turn in a crux room."""
     room = ctx.state["crux_rooms"][ctx.turn["room"]]
     for card in cards_of(ctx.state):
         if set(card["sides"]) & set(room["between"]):
@@ -196,7 +197,7 @@ def _message_blocks(
 
 
 def _message_block(ctx: PromptContext, entry: Entry, rank: int, *, retrieved: tuple[str, ...] = ()) -> Block:
-    """Return the block of a debater's message. A message of another crux room names its debaters."""
+    """Return the prompt block of a debater's message. A message of another crux room names its debaters."""
     apart = entry["room"] and entry["room"] != ctx.turn["room"]
     between = ctx.state["crux_rooms"][entry["room"]]["between"] if apart else ()
     who = " and ".join(prompt_name(one, ctx.names) for one in between)
@@ -205,7 +206,7 @@ def _message_block(ctx: PromptContext, entry: Entry, rank: int, *, retrieved: tu
 
 
 def _before_closing(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks for a closing, with crux cards, reflections, the speaker's opening and crux rooms."""
+    """Yield the prompt blocks for a closing statement."""
     cards = "\n\n".join(card_text(card, ctx.names) for card in cards_of(ctx.state))
     yield from _text_block(ctx, "Cruxes", cards, SUBJECT, "cruxes")
     yield from _text_block(ctx, "Insights", reflections_text(ctx.state), EXCHANGE, "reflections")
