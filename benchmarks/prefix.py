@@ -116,13 +116,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     turns = min(given.turns, 60) if given.quick else given.turns
     print(f"prefix: {given.debaters} debaters, {turns} turns, requests as a server on loopback got them")
-    found = list(cached_shares(bodies(turns, given.debaters)))
-    share, price = share_and_price(found)
-    mean = sum(each.tokens for each in found) / len(found)
-    print(
-        f"  {share:.1%} of tokens in a cached prefix, price × {price:.3f}, mean prompt {mean:,.0f}"
-        f"   (targets ≥ {SHARE_TARGET:.0%}, ≤ {PRICE_TARGET})"
-    )
+    for layout, targets in (
+        ("shared", f"   (targets ≥ {SHARE_TARGET:.0%}, ≤ {PRICE_TARGET})"),
+        ("per-speaker", ""),
+    ):
+        found = list(cached_shares(bodies(turns, given.debaters, {"layout": layout})))
+        share, price = share_and_price(found)
+        mean = sum(each.tokens for each in found) / len(found)
+        print(
+            f"  {layout:<12} {share:.1%} of tokens in a cached prefix, price × {price:.3f}, "
+            f"mean prompt {mean:,.0f}{targets}"
+        )
 
 
 if __name__ == "__main__":

@@ -87,7 +87,8 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
     known = "The answers so far are shown above. Ask only what they leave open." if earlier else ""
     instruction = debater.clarification_prompt or built_in
     asked = CLARIFY.render(instruction=instruction, most=str(most), known=known)
-    last: WireMessage = {"role": "user", "content": f"{contract_text(debater)}\n\n{asked}"}
+    contract = "" if ctx.persona_first else contract_text(debater)
+    last: WireMessage = {"role": "user", "content": f"{contract}\n\n{asked}".lstrip()}
     blocks = [
         rules_block(ctx),
         topic_block(state["topic"], config, count),

@@ -64,6 +64,11 @@ class PromptContext:
         """Configuration of the debater who takes the turn."""
         return self.config.debater(self.turn["speaker"])
 
+    @property
+    def persona_first(self) -> bool:
+        """True if prompts begin with the debater's persona contract, and do not repeat it at the end."""
+        return self.config.memory.layout == "per-speaker"
+
     @cached_property
     def background(self) -> Background:
         """Background and pinned messages, which follow the topic in every prompt."""
@@ -211,18 +216,28 @@ def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
 
 
 def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
-    """Return the number of tokens in the rules and the topic, which start every prompt."""
-    message = system_message(rules_text(config), config.fence)
-    rules = min(message_tokens(message, count), config.memory.budget.system)
+    """Return the number of tokens in the rules and the topic, which start every prompt.
+
+    If prompts begin with a persona, whose length differs, the rules count as the whole `system` budget.
+    """
+    rules = config.memory.budget.system
+    if config.memory.layout == "shared":
+        rules = min(message_tokens(system_message(rules_text(config), config.fence), count), rules)
     return rules + message_tokens(topic_block(topic, config, count).message, count)
 
 
-def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "") -> Block:
+def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "", contract: str = "") -> Block:
     """Return the prompt block of the system message.
 
-    `rules` replaces the default rules.
+    Args:
+        ctx: input of the prompt.
+        rules: text that replaces the default rules.
+        extra: text after the rules.
+        contract: text that replaces the default persona contract, which precedes the rules in the layout
+            `per-speaker`.
     """
-    content = "\n\n".join(filter(None, [rules or rules_text(ctx.config), extra]))
+    persona = (contract or contract_text(ctx.speaker)) if ctx.persona_first else ""
+    content = "\n\n".join(filter(None, [persona, rules or rules_text(ctx.config), extra]))
     whole = system_message(content, ctx.config.fence)
     return cut_block("system", whole, ctx.config.memory.budget.system, ctx.count, label="rules")
 

@@ -8,7 +8,7 @@ from moot.memory.background import PASSAGES_SHARE, Background
 from moot.memory.cross_debate_memory import earlier_positions_text, reference_text, retrieve_memories
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message, window_start
-from moot.prompts.fences import fenced, fenced_section, truncate_fenced
+from moot.prompts.fences import break_fence, fenced, fenced_section, truncate_fenced
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import KEEP, OLDER, RECENT, SUMMARY, Block, cut_message, render_entry
 from moot.protocols.prompt_context import (
@@ -22,6 +22,7 @@ from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, entry_id, traits_of
 from moot.state.identity_cache import memoize_by_identity
+from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter, message_tokens, truncate_middle_cached
 
 MIN_SUMMARY_TOKENS = 32
@@ -71,6 +72,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
         _message_block(
             entry,
             KEEP if i == last else RECENT if i > last - RECENT_MESSAGES else OLDER,
+            ctx.persona_first and entry["speaker"] == ctx.speaker.id,
             ctx.config,
             limits,
             ctx.count,
@@ -81,12 +83,19 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
 
 @memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
 def _message_block(
-    entry: Entry, priority: int, config: DebateConfig, limits: WindowLimits, count: TokenCounter
+    entry: Entry, priority: int, own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
 ) -> Block:
-    """Return the prompt block of an entry in the window, truncated if it is too long."""
+    """Return the prompt block of an entry in the window, truncated if it is too long.
+
+    The debater's `own` entry is shown in the assistant role, without name and id.
+    """
     names, fence = config.names(), config.fence
-    message, _ = shown_message(entry, names, fence, limits, count)
+    message, tokens = shown_message(entry, names, fence, limits, count)
     whole = render_entry(entry, names, fence)
+    if own:
+        content = break_fence(break_template_tokens(entry["content"]), fence)
+        whole = {"role": "assistant", "content": content}
+        message = whole if message_tokens(whole, count) <= tokens else cut_message(whole, tokens, count)
 
     # A tool call and its result are kept or removed together, and so are a question and its answer.
     pair, group = traits_of(entry).pair, ""
@@ -148,8 +157,8 @@ def turn_suffix_block(
 ) -> Block:
     """Return the prompt block of the turn suffix, the last message of a prompt.
 
-    Contract and instruction are always included. The other parts get the remaining tokens, the most important
-    first, and are truncated if they are too long.
+    The instruction is always included, and so is the contract, unless the prompt begins with it. The other
+    parts get the remaining tokens, the most important first, and are truncated if they are too long.
 
     Args:
         ctx: input of the prompt.
@@ -194,10 +203,15 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return a turn suffix without any optional parts."""
+    """Return a turn suffix without any optional parts.
+
+    If the prompt begins with the contract, the turn suffix has none.
+    """
     instruction, budget = ctx.turn["instruction"], ctx.config.memory.budget.turn_suffix
-    remaining = max(budget // 2, budget - ctx.count(instruction) - TURN_SUFFIX_MARGIN)
-    contract = truncate_middle_cached(contract_text(ctx.speaker), remaining, ctx.count)
+    contract = ""
+    if not ctx.persona_first:
+        remaining = max(budget // 2, budget - ctx.count(instruction) - TURN_SUFFIX_MARGIN)
+        contract = truncate_middle_cached(contract_text(ctx.speaker), remaining, ctx.count)
     return {"contract": contract, "instruction": instruction, **dict.fromkeys(PARTS, "")}
 
 

@@ -47,7 +47,7 @@ def test_most_of_every_prompt_lies_in_a_cached_prefix() -> None:
         "--quick",
     ]  # a process of its own: its clients stay open
     shown = subprocess.run(run, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    found = re.search(r"([\d.]+)% of tokens in a cached prefix, price × ([\d.]+)", shown)
+    found = re.search(r"shared +([\d.]+)% of tokens in a cached prefix, price × ([\d.]+)", shown)
     assert found
     assert float(found[1]) / 100 >= SHARE_TARGET
     assert float(found[2]) <= PRICE_TARGET

@@ -69,7 +69,7 @@ blackboard.extraction blackboard.temperature blackboard.reply blackboard.confide
 blackboard.verify_changes blackboard.reflection_threshold memory.budget.total memory.budget.system
 memory.budget.summary memory.budget.messages memory.budget.reply memory.budget.phases
 memory.budget.turn_suffix
-memory.keep_recent memory.summarize_every memory.summarizer memory.summary_temperature
+memory.keep_recent memory.summarize_every memory.summarizer memory.summary_temperature memory.layout
 judge.summary.enabled judge.summary.threshold_chars judge.summary.threshold_tokens judge.summary.max_chars
 judge.summary.max_tokens judge.summary.method judge.summary.mode judge.summary.prompt
 memory.summary_prompt memory.mode memory.perspectives.enabled

@@ -92,6 +92,7 @@ def _hold(graph: Any, model: FakeModel, config: DebateConfig) -> None:
     protocol=st.sampled_from(sorted(PROTOCOLS)),
     summarizer=st.sampled_from(sorted(SUMMARIZERS)),
     mode=st.sampled_from(["rolling", "fresh"]),
+    layout=st.sampled_from(["shared", "per-speaker"]),
     total=st.sampled_from([400, 401, 700, 2500]),
     keep=st.integers(1, 4),
     said=st.lists(texts, min_size=1, max_size=6),
@@ -105,6 +106,7 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
     protocol: str,
     summarizer: str,
     mode: str,
+    layout: str,
     total: int,
     keep: int,
     said: list[Text],
@@ -120,6 +122,7 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
         "summarize_every": 2,
         "summarizer": summarizer,
         "mode": mode,
+        "layout": layout,
     }
     config = DebateConfig.model_validate(
         {
@@ -148,13 +151,16 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
     _hold(graph, model, config)
 
 
+@pytest.mark.parametrize("layout", ["shared", "per-speaker"])
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(protocol: str) -> None:
+def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(
+    protocol: str, layout: str
+) -> None:
     debaters = [
         {"name": name, "persona": f"{name} likes tea. " + "p" * 300_000 + " word" * 140_000}
         for name in ("Ada", "Bo")
     ]
-    memory = {"budget": {"total": 400}}
+    memory = {"budget": {"total": 400}, "layout": layout}
     config = DebateConfig.model_validate(
         {"protocol": protocol, "turns": 2, "rounds": 1, "debaters": debaters, "memory": memory}
     )

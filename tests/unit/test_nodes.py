@@ -127,10 +127,11 @@ def test_a_huge_transcript_is_summarised_before_the_first_turn() -> None:
     keep=st.integers(1, 5),
     every=st.integers(1, 5),
     summarizer=st.sampled_from(["rule-based", "llm"]),
+    layout=st.sampled_from(["shared", "per-speaker"]),
     script=st.sampled_from(["word ", "界", "🙂", "<|endoftext|> "]),
 )
 def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
-    lengths: list[int], keep: int, every: int, summarizer: str, script: str
+    lengths: list[int], keep: int, every: int, summarizer: str, layout: str, script: str
 ) -> None:
     turns = iter(lengths)
 
@@ -139,7 +140,7 @@ def test_every_message_is_in_the_window_or_in_the_summary_and_every_prompt_fits(
         return Reply(text=text, usage={}) if call.schema is None else answer(call)
 
     memory: Any = {"budget": {"total": 900}, "keep_recent": keep, "summarize_every": every}
-    config = _config(turns=12, memory={**memory, "summarizer": summarizer})
+    config = _config(turns=12, memory={**memory, "summarizer": summarizer, "layout": layout})
     model = FakeModel(reply)
     graph = _run(config, model)
     for snapshot in graph.get_state_history(THREAD):

@@ -73,7 +73,7 @@ def _reply(call: ModelCall) -> Reply:
 
 
 @lru_cache(maxsize=8)
-def _debate(summarizer: str = "rule-based") -> tuple[list[ModelCall], Any]:
+def _debate(summarizer: str = "rule-based", layout: str = "shared") -> tuple[list[ModelCall], Any]:
     config = DebateConfig.model_validate(
         {
             "turns": 12,
@@ -85,6 +85,7 @@ def _debate(summarizer: str = "rule-based") -> tuple[list[ModelCall], Any]:
                 "keep_recent": 3,
                 "summarize_every": 3,
                 "summarizer": summarizer,
+                "layout": layout,
             },
             "blackboard": {"extraction": "llm", "model": "m", "verify_changes": False},
         }
@@ -95,13 +96,17 @@ def _debate(summarizer: str = "rule-based") -> tuple[list[ModelCall], Any]:
     return model.calls, graph.get_state(THREAD).values
 
 
-def _turns() -> list[ModelCall]:
-    return [call for call in _debate()[0] if call.purpose == "turn"]
+def _turns(layout: str = "shared") -> list[ModelCall]:
+    return [call for call in _debate(layout=layout)[0] if call.purpose == "turn"]
 
 
 @pytest.mark.parametrize(("phase", "turn"), [("opening", 0), ("argument", 9), ("closing", 11)])
 def test_the_prompt_of_a_turn_in_the_long_form(phase: str, turn: int) -> None:
     check_snapshot(f"round-robin-{phase}", prompt_markdown(_turns()[turn].messages))
+
+
+def test_a_prompt_per_speaker_begins_with_the_persona_and_shows_own_messages_as_the_assistants() -> None:
+    check_snapshot("round-robin-per-speaker", prompt_markdown(_turns("per-speaker")[9].messages))
 
 
 def test_messages_before_the_window_are_in_the_summary_on_the_blackboard_and_retrieved() -> None:

@@ -130,7 +130,8 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
     ]
     about = [unfenced(block.message["content"]) for block in subject if block.priority == SUBJECT]
     query = "\n".join([ctx.state["topic"], *about])
-    turn_suffix = plain_turn_suffix(ctx, _contract(ctx), council_instruction(ctx), query)
+    contract = "" if ctx.persona_first else _contract(ctx)
+    turn_suffix = plain_turn_suffix(ctx, contract, council_instruction(ctx), query)
     return fill_with_earlier(
         ctx,
         shared_prefix,
@@ -287,7 +288,7 @@ def _rules_block(ctx: PromptContext) -> Block:
         scored=rubric_text(ctx.config, RUBRIC, ctx.state.get("question")),
         language=language,
     )
-    return rules_block(ctx, rules=break_template_tokens(text))
+    return rules_block(ctx, rules=break_template_tokens(text), contract=_contract(ctx))
 
 
 def _contract(ctx: PromptContext) -> str:

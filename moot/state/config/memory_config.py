@@ -189,6 +189,10 @@ class MemoryConfig(Section):
     """Whether a summary is updated (`rolling`) or rewritten (`fresh`) when messages leave the window.
     `rolling` adds these messages to the previous summary. `fresh` summarises all removed messages again,
     which costs more each time."""
+    layout: Literal["shared", "per-speaker"] = "shared"
+    """Order of a prompt. `shared` starts with what all debaters share, so that a provider's prefix cache
+    applies. `per-speaker` starts with the debater's persona. In the long form, it also shows the debater's
+    own messages in the assistant role."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
     """Settings for summaries of each debater's perspective and of the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
