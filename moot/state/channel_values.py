@@ -18,8 +18,8 @@ from moot.state.errors import ConfigError, InputError
 
 _MISTAKES_SHOWN = 3
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
-"""State channels that `check_channels` skips. LangChain converts `messages`, and `settings` are validated as
-a configuration."""
+"""State channels that `check_channels` skips because they are validated elsewhere. LangChain converts
+`messages`, and `settings` are validated as a configuration."""
 _NARROWER: Mapping[str, Any] = {
     "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
     "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],

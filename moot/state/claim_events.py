@@ -13,11 +13,11 @@ MAIN_QUESTION = "p000"
 """Claim id reserved for the main question of the debate."""
 
 OVERALL = "overall"
-"""Name of the only aspect if the topic is not split into several aspects."""
+"""Name of the aspect that stands for the whole topic if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Who recorded a claim event, either a model or a person. If both recorded events for the same message, the
-person's events are used."""
+"""Source of a claim event, which is either a model or a person. If both recorded events for the same message,
+the person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
@@ -82,7 +82,7 @@ class StanceEvent(StanceFields, QuotedEvent):
     ground: bool
     """True if the debater uses this claim as a reason for its position on the main question."""
     confidence: float
-    """Confidence of the extractor that the debater takes this stance, from 0 to 1."""
+    """Extractor's confidence, from 0 to 1, that the debater takes this stance."""
     condition_id: NotRequired[str]
     """Id of the condition of a `conditional` stance, such as `k002`. Stances with the same condition share
     this id."""
@@ -106,7 +106,7 @@ class Question(QuotedEvent):
     type: Literal["question"]
     id: str
     to: str
-    """Id of the debater who is asked the question, or `""` if all debaters are asked."""
+    """Id of the debater to whom the question is addressed, or `""` if it is addressed to all debaters."""
 
 
 class Answer(QuotedEvent):
@@ -114,7 +114,7 @@ class Answer(QuotedEvent):
 
     type: Literal["answer"]
     to: str
-    """Id of the challenge or question that is answered."""
+    """Id of the challenge or question that this event answers."""
 
 
 class Evidence(QuotedEvent):
@@ -170,7 +170,10 @@ class ExtractionPass(TypedDict):
 
 
 class ReflectionPass(TypedDict):
-    """Claim event that records that reflections were written. The next reflection ignores earlier events."""
+    """Claim event that marks the point at which reflections were written.
+
+    The next reflection ignores earlier events.
+    """
 
     type: Literal["reflection_pass"]
     dropped: NotRequired[list[str]]
@@ -254,18 +257,18 @@ class Room(TypedDict):
     """Id of the claim that the two debaters discuss in this room."""
     between: list[str]
     round: int
-    """Number of the round that opened the crux room."""
+    """Round in which the crux room was opened."""
     stage: RoomStage
     """Current stage of the crux room, or `""` before the first stage."""
     cycle: int
-    """Number of the current steelman exchange, where each debater states the other's position as strongly as
-    possible."""
+    """Sequence number of the current steelman exchange. In an exchange, each debater states the other's
+    position as strongly as possible."""
     cycles: NotRequired[int]
     """Maximum number of exchanges in this crux room. Debates stored by older versions lack this field."""
     second: NotRequired[bool]
     """True if one of the room's two debaters has already spoken in the current stage."""
     assessed: int
-    """Number of times that this crux room has been assessed, which happens after the positions and after
+    """Number of times that this crux room has been assessed. It is assessed after the positions and after
     every exchange."""
     crux: NotRequired[str]
     """Question on which the disagreement depends, as found when the room was last assessed."""

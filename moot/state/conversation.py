@@ -81,8 +81,8 @@ class Step(TypedDict, total=False):
     """Next step of the debate, consisting of one or more simultaneous turns."""
 
     number: int
-    """Number of this step within the debate, starting at 1. The journal uses the number as part of its
-    key."""
+    """Sequence number of this step within the debate, starting at 1. The journal uses the number as part of
+    its key."""
     kind: StepKind
     """Name of the graph node that executes the step."""
     phase: str
@@ -160,7 +160,7 @@ def options_of(state: StateValues) -> list[str]:
 
 
 def step_number(state: StateValues) -> int:
-    """Return the number of the debate's current step, or 0 before the first step."""
+    """Return the sequence number of the debate's current step, or 0 before the first step."""
     return int((state.get("step") or {}).get("number", 0))
 
 
@@ -294,7 +294,7 @@ class RequestRecord(PromptRecord):
     digest: str
     """SHA-256 hash of the request sent to the model."""
     checkpoint: str
-    """Id of the checkpoint for reconstructing the prompt, or `""` if there is none."""
+    """Id of the checkpoint from which the prompt can be reconstructed, or `""` if there is none."""
 
 
 class Receipt(RequestRecord):
@@ -318,7 +318,7 @@ class CallReceipt(RequestRecord):
     """Id of the call receipt, such as `c000012`."""
     purpose: str
     memory_kind: str
-    """Kind of memory that is made from the model's reply, or `""` if the reply does not become memory."""
+    """Kind of memory that the reply is stored as, or `""` if the reply is not stored as memory."""
     node: str
     model: str
     """Name of the model that replied."""
@@ -397,8 +397,8 @@ class ConversationState(TypedDict, total=False):
     """Most recent entries, as LangChain messages. Each message has the entry's id, and the speaker as
     `name`."""
     user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
-    """`seq` of each entry with documents or messages from the user. Prompts use this list instead of
-    searching the transcript."""
+    """`seq` of each transcript entry that contains a document or message from the user. Prompts use this list
+    instead of searching the transcript."""
     pinned: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
     """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
     the budget allows."""
@@ -445,13 +445,13 @@ class ConversationState(TypedDict, total=False):
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
     last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
-    """Number of the last interjection read from the debate's inbox, or 0 if none was read."""
+    """Sequence number of the last interjection read from the debate's inbox, or 0 if none was read."""
     planned_interjections_used: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
     """Number of planned interjections that have been inserted so far."""
     step: Annotated[Step, DeltaChannel(latest, dict, **_DELTA)]
     usage: Annotated[dict[str, float], DeltaChannel(add_totals, dict, **_DELTA)]
-    """Total usage of the debate. The keys are `calls`, `prompt_tokens`, `completion_tokens`, `cached_tokens`,
-    `cost_usd` and `elapsed_s`."""
+    """Total token usage, cost and running time of the debate. The keys are `calls`, `prompt_tokens`,
+    `completion_tokens`, `cached_tokens`, `cost_usd` and `elapsed_s`."""
     errors: Annotated[list[ErrorRecord], DeltaChannel(append, list, **_DELTA)]
     verdicts: Annotated[list[Verdict], DeltaChannel(append, list, **_DELTA)]
     """Verdicts of the individual judges on the panel."""
@@ -473,7 +473,7 @@ class ConversationState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class FailedRun:
-    """Error record and usage of a failed run of a graph node."""
+    """Error and usage of a failed run of a graph node."""
 
     record: ErrorRecord
     """Error record to append to the state's `errors` channel."""
@@ -484,12 +484,12 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class InboxMessage:
-    """Message that waits in a debate's inbox until the debate reads the message."""
+    """Message in a debate's inbox that the debate has not read yet."""
 
     number: int
-    """Number of the message within the debate, counted from 1 in commit order."""
+    """Sequence number of the message within the debate, assigned in commit order and starting at 1."""
     speaker: str
-    """Slug of the author, either `moderator`, a debater's id, or a guest's slug."""
+    """Slug of the author, given as `moderator`, a debater's id, or a guest's slug."""
     content: str
     at: str
     """Time at which the message was sent, in UTC and ISO 8601 format."""

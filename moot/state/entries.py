@@ -50,8 +50,8 @@ class EntryTraits:
     """Kind of user input that entries of this kind contain, or `""` if they contain none. Questions count
     together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Whether the entry is the first or the second of a pair, such as a question and its answer. `closes`
-    marks the second entry, which targets the first."""
+    """Whether entries of this kind come first or second in a pair, such as a question and its answer.
+    `closes` marks the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -130,8 +130,8 @@ class Entry(TypedDict):
     """Id of the entry, such as `m000123`. The id consists of "m" and the `seq` with at least six digits.
     Prompts and people refer to the entry by this id."""
     message_id: NotRequired[str]
-    """Id of the entry's message in `messages`, if a client gave it. Other ids are made by the function
-    `message_id`."""
+    """Id of the entry's message in `messages`, set only if a client provided this id. Other ids are made by
+    the function `message_id`."""
     seq: int
     """Position of the entry in the transcript, counted from 0 without gaps."""
     speaker: str
@@ -205,8 +205,8 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Number of characters in a message id that identify the debate and the checkpoint. With 12 hexadecimal
-digits, the probability that any two of a million branches share an id is 1 in 500."""
+"""Number of characters at the end of a message id that identify the debate and the checkpoint. With 12
+hexadecimal digits, the probability that any two of a million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
 

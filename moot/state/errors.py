@@ -93,7 +93,7 @@ class JudgeFailed(RunError):
 
 
 class BudgetReached(RunError):
-    """Raised if the debates that share a spending limit have reached it. A higher limit lets them go on."""
+    """Raised if a group of debates has reached its shared spending limit. A higher limit lets them go on."""
 
 
 class WaitingForPerson(RunError):

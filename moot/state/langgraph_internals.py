@@ -40,7 +40,7 @@ def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
 
 
 def sort_checkpoints_after(checkpoint_id: str) -> None:
-    """Make all later checkpoint ids of this process sort after a stored checkpoint id.
+    """Make all new checkpoint ids of this process sort after a stored checkpoint id.
 
     The id of a checkpoint begins with its time, and the highest id of a thread is its latest checkpoint. If
     the clock was set back since the last run, the new checkpoints of a resume would count as older ones.

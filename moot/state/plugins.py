@@ -17,7 +17,9 @@ _passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
 def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
-    """Set the protocols that a directly created `DebateConfig` uses. The `moot` package calls this once.
+    """Set the protocols that a `DebateConfig` uses if its creator passes none.
+
+    The `moot` package calls this once.
 
     Args:
         load: Function that imports and returns the table when the first configuration is created.

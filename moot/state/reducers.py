@@ -28,7 +28,7 @@ def latest(state: T, writes: Sequence[T]) -> T:
 
 
 class SharedList(list[T]):
-    """List that is never modified, so that a copy can share the same object.
+    """List that is never modified in place, so that copies can share the same object.
 
     LangGraph copies every channel whenever it chooses the next node, up to twice a turn.
     """
@@ -61,7 +61,7 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 
 
 def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
-    """Return the totals with the numbers of all writes added."""
+    """Return the totals after adding the numbers from all writes."""
     totals = dict[str, Any](state)
     for write in writes:
         for key, value in write.items():
@@ -84,9 +84,9 @@ class AssignIds(TypedDict):
 
     op: Literal["assign_ids"]
     ids: list[str]
-    """Ids of the entries."""
+    """Ids of the transcript entries, in the order of the messages."""
     names: list[str]
-    """Speakers of the entries, used as the names of the messages."""
+    """Names to set on the messages, taken from the speakers of their entries."""
 
 
 RESULT_ID_PREFIX = "judge-"
@@ -94,7 +94,7 @@ RESULT_ID_PREFIX = "judge-"
 
 
 class DropReplies(TypedDict):
-    """Operation that removes messages that were used as a person's replies to a question."""
+    """Operation that removes a person's replies to the debate's questions from the message window."""
 
     op: Literal["drop_replies"]
 
@@ -102,7 +102,7 @@ class DropReplies(TypedDict):
 ENTRY = "entry"
 """Key in a message's `additional_kwargs` that holds the id of its transcript entry."""
 USER_PROVIDED = "given"
-"""Key in a message's `additional_kwargs` that marks user messages with a transcript entry."""
+"""Key in a message's `additional_kwargs` that marks it as a user's message with a transcript entry."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from moot.state.errors import ConfigError, InputError
 
 MIN_SECRET_CHARS = 8
-"""Minimum length of a secret that is redacted in output, in characters. Redacting shorter values would hide
+"""Minimum length in characters at which a secret is redacted in output. Redacting shorter values would hide
 ordinary words."""
 REDACTED = "***"
 
@@ -159,7 +159,7 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
 
 
 def set_variables(values: Mapping[str, str]) -> None:
-    """Set environment variables of this process. An empty value removes the variable."""
+    """Set several environment variables in the current process. An empty value removes the variable."""
     for name, value in values.items():
         _origins.pop(name, None)
         if value:

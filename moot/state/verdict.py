@@ -108,7 +108,7 @@ class Move(TypedDict):
 
 
 Judging = Literal["contest", "design", "synthesis", "scores"]
-"""Kind of judging, which decides what the judge is asked for. `contest` asks for the better argument,
+"""Kind of judging, which determines what the judge has to provide. `contest` asks for the better argument,
 `design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the second
 presentation order, which only scores again."""
 EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
@@ -224,10 +224,10 @@ class Verdict(VerdictContent):
     placeholder: NotRequired[bool]
     """True if the built-in offline model replied instead of a real judge. The content is then meaningless."""
     options: NotRequired[list[str]]
-    """Options of the question. The decision is one of them or `undecided`. Missing if the question has no
-    options."""
+    """Options of the debated question. The decision is one of them or
+    `undecided`. Missing if the question has no options."""
     judging: NotRequired[int]
-    """Number of the judging pass within the debate, counted from 1. The combined verdict has the same
+    """Sequence number of this judging within the debate, starting at 1. The combined verdict has the same
     number."""
     order: list[str]
     """Ids of the debaters in the order presented to the judge."""
@@ -275,7 +275,7 @@ class Stage(TypedDict):
 
     name: str
     calls: int
-    """Number of answers and messages of debaters in this stage."""
+    """Number of answers and messages that debaters wrote in this stage."""
     answer: str
     """Answer that the debate would have given after this stage, or empty if no answer led."""
     votes: dict[str, float]
@@ -374,5 +374,5 @@ class PanelVerdict(Verdict):
     """Id of the judge whose reasoning, solution and open questions the combined verdict shows."""
     outcome: NotRequired[RuleResult]
     stages: NotRequired[list[Stage]]
-    """Results of the stages, if the debate's protocol ends after the first stage with a clear answer."""
+    """Results of the stages, for protocols that end a debate after the first stage with a clear answer."""
     agreement: NotRequired[PanelReport]

@@ -108,7 +108,7 @@ def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Permissions:
-    """Configuration of a debate, together with the capabilities that the operator granted to the debate.
+    """Configuration of a debate and the capabilities that the operator granted to the debate.
 
     Code that makes clients, opens folders or imports modules takes `Permissions`, never a bare configuration.
     """
@@ -125,7 +125,7 @@ class Permissions:
         return cls(config, capabilities_of(config).keys())
 
     def authorize(self, *kinds: CapabilityKind) -> DebateConfig:
-        """Return the configuration if the debate may use all of its capabilities.
+        """Return the configuration after checking that the debate may use all of its capabilities.
 
         Args:
             kinds: Kinds of capabilities to check. Without any, all kinds are checked.
@@ -184,7 +184,7 @@ class UntrustedConfig(BaseModel):
 
 
 CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for")
-"""Names of the operator's limits, which requests, imports and stored debates may lower but not raise."""
+"""Names of the limits that requests, imports and stored debates may lower but not raise."""
 
 
 def within_ceilings(
@@ -229,7 +229,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return a capability for each limit in a configuration that is above the operator's limit."""
+    """Return the limits that a configuration raises above the operator's limits, as capabilities."""
     found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
     return {
         Capability("limit", _limit_words(key, value))
@@ -239,7 +239,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the operator's lowest value for a limit, or None if the operator sets no limit."""
+    """Return the lowest value that the operator's configurations set for a limit, or None if none sets it."""
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

@@ -14,8 +14,8 @@ from moot.state.errors import ConfigError
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
 MAX_YAML_NODES = 200_000
-"""Maximum number of values in one YAML file, counted after its references are expanded. A configuration has
-hundreds of values, and the largest shipped recording has thousands."""
+"""Maximum number of values in one YAML file after its aliases are expanded. A configuration has hundreds of
+values, and the largest shipped recording has thousands."""
 
 
 def load_config(path: str | Path) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML loader that rejects duplicate keys and references that expand to too many values."""
+    """YAML loader that rejects duplicate keys and aliases that expand to too many values."""
 
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
@@ -130,7 +130,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the number of values in a YAML node after its references are expanded.
+    """Return the number of values in a YAML node after its aliases are expanded.
 
     A recursive node exceeds the maximum.
     """

@@ -271,7 +271,7 @@ class DebateConfig(Section):
     def _explain_mistakes(
         cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Validate the protocols' sections too, and report all errors together in one `ConfigError`."""
+        """Validate all sections, including those of protocols, and report all errors in one `ConfigError`."""
         mistakes: list[str] = []
         leave_out = _left_out(info)
         if isinstance(data, dict):
@@ -365,7 +365,7 @@ class DebateConfig(Section):
         return self._fence or fence_for(self.topic or "")
 
     def with_fence(self, fence: str) -> Self:
-        """Return a copy of the configuration that uses the given fence."""
+        """Return a copy of the configuration in which `fence` delimits quoted text in prompts."""
         fenced = self.model_copy()
         fenced._fence = fence
         return fenced
@@ -377,13 +377,13 @@ class DebateConfig(Section):
 
 
 FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
-"""Letters to choose from at each position of a fence. Words of these sounds take two to three tokens, random
-letters four."""
+"""Letters allowed at each position of a fence, the word that delimits quoted text in prompts. Words of these
+sounds take two to three tokens, random letters four."""
 
 
 @lru_cache(maxsize=256)
 def fence_for(topic: str) -> str:
-    """Return the fence for a topic, which is a six-letter word that does not occur in the topic.
+    """Return a six-letter word that delimits quoted text in prompts and does not occur in the topic.
 
     It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
     prompts break it wherever it occurs in quoted text.
@@ -461,7 +461,10 @@ def _validate_leniently(validate: Callable[[Any], _T], data: object, leave_out: 
 
 
 def _without(data: Any, loc: Sequence[int | str]) -> Any:
-    """Return data without the value at a location. If the value is required, remove its whole section."""
+    """Return a copy of nested data without the value at the given path.
+
+    If the value is required, its whole section is removed.
+    """
     if not loc:
         kept = ("protocol", "debaters")
         rest = {key: data[key] for key in kept if isinstance(data, dict) and key in data}
@@ -491,7 +494,7 @@ def _parse(canonical: str, leave_out: LeaveOut) -> DebateConfig:
 
 
 def stored_settings(stored: Mapping[str, object]) -> dict[str, object]:
-    """Return a stored configuration in the current format, with former defaults for missing settings."""
+    """Convert a stored configuration to the current format, using former defaults for missing settings."""
     settings: dict[str, object] = {"openings": "sequential", **stored}
     if isinstance(vote := settings.get("vote"), Mapping) and "by" in vote:
         settings["vote"] = {key: value for key, value in vote.items() if key != "by"}

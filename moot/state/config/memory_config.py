@@ -52,7 +52,7 @@ class Budget(Section):
     @model_validator(mode="before")
     @classmethod
     def _share_out(cls, data: object) -> object:
-        """Divide the rest of the total token budget among the sections that are not configured."""
+        """Divide the unallocated part of the token budget among the sections without a configured limit."""
         if not isinstance(data, dict):
             return data
         data = dict(data)
@@ -89,7 +89,7 @@ class Budget(Section):
 
 
 class PerspectiveConfig(Section):
-    """Settings for summaries of a debater's perspective, that is, its proposals and their critiques."""
+    """Settings for summarising a debater's proposals and the critiques that they received."""
 
     enabled: bool = True
     """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
@@ -190,9 +190,9 @@ class MemoryConfig(Section):
     `rolling` adds these messages to the previous summary. `fresh` summarises all removed messages again,
     which costs more each time."""
     layout: Literal["shared", "per-speaker"] = "shared"
-    """Order of a prompt. `shared` starts with what all debaters share, so that a provider's prefix cache
-    applies. `per-speaker` starts with the debater's persona. In the long form, it also shows the debater's
-    own messages in the assistant role."""
+    """Order in which the parts of a prompt appear. `shared` starts with what all debaters share, so that a
+    provider's prefix cache applies. `per-speaker` starts with the debater's persona. In the long form, it
+    also shows the debater's own messages in the assistant role."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
     """Settings for summaries of each debater's perspective and of the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
@@ -231,8 +231,8 @@ class BlackboardConfig(Section):
     """True if a second model call checks each extracted change of a debater's position. Switch it off to save
     calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Minimum score of recent changes in the debate that triggers the writing of reflections. A new
-    disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
+    """Score of recent changes in the debate above which reflections are written. A new disagreement counts 3,
+    a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

@@ -23,7 +23,7 @@ _LETTER_NAME = re.compile(
     r"(?:LATIN SMALL LETTER (?:[A-Z]+ )*?(?=[A-Z]{1,2}\b)|(?:HIRAGANA|KATAKANA) LETTER (?:SMALL )?"
     r"|HANGUL SYLLABLE )([A-Z]+)(?: WITH .*)?"
 )
-"""Pattern for Unicode letter names that contain a transliteration, such as `LATIN SMALL LETTER O WITH
+"""Pattern that extracts the transliteration from a letter's Unicode name, such as `LATIN SMALL LETTER O WITH
 STROKE`."""
 _SOUNDS = (
     "аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ыy эe юiu яia іi "
@@ -31,9 +31,9 @@ _SOUNDS = (
     "χkh ψps ωo þth ðd"
 )
 _LETTERS = {each[0]: each[1:] for each in _SOUNDS.split()}
-"""Mapping from letters without a transliteration in their Unicode names to their transliterations."""
+"""Transliterations of letters whose Unicode names do not contain a transliteration."""
 INTERJECTION_SPEAKERS = frozenset({"user", "moderator"})
-"""Ids of additional speakers who may interject, besides debaters and guests."""
+"""Ids of the speakers who may interject in addition to debaters and guests."""
 RESERVED_IDS = INTERJECTION_SPEAKERS | {"moot", "judge", "tools", "system", TIE, SYNTHESIS}
 """Ids that no debater or guest may have, because Moot or its prompts use them."""
 HUMAN = "human"
@@ -78,7 +78,7 @@ def can_interject(speaker: str) -> bool:
 
 
 def slug(name: str) -> str:
-    """Return the slug for a display name, in lower-case ASCII words joined by `-`.
+    """Return the slug of a display name, which consists of lower-case ASCII words joined by `-`.
 
     Latin, Greek, Cyrillic, kana and Hangul are transliterated. Characters of other scripts are dropped: the
     reading of a Chinese character depends on the language.
@@ -253,7 +253,7 @@ class PlannedInterjection(Section):
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message, either `moderator`, a debater's id, or a guest's slug."""
+    """Author of the inserted message, given as `moderator`, a debater's id, or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]

@@ -103,7 +103,7 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
 
 
 def errors_in(error: ValidationError, whole: str = "") -> list[str]:
-    """Return validation errors in untrusted data as messages, each with its key and reason.
+    """Return one message for each validation error in untrusted data, giving the key and the reason.
 
     Args:
         error: Validation error of pydantic.
