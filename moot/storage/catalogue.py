@@ -82,7 +82,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return a UUID for a new debate, derived from its name or, without a name, random.
+    """Return a UUID for a new debate, derived from the debate's name if given and otherwise random.
 
     Raises:
         InputError: The name is not valid.
@@ -192,7 +192,7 @@ class ListedResult:
     decision: str = ""
     """Decision of the judges in one sentence, or `""` if there is no decision."""
     question: str = ""
-    """Question that the judges answered, in one sentence, or `""` without a verdict."""
+    """Question that the judges answered, in one sentence, or `""` if there is no verdict."""
     confidence: float | None = None
     """The judges' confidence in the decision, from 0 to 100."""
 

@@ -117,7 +117,7 @@ class CompressingSerializer(JsonPlusSerializer):
 
 
 class MootSqliteSaver(AsyncSqliteSaver):
-    """`AsyncSqliteSaver` with Moot's records, compression, and the methods that the LangGraph server needs.
+    """`AsyncSqliteSaver` that adds Moot's records, compression and the methods for the LangGraph server.
 
     Deleting or copying a thread includes Moot's own records.
     """

@@ -113,7 +113,7 @@ class Journal(DebateTable):
 
 
 class FailedRuns(DebateTable):
-    """Table of failed node runs, with their errors and usage."""
+    """Table of the errors and usage of failed node runs."""
 
     name = "moot_failed_runs"
     columns = """

@@ -117,15 +117,16 @@ class Lease:
 
     debate: str
     namespace: str
-    """LangGraph's checkpoint namespace, or `""` unless the debate is a subgraph of another graph."""
+    """LangGraph's checkpoint namespace if the debate is a subgraph of another graph, otherwise `""`."""
     epoch: int
-    """Number of the lease, starting at 1. The number grows each time another run acquires the debate."""
+    """Sequence number of the lease, starting at 1. The number grows each time another run acquires the
+    debate."""
     token: str
     """Random token that identifies the run holding the lease."""
 
 
 def lease_in(config: RunnableConfig) -> Lease | None:
-    """Return the debate's lease stored in a run's configuration, or `None` if it contains none."""
+    """Return the debate's lease stored in a run's configuration, or `None` if there is none."""
     given = config.get("configurable", {})
     lease = given.get(_KEY)
     mine = isinstance(lease, Lease) and lease.debate == str(given.get("thread_id"))

@@ -49,7 +49,7 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
 
 
 class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
-    """`AsyncPostgresSaver` with Moot's records, leases, and the methods that the LangGraph server needs."""
+    """`AsyncPostgresSaver` that adds Moot's records, leases and the methods for the LangGraph server."""
 
     def __init__(self, pool: Pool, serde: SerializerProtocol, records: Records) -> None:
         super().__init__(pool, serde=serde)

@@ -157,7 +157,7 @@ class RateLimiter(DebateTable):
         self._cached.pop(endpoint, None)
 
     def acquire_slot(self, endpoint: str, slots: int) -> Lease | None:
-        """Acquire a slot for one concurrent call to an endpoint, or return `None` if none is free.
+        """Acquire a slot for one concurrent call to an endpoint, or return `None` if no slot is free.
 
         Slots are leases. The slots of a process that died become free at once, or when its lease expires.
         """

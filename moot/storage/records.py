@@ -42,13 +42,13 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 
 
 class Forecast(TypedDict):
-    """Decision and confidence of one judge at the time of the feedback."""
+    """One judge's decision and confidence, stored when a person gives feedback on the debate."""
 
     judge: str
     model: str
     decision: str
     confidence: float
-    """Confidence in the decision, from 0 to 100."""
+    """Confidence of the judge in the decision, from 0 to 100."""
     agrees: bool
     """True if this judge's decision matches the debate's decision. Always true if decisions are free text."""
 

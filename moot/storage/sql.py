@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from moot.state.errors import DebateBusy, InputError
 
 DATABASE_VERSION = 3
-"""Version number of the layout of Moot's tables. Databases with a higher version are refused."""
+"""Version number of the schema of Moot's tables. Databases with a higher version are refused."""
 
 Value = str | bytes | float | None
 Row = tuple[Any, ...]
@@ -84,7 +84,7 @@ class Sql(ABC):
     def transact(
         self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
     ) -> list[Row]:
-        """Execute statements in one transaction if the permit allows it, and return the last rows.
+        """Execute statements in one transaction if the permit allows it, and return the last one's rows.
 
         Raises:
             DebateBusy: The permit does not allow the transaction.
