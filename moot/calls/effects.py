@@ -101,7 +101,10 @@ class StreamAs:
 
 
 class Hints(TypedDict, total=False):
-    """Information about a call that helps local models to reply. Providers never receive it."""
+    """Information about a call that helps local models produce a suitable reply.
+
+    Providers never receive it.
+    """
 
     purpose: Purpose
     phase: str
@@ -328,7 +331,7 @@ class ReadInbox:
     """Request to read the debate's inbox. The node receives the result as `InboxContents`."""
 
     after: int
-    """Number of the last interjection that the debate has already read."""
+    """Sequence number of the last interjection that the debate has already read."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _with_schema_in_words(attempt: Attempt) -> Attempt:
 
 
 def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
-    """Return a request for any LangChain model.
+    """Convert an attempt to a request that any LangChain model accepts.
 
     The request uses the fields of the model's class and its `bind` methods. Values set by the user on the
     model are kept, except the token limit, which the prompt budget determines.
@@ -172,7 +172,7 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return the first of `names` that is a field of the model, with the value to set."""
+    """Return `{name: value}` for the model's field in `names`, or `{}` if the model has none or has set it."""
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 

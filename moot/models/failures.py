@@ -234,7 +234,7 @@ def html_failure(status: int, text: str) -> Failure:
 
 
 def finish_of(metadata: Mapping[str, object]) -> str:
-    """Return the finish reason in a message's metadata under OpenAI's name for that reason.
+    """Return the finish reason from a message's metadata, converted to OpenAI's name for this reason.
 
     Default: `stop`.
     """

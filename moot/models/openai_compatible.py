@@ -121,7 +121,7 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
 
 
 async def _check_response(response: Any) -> None:
-    """Check a response's content type, and convert a JSON response to a stream if one was requested.
+    """Check a response's content type, and convert a JSON response to a stream if a stream was requested.
 
     Raises:
         Failure: the response is a web page, or it is larger than `MAX_BODY_BYTES`.

@@ -97,7 +97,7 @@ class RunnableModel(BaseChatModel):
 
 
 def inner_chat_model(runnable: object) -> BaseChatModel | None:
-    """Return the chat model inside a runnable, or `None` if it contains none or several classes."""
+    """Return the chat model inside a runnable, or `None` if it has none or models of different classes."""
     if isinstance(runnable, BaseChatModel):
         return runnable
     if isinstance(runnable, RunnableWithFallbacks):

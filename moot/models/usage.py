@@ -30,7 +30,7 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Mapping from LangChain's provider names to different names in `genai-prices`."""
+"""Mapping from LangChain's provider names to those in `genai-prices`, where the two differ."""
 
 
 def readable_usage(report: object) -> JsonObject:
@@ -102,7 +102,7 @@ def counted_usage(
 
 
 def configured_price(settings: ModelSettings, tokens: EntryUsage) -> float | None:
-    """Return the cost of one call in US dollars at the configured prices, or `None` if there is none."""
+    """Return the cost of one call in US dollars at configured prices, or `None` if none are configured."""
     price_in, price_out = settings.input_usd_per_million, settings.output_usd_per_million
     if price_in is None or price_out is None:
         return None
@@ -137,7 +137,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
-    """Return the version of the price lists and the date of the latest change in effect."""
+    """Return the version of the price lists and the date of their latest price change."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__

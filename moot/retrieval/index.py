@@ -167,13 +167,13 @@ class Postings:
         return position
 
     def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
-        """Return the positions of texts that contain `term`, starting at `oldest`, with the term's counts."""
+        """Return the positions, from `oldest` on, of texts with `term`, and the term's count in each text."""
         positions = self._positions.get(term, array("q"))
         start = bisect_left(positions, oldest)
         return as_ints(positions[start:]), as_ints(self._counts.get(term, positions)[start:])
 
     def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
-        """Return the newest positions of `term` below `before`, at most `last` of them."""
+        """Return the positions of the newest `last` texts with `term` whose position is below `before`."""
         positions = self._positions.get(term, array("q"))
         end = bisect_left(positions, before)
         return positions[max(0, end - last) : end]

@@ -41,13 +41,13 @@ MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
 MAX_PER_TERM = 32
-"""Maximum number of candidates per term and of important candidates, newest first."""
+"""Maximum number of candidates for each term, and of candidates with high importance, newest first."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
 """Number of messages before and after a candidate that count as its context."""
 RELEVANCE_FLOOR = 0.1
-"""Minimum relevance, from 0 to 1, of a retrieved memory that lacks high importance. Relevance is the
-memory's share of the maximum evidence for the query."""
+"""Minimum relevance, from 0 to 1, that a memory without high importance needs to be retrieved. Relevance is
+the memory's share of the maximum evidence for the query."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class MemoryItem:
 
 
 class MemoryItems:
-    """Memory items with their inverted index. Only the last item with each id is kept."""
+    """Memory items and an inverted index for searching them. Only the last item with each id is kept."""
 
     def __init__(self, items: Sequence[MemoryItem] = ()) -> None:
         self.items = [*{item.id: item for item in items}.values()]
@@ -191,7 +191,7 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
 def _query_weights(
     index: EvidenceIndex, items: MemoryItems, asked: RetrievalQuestion, answering: str
 ) -> dict[str, float]:
-    """Return the weights of the rarest indexed query terms and of all unknown query terms.
+    """Return the weights of the rarest query terms in the index and of all query terms not in it.
 
     Unknown terms keep relevance absolute, so that a memory that shares one word with a long question is not
     relevant.

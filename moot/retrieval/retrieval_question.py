@@ -18,7 +18,7 @@ _CAPITAL_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class RetrievalQuestion:
-    """Question, prepared for searching the transcript.
+    """Question prepared for searching the transcript.
 
     Attributes:
         text: Question as it was asked.
@@ -67,7 +67,7 @@ def _speakers_in(
         weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else own) / count
 
     def is_called(alias: frozenset[str]) -> bool:
-        """Return True if the question contains words with more than half of a name's weight."""
+        """Return True if the question contains more than half of a name, measured by the words' weights."""
         total = sum(weights[word] for word in alias)
         return sum(weights[word] * rest.get(word, 0.0) for word in alias) > total / 2
 

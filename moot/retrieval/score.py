@@ -113,7 +113,7 @@ results differ by less than .01."""
 SPEAKERS_TOKENS = 400
 """Distance in tokens at which a speaker's share is multiplied by 1/e."""
 FOCUS_TOKENS = 2_000
-"""Number of tokens in the most probable messages, whose probabilities `concentration` adds up."""
+"""Number of tokens over which `concentration` adds up the probabilities of the likeliest messages."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -362,7 +362,7 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return the weighted sum of `log` for each span, its first quarter, and its introduction."""
+    """Return each span's weighted sum of `log` over the span, its first quarter and its introduction."""
     start, front = cumulated[spans.start], cumulated[spans.front]
     return (
         weights.evidence * log(cumulated[spans.end] - start)

@@ -46,7 +46,7 @@ _REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def show_reordering(text: str) -> str:
-    """Replace characters that change the text direction by their code, such as `⟨U+202E⟩`.
+    """Replace each character that changes the text direction with its code point, such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+200E and U+200F are kept,
     because they only affect their neighbours.
@@ -98,7 +98,7 @@ def all_done_reason(number: int, noun: str, done: str) -> str:
 
 
 MARK = "·"
-"""Middle dot that Moot inserts into other authors' text to break unwanted markup."""
+"""Middle dot that Moot inserts into text by other authors to disable unwanted markup."""
 
 _TEMPLATE_WORDS = (
     "s|bos|eos|pad|unk|mask|sep|cls|eot|eod|eoh|eoa|sop|eop|think|thinking|reasoning"

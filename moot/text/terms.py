@@ -99,7 +99,7 @@ def spellings(text: str) -> list[str]:
 
 
 def is_unspaced(run: str) -> bool:
-    """Return True if the text is in a script without spaces, so that its terms are pairs of characters."""
+    """Return True if the text is in a script without spaces, where terms are pairs of characters."""
     return UNSPACED_CHARACTER.match(run) is not None
 
 
@@ -254,7 +254,7 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a line, and the code fence that is open after it."""
+    """Return the kind of a line, and the code fence that is still open after this line."""
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()
