@@ -68,13 +68,13 @@ BackgroundTexts = Callable[[str, int], Sequence[str]]
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
-    """Return no texts, for a debate without background."""
+    """Return no background texts, for debates that have no background."""
     return ()
 
 
 @dataclass
 class ClaimExtraction:
-    """Extraction of claim events from messages."""
+    """State and results of extracting claim events from messages."""
 
     known: Sequence[ClaimEvent]
     topic: str
@@ -84,7 +84,7 @@ class ClaimExtraction:
     by: Extractor
     aspect: str = OVERALL
     about: str = ""
-    """Description of the subject under discussion, or `""` if `aspect` describes the subject."""
+    """Description of the subject under discussion, or `""` if `aspect` already describes it."""
     aspects: Sequence[str] = ()
     """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
     `aspect`."""
@@ -102,7 +102,7 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspects of new claims, keyed by the claims' references."""
+    """Aspects of new claims, keyed by the references that the extractor uses for the claims."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
@@ -212,7 +212,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add challenges and questions, and any answers to them that the operations contain."""
+        """Add challenges and questions, together with the answers that the operations contain for them."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]

@@ -31,8 +31,8 @@ from moot.state.claim_events import (
 from moot.state.conversation import StateValues
 
 RANK: Mapping[Extractor, int] = {"model": 0, "person": 1}
-"""Rank of each extractor. If two extractors disagree about a message, the event of the higher-ranked
-extractor counts."""
+"""Mapping from each kind of extractor to its rank, where a person outranks a model. If two extractors
+disagree about a message, the event of the higher-ranked extractor counts."""
 
 
 def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
@@ -182,7 +182,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return the new, unretracted events of a type, with the ids of merged claims replaced."""
+        """Return the new, unretracted events of a type, replacing the ids of merged claims."""
         stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
         if not leading or kind == "question":
             return stood

@@ -28,7 +28,7 @@ at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Answers to a claim or to a main question without options."""
+"""Possible answers to a claim, or to a main question that has no options."""
 
 
 class ClaimStatus(NamedTuple):
@@ -36,7 +36,7 @@ class ClaimStatus(NamedTuple):
 
     status: Status
     side: str
-    """Answer that the debaters agree on, either `yes`, `no` or an option of an open question. Empty if the
+    """Answer that the debaters agree on, given as `yes`, `no` or an option of an open question. Empty if the
     debaters contradict each other."""
     conditions: tuple[str, ...]
     """All conditions that the debaters attach to the answer in `side`."""
@@ -74,7 +74,7 @@ class StanceChange(NamedTuple):
     """Debater's answer after the event, as 1 for yes, -1 for no and 0 for neither. A concession has the sign
     of the other side."""
     side: str = ""
-    """Debater's answer after the event, either `yes`, `no` or an option. Empty if the debater holds no
+    """Debater's answer after the event, given as `yes`, `no` or an option. Empty if the debater holds no
     answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
@@ -324,7 +324,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, StanceEvent]]]:
-        """Return all stances except those on the main question, by debater and by whether they still hold."""
+        """Return all stances except those on the main question, by debater and whether they are given up."""
         points: dict[tuple[str, bool], list[tuple[str, StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for who, event in self.stances(key).items() if key != MAIN_QUESTION else ():

@@ -260,7 +260,7 @@ def card_events(
 
 
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
-    """Return a crux card that is made by rule, without a model.
+    """Return a crux card that is made by fixed rules, without a model.
 
     The card is resolved if the two debaters no longer differ on the claim.
     """
@@ -315,7 +315,7 @@ def claim_text(state: StateValues, room: Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Sections in an overview of the result, and the maximum number of points in each section."""
+"""Titles of the sections in an overview of the result, and the maximum number of points per section."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
@@ -404,7 +404,7 @@ def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -
 
 
 def at_a_glance(outcome: str) -> str:
-    """Return the most important sections of a result, and the number of points in each other section."""
+    """Return the main sections of a result, followed by the number of points in each other section."""
     sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
     shown, held = list[str](), list[str]()
     for section in filter(None, map(str.strip, sections)):

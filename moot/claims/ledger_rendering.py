@@ -296,7 +296,7 @@ def _board_lines(
     found: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all ledger lines, phrased for the given reader. See `render_blackboard`."""
+    """Yield all lines of the rendered ledger, phrased for their reader. See `render_blackboard`."""
     is_debater, other, told, ledger = speaker in names, "", set[str](), board.ledger
     yield from board.on_topic(speaker)
     if is_debater:

@@ -62,11 +62,11 @@ two debates."""
 _MARGIN = 400
 """Number of output tokens allowed for each extraction regardless of its input."""
 COMMON_REPLY_LIMIT = 8192
-"""Maximum number of output tokens that most models support."""
+"""Maximum number of output tokens that nearly all models support."""
 MESSAGE_TOKENS = 12
 """Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of unused tokens for showing an earlier message that a new message cites. The earlier
+"""Minimum number of unused tokens at which an earlier message cited by a new message is shown. The earlier
 message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS = 12
 """Maximum number of new claims that one extraction may add."""
@@ -359,7 +359,7 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
 
 
 def _kind_of(event: StanceEvent) -> str:
-    """Return the kind of a stance in the terms of the extraction prompt. A “no, unless …” is a denial."""
+    """Return the extraction prompt's name for the kind of a stance. A “no, unless …” is a denial."""
     return "denies" if is_conditional(event) and leaning(event) < 0 else event["kind"]
 
 

@@ -189,7 +189,7 @@ def reflections_by_model(
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
-    """Return one reflection on the most important recent activity, written by rule."""
+    """Return a list with one reflection on the most important recent activity, written by fixed rules."""
     ledger, names = ledger_of(state), config.names()
     news = recent_activity(ledger)
     if not news.score:
