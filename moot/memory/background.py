@@ -28,20 +28,20 @@ BACKGROUND_SHARE = 0.5
 """Maximum share of the prompt budget for topic, background and pinned messages. If the background does not
 fit, prompts show passages of it within this share."""
 PASSAGES_SHARE = 0.1
-"""Share of the prompt budget for passages that match the subject of a long-form prompt. A provider caches
-none of them."""
+"""Share of the prompt budget for background passages that match the subject of a long-form prompt. A provider
+caches none of them."""
 PIN_SHARE = 0.25
 """Maximum share of `memory.budget.messages` for pinned messages if the background is not shown in full. The
 rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a passage of the background. A shorter message is one passage."""
 MIN_TOKENS = 48
-"""Minimum number of available tokens for selecting passages."""
+"""Minimum number of available tokens at which passages are selected."""
 
 _SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
 
 Render = Callable[[Entry], WireMessage]
-"""Function that makes the chat message of an entry."""
+"""Function that converts a transcript entry to a chat message."""
 
 
 def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
@@ -67,7 +67,7 @@ class Background:
     blocks: tuple[Block, ...]
     """Prompt blocks of background and pinned messages, the same in every prompt."""
     tokens: int
-    """Number of tokens in the blocks."""
+    """Number of tokens in the prompt blocks of background and pinned messages."""
     ids: frozenset[str]
     """Ids of the background messages."""
     _rest: _Passages | None
@@ -140,7 +140,7 @@ def select_background(
 
 
 def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
-    """Return the number of tokens that the shown blocks use in a prompt."""
+    """Return the number of tokens in the blocks that a prompt shows."""
     return sum(message_tokens(block.message, count) for block in blocks if block.priority == OPTIONAL)
 
 
@@ -183,7 +183,7 @@ class _Passages:
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[Block], _Passages]:
-        """Return one block per message with passages that match `query`, and the remaining passages.
+        """Return one block for each message that has passages matching `query`, and the remaining passages.
 
         The beginning of each message is selected first, because it names the document.
         """

@@ -194,13 +194,13 @@ def reference_text(
 HEADING = "# Earlier messages that matter here"
 
 MIN_TOKENS = 48
-"""Minimum number of unused prompt tokens for retrieving memories."""
+"""Minimum number of unused prompt tokens at which memories are retrieved."""
 READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
 """Limits on the characters read from a message, and on the characters and tokens of its excerpt."""
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of candidates to try beyond `top_k`, and the cost of a candidate that never fits."""
+"""Number of candidates to try beyond `top_k`, and the cost assigned to a candidate that never fits."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
 
@@ -345,7 +345,7 @@ def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> R
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over entries that left the context window, or over all entries."""
+    """Return the search index over entries that left the context window, or over all entries if requested."""
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)

@@ -56,8 +56,8 @@ HEADING = "# Messages"
 NAME_CHARS = 60
 TOO_LONG = "too long: cut around what bears on the question"
 LONG_SHARE, LONG_TOKENS = 8, 1_000
-"""Limits above which a message counts as long. The limits are 1/`LONG_SHARE` of the prompt's tokens and
-`LONG_TOKENS` tokens."""
+"""Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
+the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
 """Number of passages in the shortest message that is split, and minimum tokens per passage."""
 PARTS = 1 << 20
@@ -70,7 +70,7 @@ class Place(NamedTuple):
     seq: int
     """Sequence number of the message that contains the passage."""
     part: int
-    """Number of the passage within its message, counted from 0."""
+    """Index of the passage within its message, starting at 0."""
 
 
 class Span(NamedTuple):
@@ -127,7 +127,7 @@ class Splitting:
         return [*spans, Span(start, len(content))]
 
     def chunks(self, entry: Entry) -> Iterable[Entry]:
-        """Yield the passages of an entry as entries whose `seq` is the passage's key."""
+        """Yield each passage of an entry as a separate entry whose `seq` is the passage's key."""
         content = entry["content"]
         for part, (start, end) in enumerate(self.spans(entry)):
             tokens = entry["tokens"] * (end - start) // max(1, len(content))
@@ -182,7 +182,7 @@ class EntryLines:
         return fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return the number of tokens in the text of passages, without their heading."""
+        """Return the number of tokens that quoted passages take in the prompt, not counting the heading."""
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
@@ -207,7 +207,7 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the message has a time that it may share with the message above it."""
+        """Return True if the message has a time that the preceding message may also have."""
         return bool(source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
@@ -221,7 +221,7 @@ class EntryLines:
         return self._spans[seq]
 
     def lack(self, seq: int, shown: str) -> int:
-        """Return the approximate number of a message's tokens that are missing from the `shown` text."""
+        """Return the approximate number of tokens of a message that the `shown` text leaves out."""
         return max(0, self.transcript[seq]["tokens"] - self.count(shown))
 
     def _line(self, seq: int, content: str, time: str) -> str:
@@ -272,7 +272,7 @@ class Quoted:
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
-    """Return the messages and passages with these `keys` as far as they fit in `remaining` tokens."""
+    """Return as many of the messages and passages with these `keys` as fit in `remaining` tokens."""
     kept = list(keys)
     text = lines.passages(kept)
     while kept and lines.size(text) > remaining:  # joined lines may have one more token each
@@ -301,7 +301,7 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's budget for the summary and for the most recent messages. Retrieved messages
 get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum probability of the best 2,000 tokens for a question to count as being about certain messages.
+"""Minimum probability of the best 2,000 tokens at which a question is taken to concern specific messages.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.

@@ -27,9 +27,9 @@ from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
 ECHO_SHARE = 0.8
-"""Minimum share of an input's words, in the same order, at which a reply counts as an echo."""
+"""Minimum share of a reply that must occur word for word in the input to count as an echo."""
 ECHO_CHARS = 150
-"""Maximum length in characters of a reply that may repeat its input."""
+"""Minimum length in characters of replies and inputs that are checked for echoes."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -308,7 +308,7 @@ def merge(
 def truncate_to_one_call(
     request: SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Return chunk summaries that together fit in one model call, merged if necessary.
+    """Return the chunk summaries, merged as far as necessary to fit in one model call.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -329,7 +329,7 @@ def truncate_to_one_call(
 def write_summary(
     method: str, request: SummaryRequest, notes: Sequence[ChunkSummary], shown: Sequence[ChunkSummary] = ()
 ) -> CallGenerator[Draft]:
-    """Write the debate's summary from its chunk summaries, consisting of prose and key points.
+    """Write the debate's summary, which consists of prose and key points, from its chunk summaries.
 
     `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
     """

@@ -22,8 +22,8 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor that decides which short rounds are combined. Rounds are summarized together until their text fills
-1/`SMALL` of a call's input."""
+"""Divisor that sets the minimum size of a group of short rounds. Rounds are summarized together until their
+text fills 1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):

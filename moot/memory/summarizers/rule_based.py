@@ -47,13 +47,13 @@ class Point(TypedDict):
     """Ids of the messages that the point was taken from. A point from a document's summary lists all message
     ids that the point names."""
     place: NotRequired[int]
-    """Number of the point within its message."""
+    """Index of the point within its message, starting at 0."""
     error: NotRequired[bool]
     """True if the point is a tool's error message."""
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return the points of a message, which are its sentences or, if none qualifies, the whole text.
+    """Return the points of a message, which are its meaningful sentences or, without any, its whole text.
 
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
@@ -190,9 +190,9 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum number of tokens for a summary with points. A smaller summary shows a notice instead."""
+"""Minimum token budget at which a summary contains points. A smaller summary shows a notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Minimum number of tokens per speaker in a summary that gives each speaker a point."""
+"""Minimum number of tokens per speaker at which a summary gives each speaker a point."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
 """Maximum share of a summary for tool errors, and estimated number of characters per token."""
 _FILL_TRIES = 8
@@ -321,7 +321,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 MAX_SPEAKERS = 256
 MAX_TERMS = 1_000
-"""Maximum number of different terms to count, most frequent first."""
+"""Number of different terms whose counts are kept, starting with the most frequent."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300
@@ -347,7 +347,7 @@ class RuleBased(Summarizer):
 
 
 def fold_points(request: SummaryRequest) -> SummaryPoints:
-    """Add new messages to the stored points. Without stored points, read all messages.
+    """Add points from new messages to the stored points. Without stored points, read all messages.
 
     A summary from a document holds only the points that it showed. If the stored points do not cover the
     whole summary, as after another package's summarizer, all messages are read again.
