@@ -69,7 +69,7 @@ _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum length in letters at which token ranks can tell a word from the start of a longer word."""
+"""Minimum length, in letters, of a name for its token ranks to show whether it is an everyday word."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -362,8 +362,8 @@ def _is_mostly_lower(word: str) -> bool:
 
 
 _ENGLISH = "cl100k_base"
-"""Name of a token encoding with mostly English words. In `o200k_base`, many names are frequent words of other
-languages."""
+"""Name of a tokenizer encoding whose tokens are mostly English words. In `o200k_base`, many names are
+frequent words of other languages."""
 
 
 def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:

@@ -163,7 +163,7 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), part, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Return the newest other arguments that fit in `remaining` tokens, and the unused tokens."""
+        """Return the newest earlier arguments that fit in `remaining` tokens, and the unused tokens."""
         shown = []
         for entry in self.earlier:
             if self._cost(entry) <= remaining:
@@ -208,7 +208,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Add documents first, then messages that selected messages reply to, then the newest messages."""
+        """Add other people's messages: documents, then messages that were replied to, then the newest."""
         answered = {shown.entry["seq"] - 1 for shown in chosen}
         ranked = sorted(
             self._others,
@@ -398,7 +398,7 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
 
 
 def _summary(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return the prompt blocks with the summaries, which use at most `remaining` tokens."""
+    """Return the prompt blocks with the summaries, using at most `remaining` tokens."""
     blocks: list[Block] = []
     summaries: tuple[tuple[MemoryKind, Summary | None, str], ...] = (
         ("judge's summary", context.state.get("judge_summary"), "# Summary of the final round"),
@@ -446,7 +446,7 @@ def _ledger(context: JudgeContext, budget: int) -> list[Block]:
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return the prompt blocks with the messages to judge, sharing the tokens equally if necessary."""
+    """Return the prompt blocks with the messages to judge, using at most `remaining` tokens."""
     query, wanted = _query(context), remaining
     for _ in range(ATTEMPTS):
         selection = context.selector.select(query, wanted)

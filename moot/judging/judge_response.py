@@ -190,7 +190,7 @@ _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
 DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate supports none of them better."
 """Description of the JSON schema field `decision` for questions with options."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
-"""Description of the JSON schema field `reasoning` if the judge only gives scores again."""
+"""Description of the JSON schema field `reasoning` for a response that contains only scores."""
 _NEEDED = ("reasoning", "winner")
 """Fields that a response must contain to be valid."""
 

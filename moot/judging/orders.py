@@ -161,7 +161,7 @@ def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[l
 def reconcile(
     first: Verdict, second: Verdict, *, names: Mapping[str, str] = MappingProxyType({}), capped: bool = False
 ) -> Verdict:
-    """Combine a judge's two verdicts in different presentation orders into one.
+    """Combine a judge's verdicts for two presentation orders into one verdict.
 
     Args:
         first: verdict in the first order.

@@ -159,7 +159,7 @@ def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Map
 
 
 def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
-    """Return the verdict with sides in place of debaters.
+    """Return a copy of the verdict in which each debater is replaced by the side it belongs to.
 
     The total of a side is the mean of its members.
     """
@@ -311,7 +311,7 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
 def as_decision(
     verdict: Verdict, outcome: RuleResult | None = None, agreement: PanelReport | None = None
 ) -> PanelVerdict:
-    """Return a verdict as the panel's verdict, adding the rule's result and the agreement if given."""
+    """Convert one verdict to the panel's verdict, adding the rule's result and the agreement if given."""
     decision = cast(PanelVerdict, verdict.copy())
     if outcome:
         decision["outcome"] = outcome
@@ -385,7 +385,7 @@ def panel_report(
 
 
 def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:
-    """Return, for each judge, the higher-scored debater of each pair on each criterion."""
+    """Return each judge's preferred debater for every pair of debaters and every criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
         mine, theirs = scores.get((one, key)), scores.get((other, key))
@@ -478,7 +478,7 @@ def shows_whole(
 
 
 def next_judging(state: ConversationState) -> int:
-    """Return the number of the debate's next judging, counted from 1."""
+    """Return the sequence number of the debate's next judging, starting at 1."""
     decision = state.get("verdict")
     before = [*(state.get("verdicts") or []), *([decision] if decision else [])]
     return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)

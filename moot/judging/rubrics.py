@@ -176,7 +176,7 @@ def rubric_for(
     default: str = "debate",
     question: DebateQuestion | None = None,
 ) -> Rubric:
-    """Return a judge's rubric, as set for the judge, in the configuration or by the protocol.
+    """Return the rubric set for a judge, or else the configuration's or the protocol's rubric.
 
     A council that designs no software is judged by the criteria of its question, or by `decision`.
 
