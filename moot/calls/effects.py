@@ -91,7 +91,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Ids and speaker used for streaming a reply."""
+    """Ids and speaker under which a reply is streamed."""
 
     entry_id: str
     """Id of the transcript entry that will contain the reply."""
@@ -142,8 +142,8 @@ class ModelCall:
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if the number is not known."""
     stream_as: StreamAs | None = None
-    """Ids and speaker used for streaming the reply, or `None` if the reply is not streamed. Only replies in
-    turns are streamed."""
+    """Ids and speaker under which the reply is streamed, or `None` if the reply is not streamed. Only replies
+    in turns are streamed."""
     call_index: int = 0
     """Index of the turn within the step, which distinguishes identical requests in the same batch."""
     shortened_by: int = 0

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass
 class Stop:
-    """Counter of the requests to stop this process.
+    """Counter of requests to stop this process.
 
     The first request lets calls finish, and the second cancels them.
     """

@@ -280,7 +280,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the only new message that contains the quotation, or `None` if there is not exactly one."""
+        """Return the only new message with the quotation, or `None` if none or several contain it."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
@@ -362,7 +362,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a text without white space and quotation marks, and the original position of each character."""
+    """Return a text without white space and quotation marks, and each character's original position."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]

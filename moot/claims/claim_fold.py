@@ -226,7 +226,7 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
 
 
 def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
-    """Return, for each merged claim, the claim it was merged into and whether that claim negates it."""
+    """Return the claim that replaces each merged claim, and whether the two are opposites."""
     found: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:

@@ -128,7 +128,7 @@ def awaits_second(room: Room) -> bool:
 
 
 def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:
-    """Return the crux rooms that receive new transcript entries, with the entries' ids added."""
+    """Add the ids of new transcript entries to their crux rooms, and return the changed rooms."""
     grown: dict[str, Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])

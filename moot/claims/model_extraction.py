@@ -309,7 +309,7 @@ def _verify(
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that confirm a stance event when a model verifies it.
+    """Return the kinds of stance that count as confirming a stance event during verification.
 
     Conceding to those who deny a claim also denies it.
     """

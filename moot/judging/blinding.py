@@ -154,7 +154,7 @@ class Blinding:
         return self.labels.get(debater, debater)
 
     def debater_of(self, said: str) -> str | None:
-        """Return the id of the debater with this label, letter, id or display name, or `None`."""
+        """Return the id of the debater with this label, letter, id or name, or `None` if there is none."""
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
     def in_order(self, order: Sequence[str]) -> Blinding:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MIN_TRUNCATED_TOKENS = 40
 """Minimum number of tokens in a truncated message. A message with less space is left out."""
 OTHERS_SHARE = 0.1
-"""Maximum share of the available tokens for messages of moderators and other people."""
+"""Maximum share of the available tokens for messages by people other than debaters."""
 MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit for a single message. A longer message is truncated in the
 middle."""
@@ -208,7 +208,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Add other people's messages: documents, then messages that were replied to, then the newest."""
+        """Add messages by other people, starting with documents and with messages that were replied to."""
         answered = {shown.entry["seq"] - 1 for shown in chosen}
         ranked = sorted(
             self._others,

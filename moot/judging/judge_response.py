@@ -141,7 +141,7 @@ class JudgeResponse(BaseModel):
 
 
 def reasons_each(sides: int) -> int:
-    """Return the maximum number of reasons for, and of reasons against, each answer."""
+    """Return the maximum number of reasons for each answer, and equally of reasons against it."""
     return max(1, min(MAX_REASONS, MAX_POINTS // max(1, sides)))
 
 

@@ -318,7 +318,7 @@ def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
 
 
 def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:
-    """Return the mean scores of several score tables, with all reasons and citations.
+    """Return the mean scores of several score tables, including all of their reasons and citations.
 
     Missing scores do not count.
     """

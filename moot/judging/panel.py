@@ -176,7 +176,7 @@ def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
-    """Return each debater's mean total score over all ballots with a score for the debater."""
+    """Return each debater's mean total score over all ballots that score the debater."""
     given: dict[str, list[float]] = {}
     for ballot in ballots:
         for debater, score in ballot["scores"].items():

@@ -94,7 +94,7 @@ class ResponseCheck:
         return verdict
 
     def response_verdict(self, response: JudgeResponse, reply: Reply) -> Verdict:
-        """Return the verdict contained in a judge's response, where debater ids have replaced labels.
+        """Convert a judge's response, in which debater ids have already replaced labels, to a verdict.
 
         The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
         score becomes a failed verdict. A placeholder is always a tie.

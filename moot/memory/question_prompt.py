@@ -288,7 +288,7 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Return one passage with its middle cut out, for prompts that are too short for a whole passage."""
+    """Return one passage with its middle cut out, for prompts that are too small for a whole passage."""
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})

@@ -172,7 +172,7 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return `{name: value}` for the model's field in `names`, or `{}` if the model has none or has set it."""
+    """Return an update that sets one of the fields `names`, or `{}` if none of them can be set."""
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 

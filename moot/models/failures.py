@@ -65,7 +65,8 @@ _TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeout
 _TRANSIENT = frozenset(
     {"APIError", "ValueError", "LookupError", "TypeError", "ModelAPIError", "ResponseError"}
 )
-"""Exceptions for a malformed reply or broken stream, where a retry may help. `ResponseError` is Ollama's."""
+"""Exceptions that signal a malformed reply or a broken stream, for which a retry may help. `ResponseError` is
+Ollama's."""
 
 MESSAGE_CHARS = 300
 """Maximum length in characters of a provider's error message when it is stored."""

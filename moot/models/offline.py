@@ -204,7 +204,7 @@ def placeholder_text(hints: Hints) -> str:
 
 
 def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> Any:
-    """Return a call to the first known tool, or `None` if a tool was already called or no tool is known."""
+    """Return a call to the first known tool, or `None` if there is none or a tool was already called."""
     if any(isinstance(message, ToolMessage) for message in messages):
         return None
     offered = (tool["function"]["name"] for tool in tools)

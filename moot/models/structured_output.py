@@ -17,7 +17,7 @@ Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
-"""Maximum number of `{` characters in a text that are tried as the start of a JSON object."""
+"""Maximum number of `{` characters at which the parser tries to read a JSON object."""
 ECHO_CHARS = 2_000
 """Maximum number of characters quoted from an invalid reply in a request for correction."""
 ERROR_CHARS = 1_000

@@ -31,10 +31,10 @@ tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits dif
 """
 
 BATCH = 256
-"""Maximum number of blocks in one call of the embedding model."""
+"""Maximum number of blocks per call to the embedding model."""
 
 CACHED_VECTORS = 64
-"""Maximum number of cached vectors of questions and unfinished blocks."""
+"""Maximum number of cached embedding vectors for questions and unfinished blocks."""
 
 Vectors = NDArray[np.float32]
 

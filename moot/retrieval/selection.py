@@ -121,7 +121,7 @@ class _SelectionDraft:
         return self._known[position]
 
     def fill(self, order: Iterable[int], remaining: int) -> int:
-        """Choose entries in the given order as far as they fit, and return the number of unused tokens."""
+        """Choose the entries that fit, in the given order, and return the number of unused tokens."""
         for position in order:
             if remaining < self._least:
                 break

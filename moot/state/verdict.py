@@ -125,7 +125,7 @@ Some methods are rules of the field in `moot.judging`."""
 
 @dataclass(frozen=True)
 class VerdictField:
-    """Definition of one field of a verdict, including its JSON schema, combination and display."""
+    """Definition of one verdict field, including how values are requested, combined and displayed."""
 
     label: str
     """Label of the field in displayed verdicts."""
@@ -265,13 +265,13 @@ class FinalAnswer(TypedDict):
     placeholder: bool
     """True if the answer is a placeholder written by the offline model. It is then not counted."""
     error: str
-    """Reason why there is no answer, or empty if there is one."""
+    """Reason why the debater gave no answer, or empty if it gave one."""
     turns: int
     """Number of turns that the debate had taken when the answer was given."""
 
 
 class Stage(TypedDict):
-    """Stage of a multi-stage debate, with its cost and the answer reached by then."""
+    """Cost and result of one stage of a multi-stage debate."""
 
     name: str
     calls: int

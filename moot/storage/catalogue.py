@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DebateRow:
-    """Row of the catalogue, which lists all debates in a database."""
+    """Row of the catalogue of all debates in a database."""
 
     id: str
     """UUID of the debate, which is also its LangGraph thread id."""

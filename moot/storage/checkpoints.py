@@ -158,7 +158,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, object]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save a task's writes. If the call is cancelled, the method first waits for the commit.
+        """Save the pending writes of a task. If the call is cancelled, the method first waits for the commit.
 
         Raises:
             DebateBusy: Another run has taken the debate.

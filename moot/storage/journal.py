@@ -156,7 +156,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return the values of the state with all missing failed runs added."""
+    """Return the state's values after adding any failed runs that are missing."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)

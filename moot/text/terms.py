@@ -23,8 +23,8 @@ UNSPACED = (
     "\u1100-\u11ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-"""Character ranges of scripts without spaces between words, and of Hangul, which attaches particles to
-words."""
+"""Character ranges of scripts whose words are not separated by spaces, and of Hangul. Hangul attaches
+particles to words."""
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W\d_][._]){2,}[^\W\d_]?(?![^\W_])")

@@ -262,7 +262,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
-    """Return `summary` with all further points shown that fit."""
+    """Return `summary` after showing all further points that fit."""
     most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
     for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
