@@ -272,6 +272,8 @@ class ShownField:
     list."""
     percent: int | None = None
     """Confidence as a number from 0 to 100, or `None` for fields that are not a confidence."""
+    lead: bool = False
+    """True if the field belongs to the short answer that screens and reports show first."""
 
     @property
     def text(self) -> str:
@@ -389,7 +391,8 @@ def shown(
             if field.name == "winner_confidence" and verdict["winner"] in NO_WINNER:
                 label = "Confidence in this result"
             percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
-            found.append(ShownField(field.name, label, lines, not isinstance(value, list | dict), percent))
+            single = not isinstance(value, list | dict)
+            found.append(ShownField(field.name, label, lines, single, percent, lead=field.lead))
     return found
 
 

@@ -161,12 +161,13 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
 
 def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
     environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
+    beyond_title = report.topic.removeprefix(report.title).removesuffix(report.title)
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
         options=_options(report),
         background=_background(report) if form == "adr" else [],
         most=MAX_REASONS,
-        asked=_whole_sentences(report.topic.removeprefix(report.title), TOPIC_CHARS),  # beyond the title
+        asked=_whole_sentences(beyond_title, TOPIC_CHARS),
     )
     return _tidy(text)
 

@@ -47,6 +47,7 @@ from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError, MootError
 from moot.state.settings import redact
+from moot.text.topic_title import question_in
 from moot.web.auth_middleware import (
     COOKIE,
     OPERATOR,
@@ -254,7 +255,7 @@ class LivePage:
             "converted": CONVERTED,
             "max_upload_bytes": MAX_UPLOAD_BYTES,
             "max_document_bytes": MAX_DOCUMENT_BYTES,
-            "samples": recordings(),
+            "samples": [_sample(name) for name in recordings()],
             "operator": bool(request.scope.get(OPERATOR)),
         }
 
@@ -423,6 +424,17 @@ class LivePage:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await body_of(request, kind)
         return await action.perform(host, await run_in_thread(_debate_of, request, host))
+
+
+def _sample(name: str) -> JsonObject:
+    """Return what the page shows of a recorded sample debate."""
+    recorded = recording_config(name)
+    return {
+        "name": name,
+        "question": question_in(recorded["topic"]),
+        "protocol": recorded["protocol"],
+        "debaters": [each["name"] for each in recorded["debaters"]],
+    }
 
 
 def _debate_of(request: Request, host: DebateHost) -> Debate:

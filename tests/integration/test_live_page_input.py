@@ -170,7 +170,8 @@ def test_a_sample_is_played_asked_about_renamed_and_its_deletion_undone(
     width(browser, 1280)
     with serve_in_thread(tmp_path / "d.sqlite", DebateConfig()) as url:
         browser.get(url)
-        button(browser, ".samples button", "Play the sample monolith").click()
+        first(browser, "button[aria-label='Play the sample monolith']").click()
+        assert shows(browser, ".top h1", "Should we split the monolith into services over the next year?")
         assert shows(browser, ".top .pill", "done")
         assert shows(browser, "#panel .headline", "Do not split this year")
         labels = browser.find_elements(By.CSS_SELECTOR, ".choices label")

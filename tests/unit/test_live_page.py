@@ -294,7 +294,8 @@ def test_the_price_is_told_before_the_debate_begins(page: TestClient) -> None:
 
 
 def test_a_sample_is_played_from_the_empty_page_asked_renamed_and_deleted(page: TestClient) -> None:
-    assert "monolith" in page.get(f"{API}/setup").json()["samples"]
+    samples = {each["name"]: each for each in page.get(f"{API}/setup").json()["samples"]}
+    assert samples["monolith"]["question"] == "Should we split the monolith into services over the next year?"
     assert page.post(f"{API}/samples/tabs", json={}).status_code == 404
     address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
     assert settled(page, address)["status"] == "done"

@@ -21,7 +21,7 @@ from moot.cli.screen.output import (
     one_line,
     safe,
 )
-from moot.documents.read_document import extracts_claims
+from moot.documents.read_document import extracts_claims, question_of
 from moot.judging.judge_response import ShownField, shown
 from moot.judging.panel import RULES
 from moot.judging.response_check import changed_text, confidence_of
@@ -101,7 +101,7 @@ def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
     return parts
 
 
-DIGEST = ("decision", "conditions", "confidence", "would_reverse", "first_step", "winner")
+DIGEST = ("decision", "confidence", "conditions", "would_reverse", "first_step", "winner")
 """Verdict fields in the digest of a debate, in display order."""
 TURNING_POINTS = 3
 """Maximum number of changes of position in the digest of a debate."""
@@ -257,7 +257,7 @@ def overview(document: Document) -> Parts:
     for key, value in facts.items():
         if value:
             table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
-    return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
+    return [Text(one_line(question_of(document), 1000), "bold"), table, Text(), *verdict_parts(document)]
 
 
 def _agreement(document: Document) -> str:
