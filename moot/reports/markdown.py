@@ -100,8 +100,8 @@ def _is_misleading_link(text: str) -> bool:
     return misleading or bool(environment.get("references"))
 
 
-MAX_REASONS = 3
-"""Maximum number of reasons shown for an option, and of reasons shown against it."""
+MAX_REASONS = {"brief": 2, "adr": 3}
+"""Maximum number of reasons shown for an option, and of reasons shown against it. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum number of characters of each background document in a decision record."""
@@ -166,7 +166,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
         report=report,
         options=_options(report),
         background=_background(report) if form == "adr" else [],
-        most=MAX_REASONS,
+        most=MAX_REASONS[form],
         asked=_whole_sentences(beyond_title, TOPIC_CHARS),
     )
     return _tidy(text)

@@ -13,6 +13,7 @@ from moot.calls.event_loop import run_in_thread
 from moot.debates.feedback import give_feedback
 from moot.debates.stored_debate import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
+from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError
 from moot.storage.records import Rating
@@ -108,17 +109,32 @@ class PinMessage(PageAction):
         return {"pinned": debate.pin(self.message, pinned=self.pinned)}
 
 
+def _model_instead(host: DebateHost, debate: Debate) -> str | None:
+    """Return the server's default model if a recording replies in the debate, which has no new replies."""
+    model = host.default_config.model
+    return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
+
+
 class ForkDebate(PageAction):
     """Copy the debate as a new debate, up to the message `after` if it is given."""
 
     after: str = ""
 
     @override
-    def act(self, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
         seq = seq_of(self.after) if self.after else None
         if self.after and seq is None:
             raise InputError(f"{self.after!r} is not the id of a message")
-        return {"id": debate.fork(after=seq).id}
+
+        def fork() -> str:
+            made, model = debate.fork(after=seq), _model_instead(host, debate)
+            if model:
+                own = made.config().model_copy(update={"model": model})
+                made.allow(own)
+                made.reconfigure(own)
+            return made.id
+
+        return {"id": await run_in_thread(fork)}
 
 
 class AskQuestion(PageAction):
@@ -127,8 +143,12 @@ class AskQuestion(PageAction):
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 
     @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"html": str(Prose({}).block(debate.ask(self.question).to_markdown(), base=3))}
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        def ask() -> str:
+            answer = debate.ask(self.question, model=_model_instead(host, debate))
+            return str(Prose({}).block(answer.to_markdown(), base=3))
+
+        return {"html": await run_in_thread(ask)}
 
 
 class GiveFeedback(PageAction):

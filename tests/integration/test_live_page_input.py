@@ -126,7 +126,7 @@ def test_by_keyboard_alone_a_debate_is_found_answered_read_and_left(
     assert shows(browser, ".item .entry", "Tabs, I say.")
     focused(browser, "#tab-verdict")
     press(Keys.ARROW_RIGHT)
-    assert shows(browser, "#panel h2", "Claims")
+    assert shows(browser, "#panel h2", "Positions of the debaters")
     press(Keys.ESCAPE)
     assert shows(browser, ".list h1", "Debates")
     focused(browser, ".heading button")

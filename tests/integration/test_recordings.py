@@ -147,6 +147,27 @@ def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
     assert (both.code, "remove --after" in both.err) == (2, True)
 
 
+def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
+    assert moot("demo").code == 0
+    refused = moot("fork", "monolith", "--without", "m000005", "--run")
+    assert (refused.code, "cannot reply in a fork of it" in refused.err) == (2, True)
+    again = moot("resume", "monolith-fork")
+    assert (again.code, "adding --model NAME" in again.err) == (2, True)
+
+
+def test_the_configured_model_answers_questions_about_a_sample_and_speaks_in_its_forks(moot: Moot) -> None:
+    assert moot("demo").code == 0
+    with OpenAIServer() as server:
+        own = {"OPENAI_BASE_URL": server.base_url, "MOOT_MODEL": "mine"}
+        asked = moot("ask", "monolith", "What does search show?", "--json", **own)
+        assert asked.code == 0, asked.err
+        assert "No model is configured" not in asked.out
+        forked = moot("fork", "monolith", "--without", "m000005", "--run", "--json", **own)
+        assert forked.code == 0, forked.err
+        assert {chat["model"] for chat in server.chats} == {"mine"}
+    assert "hiring was frozen" not in json.dumps(forked.json["transcript"])
+
+
 def test_a_fork_without_one_interjection_repeats_the_others(tmp_path: Path) -> None:
     said = [
         {"after": 1, "text": "First fact."},

@@ -1,7 +1,7 @@
 // Dialog for a new debate: question, protocol, debaters with roles and models, documents, and the price.
 import { get, post, upload } from "./api.js";
 import { go } from "./navigation.js";
-import { html, useRef, useState } from "./html.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { cost, plural } from "./words.js";
 
 const NOBODY = { name: "", role: "", stance: "", model: "" };
@@ -12,11 +12,11 @@ const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 export function NewDebate({ setup }) {
   const dialog = useRef();
   const written = useRef();
-  const waiting = useRef();
   const [line, setLine] = useState([]);
   const [models, setModels] = useState(setup.models);
   const [documents, setDocuments] = useState([]);
   const [protocol, setProtocol] = useState(setup.protocol);
+  const [changes, setChanges] = useState(0);
   const [price, setPrice] = useState("");
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
@@ -67,21 +67,23 @@ export function NewDebate({ setup }) {
     setBusy(false);
   };
   // Shows the price of what the form describes, once the user pauses.
-  const changed = () => {
-    setPrice("");
-    clearTimeout(waiting.current);
-    const mine = waiting.current = setTimeout(async () => {
-      if (!written.current?.checkValidity()) return;
+  useEffect(() => {
+    let over = false;
+    const show = (text) => over || setPrice(text);
+    const pause = setTimeout(async () => {
+      if (!changes || !written.current.checkValidity()) return;
       try {
         const plan = await post("/plan", body());
         const usd = plan.unpriced ? `price unknown for ${plan.unpriced.join(", ")}`
           : plan.usd_at_most ? `about ${cost(plan.usd)}, at most ${cost(plan.usd_at_most)}` : "free";
-        if (waiting.current === mine) setPrice(`About ${plural(plan.calls, "call")}: ${usd}.`);
+        show(`About ${plural(plan.calls, "call")}: ${usd}.`);
       } catch (error) {
-        if (waiting.current === mine) setPrice(error.message);
+        show(error.message);
       }
     }, PRICE_AFTER_MS);
-  };
+    show("");
+    return () => { over = true; clearTimeout(pause); };
+  }, [changes, line, documents]);
   const begin = (event) => {
     event.preventDefault();
     attempt(async () => go(`/moot/d/${(await post("/debates", body())).id}`));
@@ -89,7 +91,7 @@ export function NewDebate({ setup }) {
 
   return html`<button type="button" class="main" onClick=${open}>New debate</button>
   <dialog ref=${dialog} aria-labelledby="new-title" class="new">
-    <form ref=${written} onSubmit=${begin} onInput=${changed}>
+    <form ref=${written} onSubmit=${begin} onInput=${() => setChanges((before) => before + 1)}>
       <h2 id="new-title">New debate</h2>
       <label>Question<textarea name="question" rows="4" required dir="auto" placeholder="A question or a claim, with the facts that matter"></textarea></label>
       <div class="fields">
@@ -111,7 +113,7 @@ export function NewDebate({ setup }) {
           ${FIELDS.map(([key, list]) => html`<label>${key[0].toUpperCase() + key.slice(1)}
             <input value=${each[key]} list=${list} required=${key === "name"} dir="auto" placeholder=${key === "model" ? "as above" : ""}
               onInput=${(event) => change(index, key, event.currentTarget.value)} /></label>`)}
-          <button type="button" aria-label=${`Remove debater ${index + 1}`} onClick=${() => { setLine(line.filter((_, place) => place !== index)); changed(); }}>×</button>
+          <button type="button" aria-label=${`Remove debater ${index + 1}`} onClick=${() => setLine(line.filter((_, place) => place !== index))}>×</button>
         </div>`)}
         <button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
       </fieldset>
