@@ -231,6 +231,7 @@ def fork_debate(
         }  # the fork's own inbox is empty
         made.update_after("trim", {**filled_channels(values), **own})
         made.note_status(row.status)
+        made.records.results.note(thread, values, {"verdict": {}})  # the question, for lists
     return session.on(thread)
 
 

@@ -101,7 +101,7 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons shown for an option, and of reasons shown against it. A brief fits on one page."""
+"""Maximum number of reasons shown for an option and of reasons against it. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum number of characters of each background document in a decision record."""

@@ -140,6 +140,8 @@ def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
         assert "dropped the interjection m000005" in early.err
         assert "hiring was frozen" not in json.dumps(early.json["transcript"])
     whole = moot("fork", "monolith", "--id", "whole")
+    rows = {row["name"]: row for row in moot("list", "--json").json}
+    assert (rows["whole"]["question"], rows["whole"]["decision"]) == (rows["monolith"]["question"], "")
     assert "dropped" not in whole.err
     refused = moot("fork", "monolith", "--without", "m000003")
     assert (refused.code, "its interjections are m000005" in refused.err) == (2, True)
