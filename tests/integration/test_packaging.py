@@ -55,7 +55,7 @@ def test_every_pinned_package_runs_on_the_oldest_supported_python() -> None:
     for name, _, version in pins:
         with suppress(PackageNotFoundError):
             found = distribution(name)
-            allowed = SpecifierSet(found.metadata.get("Requires-Python") or "")
+            allowed = SpecifierSet("".join(found.metadata.get_all("Requires-Python") or []))
             if found.version == version and not allowed.contains(OLDEST):
                 refused.append(f"{name} {version} needs Python {allowed}")
     assert not refused

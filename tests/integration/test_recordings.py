@@ -160,11 +160,12 @@ def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
 def test_the_configured_model_answers_questions_about_a_sample_and_speaks_in_its_forks(moot: Moot) -> None:
     assert moot("demo").code == 0
     with OpenAIServer() as server:
-        own = {"OPENAI_BASE_URL": server.base_url, "MOOT_MODEL": "mine"}
-        asked = moot("ask", "monolith", "What does search show?", "--json", **own)
+        at = server.base_url
+        asked = moot("ask", "monolith", "What does search show?", OPENAI_BASE_URL=at, MOOT_MODEL="mine")
         assert asked.code == 0, asked.err
         assert "No model is configured" not in asked.out
-        forked = moot("fork", "monolith", "--without", "m000005", "--run", "--json", **own)
+        words = ("fork", "monolith", "--without", "m000005", "--run", "--json")
+        forked = moot(*words, OPENAI_BASE_URL=at, MOOT_MODEL="mine")
         assert forked.code == 0, forked.err
         assert {chat["model"] for chat in server.chats} == {"mine"}
     assert "hiring was frozen" not in json.dumps(forked.json["transcript"])
