@@ -166,13 +166,16 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
+OWN_MODEL = "continue with your own model (--model NAME, or `moot setup` before `moot serve`)"
+"""Advice for debates whose replies were recorded."""
+
+
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
     """Raise an error if a recording would reply in a fork, in which other things were said before."""
     recorded = recording_in(frozen_config(snapshot.values).model_names())
     if recorded and not is_over(snapshot) and session.records.find(session.thread).parent:
         raise InputError(
-            f"{recorded} only repeats the recorded debate and cannot reply in a fork of it: continue with "
-            "your own model by adding --model NAME"
+            f"{recorded} only repeats the recorded debate and cannot reply in a fork of it: {OWN_MODEL}"
         )
 
 
@@ -180,9 +183,7 @@ def _check_extension(snapshot: StateSnapshot) -> None:
     """Raise an error if the debate cannot take more turns."""
     config = frozen_config(snapshot.values)
     if recorded := recording_in(config.model_names()):
-        raise InputError(
-            f"{recorded} has no more recorded turns: continue with your own model by adding --model NAME"
-        )
+        raise InputError(f"{recorded} has no more recorded turns: {OWN_MODEL}")
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
             f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "

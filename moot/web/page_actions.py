@@ -42,6 +42,20 @@ class PageAction(BaseModel):
         raise NotImplementedError
 
 
+def _model_instead(host: DebateHost, debate: Debate) -> str | None:
+    """Return the server's default model if a recording replies in the debate, which has no new replies."""
+    model = host.default_config.model
+    return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
+
+
+def _use_own_model(host: DebateHost, debate: Debate) -> None:
+    """Let the server's default model speak from now on in a debate whose replies were recorded."""
+    if model := _model_instead(host, debate):
+        own = debate.config().model_copy(update={"model": model})
+        debate.allow(own)
+        debate.reconfigure(own)
+
+
 class ContinueDebate(PageAction):
     """Continue a debate with answers to its questions or, if it is finished, with more turns."""
 
@@ -50,6 +64,8 @@ class ContinueDebate(PageAction):
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        if self.turns:
+            await run_in_thread(_use_own_model, host, debate)
         run = host.run(debate, turns=self.turns, answer=self.answers)
         done, _ = await asyncio.wait({run}, timeout=REFUSED_WITHIN_S)
         if done and (error := host.errors.pop(debate.id, "")):
@@ -109,12 +125,6 @@ class PinMessage(PageAction):
         return {"pinned": debate.pin(self.message, pinned=self.pinned)}
 
 
-def _model_instead(host: DebateHost, debate: Debate) -> str | None:
-    """Return the server's default model if a recording replies in the debate, which has no new replies."""
-    model = host.default_config.model
-    return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
-
-
 class ForkDebate(PageAction):
     """Copy the debate as a new debate, up to the message `after` if it is given."""
 
@@ -127,11 +137,8 @@ class ForkDebate(PageAction):
             raise InputError(f"{self.after!r} is not the id of a message")
 
         def fork() -> str:
-            made, model = debate.fork(after=seq), _model_instead(host, debate)
-            if model:
-                own = made.config().model_copy(update={"model": model})
-                made.allow(own)
-                made.reconfigure(own)
+            made = debate.fork(after=seq)
+            _use_own_model(host, made)
             return made.id
 
         return {"id": await run_in_thread(fork)}

@@ -154,7 +154,7 @@ def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
     refused = moot("fork", "monolith", "--without", "m000005", "--run")
     assert (refused.code, "cannot reply in a fork of it" in refused.err) == (2, True)
     again = moot("resume", "monolith-fork")
-    assert (again.code, "adding --model NAME" in again.err) == (2, True)
+    assert (again.code, "continue with your own model" in again.err) == (2, True)
 
 
 def test_the_configured_model_answers_questions_about_a_sample_and_speaks_in_its_forks(moot: Moot) -> None:

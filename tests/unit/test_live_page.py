@@ -308,6 +308,27 @@ def test_a_sample_is_played_from_the_empty_page_asked_renamed_and_deleted(page: 
     assert page.get(address).status_code == 404
 
 
+def test_the_servers_model_speaks_in_a_fork_and_in_more_turns_of_a_sample(tmp_path: Path) -> None:
+    own = ScriptedModel(lambda call: "Our own words.")
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite", mine=own), DebateConfig(model="mine"))
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+        address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
+        settled(page, address)
+        made = page.post(f"{address}/fork", json={"after": "m000002"}).json()["id"]
+        for debate, action in ((f"{API}/debates/{made}", {}), (address, {"turns": 1})):
+            assert page.post(f"{debate}/run", json=action).status_code == 200
+            settled(page, debate)
+            words = page.get(f"{debate}/entries", params={"from": 3}).text
+            assert "Our own words." in words, words
+
+
+def test_a_sample_without_a_model_of_the_server_takes_no_more_turns(page: TestClient) -> None:
+    address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
+    settled(page, address)
+    refused = page.post(f"{address}/run", json={"turns": 1})
+    assert (refused.status_code, "`moot setup` before `moot serve`" in refused.text) == (400, True)
+
+
 def test_documents_are_shown_to_every_debater(page: TestClient) -> None:
     address = begun(page, documents=[{"name": "notes.md", "content": "Checkout fails twice a week."}])
     kinds = [each["kind"] for each in page.get(f"{address}/entries").json()]
