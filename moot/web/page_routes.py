@@ -26,6 +26,7 @@ from moot.calls.event_loop import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
+from moot.debates.preflight import propose_debaters
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.documents import DebateDocument
 from moot.documents.read_document import extracts_claims
@@ -41,8 +42,9 @@ from moot.reports import render_brief, render_brief_html, render_html, render_ma
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.reports.markdown_html import Prose
 from moot.reports.positions import SECTIONS
+from moot.runtime.environment import Environment
 from moot.state import settings as environment
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError, MootError
@@ -166,6 +168,7 @@ class LivePage:
             Route("/api/compare", read(self._compare)),
             Route("/api/models", act(self._models)),
             Route("/api/plan", act(self._plan), methods=["POST"]),
+            Route("/api/propose", act(self._propose), methods=["POST"]),
             Route("/api/documents/{name}", act(self._convert), methods=["POST"]),
             Route("/api/samples/{sample}", act(self._play), methods=["POST"]),
             Route("/api/debates", read(self._list)),
@@ -280,6 +283,23 @@ class LivePage:
 
         async with self._planning:
             return await run_in_thread(plan)
+
+    async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
+        """Return two debaters that the model proposes for a question. Only the operator may ask for them."""
+        if not request.scope.get(OPERATOR):
+            raise HTTPException(403, "only the person who started the server may ask for proposals")
+        question, settings, _ = (await body_of(request, NewDebate)).parts()
+
+        def propose() -> JsonObject:
+            config = host.requested({**settings, "debaters": ()}, by_operator=True)
+            if is_built_in(config.model):
+                raise InputError("the built-in model proposes no debaters: name a model, or run `moot setup`")
+            debaters, spent = propose_debaters(question, config, Environment())
+            proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
+            return {"debaters": proposed, "cost_usd": spent}
+
+        async with self._planning:
+            return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> JsonObject:
         """Return the text of a document that is uploaded for a new debate."""

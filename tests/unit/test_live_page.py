@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from moot.web.auth_middleware import MAX_BYTES, POLICY
 from moot.web.debate_host import DebateHost, DebateReader, follow
 from moot.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, page_app
 from tests.support.live_page import open_page
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import Act, OpenAIServer
 from tests.support.patience import until
 
 API = "/moot/api"
@@ -327,6 +328,22 @@ def test_a_sample_without_a_model_of_the_server_takes_no_more_turns(page: TestCl
     settled(page, address)
     refused = page.post(f"{address}/run", json={"turns": 1})
     assert (refused.status_code, "`moot setup` before `moot serve`" in refused.text) == (400, True)
+
+
+def test_the_operators_model_proposes_two_debaters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: TestClient
+) -> None:
+    two = [{"name": name, "role": "engineer", "stance": f"{name} is right."} for name in ("Ada", "Ben")]
+    with OpenAIServer([Act(text=json.dumps({"debaters": two}))]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        app = page_app(lambda: open_page(tmp_path / "own.sqlite"), DebateConfig(model="m"), None, "launch")
+        with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as operator:
+            operator.headers["x-api-key"] = "launch"
+            proposed = operator.post(f"{API}/propose", json={"question": TOPIC}).json()
+            builtin = operator.post(f"{API}/propose", json={"question": TOPIC, "model": "offline"})
+    assert proposed["debaters"] == two
+    assert (builtin.status_code, "name a model" in builtin.text) == (400, True)
+    assert page.post(f"{API}/propose", json={"question": TOPIC}).status_code == 403
 
 
 def test_documents_are_shown_to_every_debater(page: TestClient) -> None:

@@ -84,6 +84,11 @@ export function NewDebate({ setup }) {
     show("");
     return () => { over = true; clearTimeout(pause); };
   }, [changes, line, documents]);
+  // The question's model proposes the debaters, which costs one call.
+  const propose = () => written.current.elements.question.reportValidity() && attempt(async () => {
+    const { debaters } = await post("/propose", { ...body(), debaters: [] });
+    setLine(debaters.map((each) => ({ ...NOBODY, ...each })));
+  });
   const begin = (event) => {
     event.preventDefault();
     attempt(async () => go(`/moot/d/${(await post("/debates", body())).id}`));
@@ -115,7 +120,8 @@ export function NewDebate({ setup }) {
               onInput=${(event) => change(index, key, event.currentTarget.value)} /></label>`)}
           <button type="button" aria-label=${`Remove debater ${index + 1}`} onClick=${() => setLine(line.filter((_, place) => place !== index))}>×</button>
         </div>`)}
-        <button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
+        <p class="actions"><button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
+          ${setup.operator && html`<button type="button" disabled=${busy} onClick=${propose}>Propose two debaters</button>`}</p>
       </fieldset>
       <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
       ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
