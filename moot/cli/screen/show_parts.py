@@ -112,7 +112,7 @@ TURNING_POINTS = 3
 """Maximum number of changes of position in the digest of a debate."""
 
 
-def answer_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def answer_parts(document: JsonObject) -> list[RenderableType]:
     """Return the question and the short answer of a decided debate, and the whole verdict of any other."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
