@@ -166,7 +166,7 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
-OWN_MODEL = "continue with your own model (--model NAME, or `moot setup` before `moot serve`)"
+OWN_MODEL = "continue with your own model: add --model NAME, or run `moot setup` before `moot serve`"
 """Advice for debates whose replies were recorded."""
 
 
