@@ -223,11 +223,12 @@ class DebateReader:
             return made
 
     def version(self, debate: Debate) -> Version:
-        """Return a value that changes when the debate changes, starts to run or stops running."""
+        """Return a value that changes when the debate changes, gets feedback, starts or stops running."""
         latest = debate.session.records.sql.execute(
             "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?", (debate.id,)
         )
-        return debate.row, debate.is_running(), str(latest), self._host.errors.get(debate.id, "")
+        given = tuple(each.at for each in debate.session.records.follow_ups.feedback(debate.id))
+        return debate.row, debate.is_running(), str(latest), self._host.errors.get(debate.id, ""), given
 
     def read(self, debate: Debate) -> DebateSnapshot:
         """Return the latest state and document of a debate."""

@@ -358,6 +358,10 @@ def test_a_finished_sample_is_rated_and_the_rating_changed(page: TestClient) -> 
     assert (told["can_rate"], told["feedback"]) == (True, [])
     for rating, note in (("wrong", ""), ("mixed", "Two teams left the monolith.")):
         assert "Do not split" in page.post(f"{address}/feedback", json={"rating": rating, "note": note}).text
+        (followed,) = re.findall(
+            r'"feedback": ?\[\{.*?"rating": ?"(\w+)"', page.get(f"{address}/events").text
+        )
+        assert followed == rating  # not an overview that was read before
     (given,) = page.get(address).json()["feedback"]
     assert (given["rating"], given["note"]) == ("mixed", "Two teams left the monolith.")
     assert page.post(f"{address}/feedback", json={"rating": "perhaps"}).status_code == 400
