@@ -36,7 +36,7 @@ SMOKE := -p no:cacheprovider -o addopts= -o filterwarnings=default -o timeout= -
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak constraints hashes sbom audit docs notebooks site clean browser vendor
+.PHONY: help demo test slow heavy check pythons lowest dist lint types bench soak constraints hashes sbom audit docs notebooks pictures site clean browser vendor
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -124,6 +124,9 @@ docs: $(VENV)/.dev ## Write the generated pages of docs/
 
 notebooks: $(VENV)/.dev ## Execute the notebooks and store their outputs, without dates, paths or random ids
 	$(BIN)/python -m tests.support.notebooks
+
+pictures: $(VENV)/.dev browser ## Make the pictures of the docs from the sample debates
+	$(BIN)/python -m tests.support.pictures
 
 vendor: ## Download the live page's libraries from npm, in the versions that vendor.sh names
 	sh vendor.sh

@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moot.state.config.model_settings import is_built_in
 from moot.state.entries import clean_text
 from moot.state.errors import DebateNotFound, InputError
-from moot.state.settings import check_database, database_exists, is_postgres, redact_url
+from moot.state.settings import check_database, database_exists, is_postgres, redact_url, variable
 
 if TYPE_CHECKING:
     from moot.api import Debate, Debates
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from moot.runtime.environment import Environment
     from moot.storage.records import Records
     from moot.work_queue import WorkQueue
+
+
+def configured_model() -> str | None:
+    """Return the user's default model, or `None` if none is configured or it is a built-in one."""
+    name = variable("MOOT_MODEL")
+    return None if name is None or is_built_in(name) else name
+
 
 STDIN = Path("-")
 """Path that stands for stdin."""

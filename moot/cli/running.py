@@ -227,22 +227,30 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
 
 
 def deliver(debate: Debate, document: dict[str, Any], delivery: Delivery, *, finished: bool) -> None:
-    """Write the output file, and print the result of a run."""
+    """Write the output file, then print the JSON document or, if the debate is finished, its verdict.
+
+    A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole verdict.
+    """
     if delivery.output is not None:
         write_file(delivery.output, render(document, format_of(delivery.output)))
     if delivery.as_json:
         return print_json(document)
     if not finished:
         return
-    from moot.cli.screen.show_parts import verdict_parts
+    from moot.cli.screen.show_parts import answer_parts, verdict_parts
 
-    print_result(*verdict_parts(document))
+    short = sys.stdout.isatty()
+    print_result(*(answer_parts if short else verdict_parts)(document))
     if delivery.remarks:
         usage, called = document["usage"], handle(debate.id, debate.name)
         print_note(
             f"\n{count_noun(usage['calls'], 'call')} · {spent_text(tokens_of(usage), usage['cost_usd'])}"
         )
         print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
+        if short:
+            print_note(f"  verdict    {command_line('show', called, '--verdict', db=delivery.db)}")
+            print_note(f"  report     {command_line('report', called, '--open', db=delivery.db)}")
+            print_note(f"  ask        {command_line('ask', called, 'Why?', db=delivery.db)}")
         print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
         if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
             print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")

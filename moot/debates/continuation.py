@@ -31,7 +31,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Capability, capabilities_of
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import frozen_config, read_stored, runnable_config
-from moot.state.config.model_settings import RECORDED
+from moot.state.config.model_settings import recording_in
 from moot.state.config.participants import unique_slug
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
 from moot.state.entries import JsonObject
@@ -134,6 +134,8 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
         raise InputError(problem)
     if turns:
         _check_extension(snapshot)
+    else:
+        _check_replies(session, snapshot)
     session.records.inbox.consume_pause(session.thread)  # resuming overrides an earlier pause request
     values, waiting = snapshot.values, snapshot.next
     following: Sequence[str] = () if waiting else ("plan",)
@@ -164,13 +166,24 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
+OWN_MODEL = "continue with your own model: add --model NAME, or run `moot setup` before `moot serve`"
+"""Advice for debates whose replies were recorded."""
+
+
+def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
+    """Raise an error if a recording would reply in a fork, in which other things were said before."""
+    recorded = recording_in(frozen_config(snapshot.values).model_names())
+    if recorded and not is_over(snapshot) and session.records.find(session.thread).parent:
+        raise InputError(
+            f"{recorded} only repeats the recorded debate and cannot reply in a fork of it: {OWN_MODEL}"
+        )
+
+
 def _check_extension(snapshot: StateSnapshot) -> None:
     """Raise an error if the debate cannot take more turns."""
     config = frozen_config(snapshot.values)
-    if recorded := [name for name in config.model_names() if name.startswith(RECORDED)]:
-        raise InputError(
-            f"{recorded[0]} has no more recorded turns: continue with your own model by adding --model NAME"
-        )
+    if recorded := recording_in(config.model_names()):
+        raise InputError(f"{recorded} has no more recorded turns: {OWN_MODEL}")
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
             f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "

@@ -24,7 +24,7 @@ from moot.runtime.telemetry import start_langsmith_root
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Capability, Permissions
 from moot.state.config.debate_config import frozen_config
-from moot.state.config.participants import PlannedInterjection, unique_slug
+from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
 from moot.state.entries import Entry, JsonObject, ends_turn, entries_of, topic_text, traits_of, turns_taken
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
@@ -33,6 +33,7 @@ from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id
 from moot.storage.records import Records
 from moot.storage.sql import Sql, Statement
 from moot.storage.sqlite import SqliteSql
+from moot.text.topic_title import question_in
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:
@@ -112,11 +113,13 @@ class ReplayModel:
 
 
 def unused_name(records: Records, text: str) -> str | None:
-    """Return an unused name for a new debate, which consists of the first words of a text.
+    """Return an unused name for a new debate, made of the first words of the question in a text.
 
     Return `None` if the text has no letters that a name could use. The debate's id is then its name.
     """
-    wanted = slug(text)
+    wanted = slug(question_in(text))
+    if len(wanted) == SLUG_LENGTH and "-" in wanted:
+        wanted = wanted.rpartition("-")[0]  # the last word may be cut
     return unique_slug(wanted, {LATEST, *(row.name for row in records.catalogue.rows())}) if wanted else None
 
 
@@ -230,6 +233,7 @@ def fork_debate(
         }  # the fork's own inbox is empty
         made.update_after("trim", {**filled_channels(values), **own})
         made.note_status(row.status)
+        made.records.results.note(thread, values, {"verdict": {}})  # the question, for lists
     return session.on(thread)
 
 

@@ -19,6 +19,7 @@ from moot.state.config.section import errors_in
 from moot.state.conversation import check_schema_version
 from moot.state.entries import EntryKind, entry_id
 from moot.state.errors import InputError
+from moot.text.topic_title import question_in
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
@@ -27,6 +28,14 @@ defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
 """Document keys whose records can have more fields in later versions. Missing fields are filled in with
 defaults."""
+
+
+def question_of(document: Mapping[str, Any]) -> str:
+    """Return a debate's question on one line: as the judge put it, otherwise as the topic asks it."""
+    verdict = document.get("verdict") or {}
+    usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
+    asked = " ".join((verdict.get("question") or "").split()) if usable else ""
+    return asked or question_in(document["topic"])
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:

@@ -13,9 +13,9 @@ from typing_extensions import TypedDict
 from moot.calls.effects import CallGenerator, Reply
 from moot.claims.model_extraction import structured_call
 from moot.debates.session import DebateSession
-from moot.reports.html import TITLE, Report
+from moot.reports.html import Report
 from moot.reports.markdown import block_quote, plain, section
-from moot.reports.markdown_html import group_digits, shorten
+from moot.reports.markdown_html import group_digits
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.run_node import run_to_end
 from moot.state.config.model_settings import is_built_in
@@ -38,6 +38,10 @@ class ComparedDebate(TypedDict):
     id: str
     name: str
     asked: str
+    question: str
+    """Question in one line, as the judge put it, otherwise as the topic asks it."""
+    decision: str
+    """Decision with the judge's confidence, or `""` if there is none."""
     protocol: str
     status: str
     result: str
@@ -106,6 +110,8 @@ def _row(report: Report) -> ComparedDebate:
         "id": document["id"],
         "name": report.name,
         "asked": document["topic"].strip(),
+        "question": report.title,
+        "decision": _decision(report),
         "protocol": document["protocol"],
         "status": document["status"],
         "result": verdict.headline if verdict else "Not judged",
@@ -118,6 +124,13 @@ def _row(report: Report) -> ComparedDebate:
         "cost_usd": usage["cost_usd"],
         "elapsed_s": usage["elapsed_s"],
     }
+
+
+def _decision(report: Report) -> str:
+    verdict = report.verdict
+    if not verdict or verdict.failed or verdict.placeholder or not (said := verdict.record.get("decision")):
+        return ""
+    return said if verdict.confidence is None else f"{said} (confidence {verdict.confidence} of 100)"
 
 
 def answer_text(row: ComparedDebate) -> str:
@@ -134,9 +147,8 @@ def _times(ratio: float) -> str:
 
 
 def comparison_title(compared: DebateComparison) -> str:
-    """Return a title for a comparison, such as the common question of the debates."""
-    asked = compared["debates"][0]["asked"] if compared["same_question"] else ""
-    return shorten(asked, TITLE) or "Comparison of debates"
+    """Return a title for a comparison, taken from the question if all debates answer the same one."""
+    return compared["debates"][0]["question"] if compared["same_question"] else "Comparison of debates"
 
 
 def render_comparison(compared: DebateComparison) -> str:
@@ -146,6 +158,7 @@ def render_comparison(compared: DebateComparison) -> str:
     """
     rows, least = compared["debates"], min((row["tokens"] for row in compared["debates"]), default=0)
     lines: dict[str, list[str]] = {
+        "Decision": [row["decision"] or "–" for row in rows],
         "Protocol": [row["protocol"] for row in rows],
         "Status": [row["status"] for row in rows],
         "Result": [row["result"] for row in rows],
@@ -160,10 +173,11 @@ def render_comparison(compared: DebateComparison) -> str:
         "Time": [f"{row['elapsed_s']:,.0f} s" for row in rows],
     }
     if not compared["same_question"]:
-        lines = {"Asked": [row["asked"] for row in rows], **lines}
+        lines = {"Question": [row["question"] for row in rows], **lines}
     head = f"| | {' | '.join(plain(row['name']) for row in rows)} |\n|---|{'---|' * len(rows)}"
     table = [f"| {name} | {' | '.join(map(plain, cells))} |" for name, cells in lines.items()]
-    same = {True: "The same winner.", False: "Different winners.", None: ""}[compared["same_winner"]]
+    winners = {True: "The same winner.", False: "Different winners.", None: ""}
+    same = winners[compared["same_winner"]] if compared["same_question"] else ""
     agreed = "The answers are identical." if compared["same_answer"] else ""
     points = [
         f"- **{plain(each['debate'])}**: {plain(each['point'])} “{plain(each['quote'])}”"

@@ -271,7 +271,9 @@ class ShownField:
     """True if the field is displayed as one line after its label. False if the field is displayed as a
     list."""
     percent: int | None = None
-    """Confidence from 0 to 100, or `None` if the field is not a confidence."""
+    """Confidence as a number from 0 to 100, or `None` for fields that are not a confidence."""
+    lead: bool = False
+    """True if the field belongs to the short answer that screens and reports show first."""
 
     @property
     def text(self) -> str:
@@ -389,7 +391,8 @@ def shown(
             if field.name == "winner_confidence" and verdict["winner"] in NO_WINNER:
                 label = "Confidence in this result"
             percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
-            found.append(ShownField(field.name, label, lines, not isinstance(value, list | dict), percent))
+            single = not isinstance(value, list | dict)
+            found.append(ShownField(field.name, label, lines, single, percent, lead=field.lead))
     return found
 
 

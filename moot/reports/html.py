@@ -18,7 +18,7 @@ from markupsafe import Markup
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
 from moot.documents import DebateDocument, load_leniently
-from moot.documents.read_document import document_config, extracts_claims
+from moot.documents.read_document import document_config, extracts_claims, question_of
 from moot.judging.panel import RULES
 from moot.protocols.registry import rules_of
 from moot.reports.markdown_html import (
@@ -28,7 +28,6 @@ from moot.reports.markdown_html import (
     clock,
     group_digits,
     one_decimal,
-    shorten,
 )
 from moot.reports.positions import (
     NARROW,
@@ -48,7 +47,7 @@ from moot.reports.verdict_view import Panel
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config.model_settings import RECORDED
 from moot.state.entries import Entry, entry_id
-from moot.text.plain_text import count_noun, show_reordering
+from moot.text.plain_text import clip, count_noun, show_reordering
 
 TITLE = 160
 """Maximum number of characters of a topic that is used as the report's title."""
@@ -69,9 +68,9 @@ class Report:
         self.document = document = load_leniently(DebateDocument, clean_strings(given))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
-        short = shorten(topic, TITLE)
-        self.title = short or self.name or "A debate"
-        self.topic = topic if topic != short else ""
+        asked = clip(question_of(document), TITLE)
+        self.title = asked or self.name or "A debate"
+        self.topic = topic if topic != asked else ""
         """The whole topic, if the title does not show all of it."""
         status, because = document["status"], document.get("ended_because", "").strip()
         self.status_note = NOTES.get(status, "")
@@ -94,9 +93,6 @@ class Report:
         decided = bool(self.verdict and not self.verdict.failed and self.verdict.record.get("decision"))
         self.leads = bool(self.solution and self.rules.answer_heading and not decided)
         """True if the solution comes before the verdict: the debate asked for one, and no decision exists."""
-        if self.verdict and self.verdict.question:
-            self.title = shorten(self.verdict.question, TITLE)
-            self.topic = topic if topic != self.title else ""
 
         self.standings = tuple(
             each

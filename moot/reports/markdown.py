@@ -100,8 +100,8 @@ def _is_misleading_link(text: str) -> bool:
     return misleading or bool(environment.get("references"))
 
 
-MAX_REASONS = 3
-"""Maximum number of reasons shown for an option, and also of reasons against it."""
+MAX_REASONS = {"brief": 2, "adr": 3}
+"""Maximum number of reasons shown for an option and of reasons against it. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum number of characters of each background document in a decision record."""
@@ -160,12 +160,13 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
 
 def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
     environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
+    beyond_title = report.topic.removeprefix(report.title).removesuffix(report.title)
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
         options=_options(report),
         background=_background(report) if form == "adr" else [],
-        most=MAX_REASONS,
-        asked=_whole_sentences(report.topic.removeprefix(report.title), TOPIC_CHARS),  # beyond the title
+        most=MAX_REASONS[form],
+        asked=_whole_sentences(beyond_title, TOPIC_CHARS),
     )
     return _tidy(text)
 

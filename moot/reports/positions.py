@@ -63,6 +63,11 @@ class DebaterPosition:
 
     person: Participant
     stance: str
+    """Final position, otherwise the stance on the main question, otherwise the configured stance."""
+    quoted: str
+    """Statement on the main question with its message, or `""` if `stance` shows it or nothing is known."""
+    began: str
+    """Configured stance, or `""` if `stance` shows it."""
     holdings: Sequence[HeldPosition]
     agreements: Sequence[str]
     disagreements: Sequence[str]
@@ -110,10 +115,21 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
             for each in standing["concessions"]
             if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
         ]
-        text = quoted_stance(stance) if stance else person.stance
+        said, final = quoted_stance(stance) if stance else "", _final_position(document, who)
+        text = final or said or person.stance
         moments = _timeline(document, person, stance)
         standings.append(
-            DebaterPosition(person, text, holdings, agreements, disagreements, concessions, moments)
+            DebaterPosition(
+                person=person,
+                stance=text,
+                quoted="" if said == text else said,
+                began="" if person.stance == text else person.stance,
+                holdings=holdings,
+                agreements=agreements,
+                disagreements=disagreements,
+                concessions=concessions,
+                moments=moments,
+            )
         )
     return tuple(standings)
 
@@ -179,11 +195,18 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
         moments = [moment for moment in moments if moment.kind != "held"]
     if person.stance:
         moments.insert(0, Moment("At the start", "start", person.stance))
-    verdict = document["verdict"]
-    final = verdict.get("final_position", {}).get(person.id, "") if verdict else ""
+    final = _final_position(document, person.id)
     if final and final not in (moment.text for moment in moments):
         moments.append(Moment("At the end", "end", final))
     return moments
+
+
+def _final_position(document: DebateDocument, who: str) -> str:
+    """Return a debater's final position according to the judge, or `""` if no judge stated it."""
+    verdict = document["verdict"]
+    if not verdict or verdict["status"] == "failed" or verdict.get("placeholder"):
+        return ""
+    return verdict.get("final_position", {}).get(who, "").strip()
 
 
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:

@@ -75,8 +75,6 @@ class VerdictView:
         self.failed, self.placeholder = record["status"] == "failed", record.get("placeholder", False)
         self.solution = "" if self.failed else record["solution_markdown"]
         """Solution in Markdown, as the judge wrote it."""
-        self.question = ""
-        """Main question in one line, used as the title of the report."""
         self.fields: Sequence[ShownField] = ()
         """Fields of the verdict that follow `top`."""
         self.winner: Participant | None = None
@@ -102,7 +100,7 @@ class VerdictView:
             field.name: field
             for field in shown(record, names, headline=self.headline, winner_label=rules.result)
         }
-        self.question = fields.pop("question").text if "question" in fields else ""
+        fields.pop("question", None)  # the title of the report
         top = fields.pop("decision", None) or fields.pop("winner", None)
         self.top = top.text if top else self.headline
         self.top_label = top.label if top else rules.result

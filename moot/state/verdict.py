@@ -141,6 +141,8 @@ class VerdictField:
     """Position of the field in a displayed verdict, lowest number first. Fields with equal numbers keep the
     order of definition."""
     section: Section = "answer"
+    lead: bool = False
+    """True if the field belongs to the short answer that screens and reports show first."""
     orders: Combination = "first"
     """Method of combining the field's values from two verdicts with different presentation orders."""
     panel: Combination = "speaker"
@@ -162,15 +164,15 @@ class VerdictContent(TypedDict):
 
     # fmt: off
     question: Annotated[str, VerdictField("Question", "The question to be decided, in one line.", section="title", required=True, ask_order=30)]  # noqa: E501  # one line for each field
-    decision: Annotated[str, VerdictField("Decision", "The answer to the question: one sentence that somebody can act on. Never only who argued better.", required=True, ask_order=31)]  # noqa: E501
-    conditions: Annotated[list[str], VerdictField("Conditions", "Every condition under which the decision holds, a sentence each.", ask_order=32, orders="union", tokens=120)]  # noqa: E501
-    confidence: Annotated[float | None, VerdictField("Confidence", "How sure you are of the decision, 0 to 100.", required=True, ask_order=36, orders="mean", panel="mean", tokens=10)]  # noqa: E501
-    would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Each finding that would reverse the decision, a sentence each.", ask_order=33, orders="union", tokens=120)]  # noqa: E501
-    first_step: Annotated[str, VerdictField("First step", "The first step, in one sentence: who does what, by when where the debate says so.", ask_order=34)]  # noqa: E501
+    decision: Annotated[str, VerdictField("Decision", "The answer to the question: one sentence that somebody can act on. Never only who argued better.", required=True, lead=True, ask_order=31)]  # noqa: E501
+    confidence: Annotated[float | None, VerdictField("Confidence", "How sure you are of the decision, 0 to 100.", required=True, lead=True, ask_order=36, orders="mean", panel="mean", tokens=10)]  # noqa: E501
+    conditions: Annotated[list[str], VerdictField("Conditions", "Every condition under which the decision holds, a sentence each.", lead=True, ask_order=32, orders="union", tokens=120)]  # noqa: E501
+    would_reverse: Annotated[list[str], VerdictField("What would reverse it", "Each finding that would reverse the decision, a sentence each.", lead=True, ask_order=33, orders="union", tokens=120)]  # noqa: E501
+    first_step: Annotated[str, VerdictField("First step", "The first step, in one sentence: who does what, by when where the debate says so.", lead=True, ask_order=34)]  # noqa: E501
     tradeoffs: Annotated[list[str], VerdictField("Trade-offs", "What the solution gives up, and for what, a sentence each.", asked_for=SOLVED, ask_order=37, orders="union", tokens=120)]  # noqa: E501
-    winner: Annotated[str, VerdictField("Verdict", 'The debater who did better; "tie" if none did; "synthesis" if the best answer unites several.', required=True, ask_order=70, orders="own", panel="own", tokens=10, asked_for=SCORED)]  # noqa: E501
+    winner: Annotated[str, VerdictField("Verdict", 'The debater who did better; "tie" if none did; "synthesis" if the best answer unites several.', required=True, lead=True, ask_order=70, orders="own", panel="own", tokens=10, asked_for=SCORED)]  # noqa: E501
     despite_scores: Annotated[str, VerdictField("Despite the scores", "Where the winner's scores are not the highest: why it did better all the same; else empty.", section="hidden", ask_order=71, tokens=40, asked_for=SCORED)]  # noqa: E501
-    winner_confidence: Annotated[float | None, VerdictField("Confidence in the winner", "How sure you are of the winner, 0 to 100.", asked_for=("contest", "scores"), required=True, ask_order=72, orders="own", panel="own", tokens=10)]  # noqa: E501
+    winner_confidence: Annotated[float | None, VerdictField("Confidence in the winner", "How sure you are of the winner, 0 to 100.", asked_for=("contest", "scores"), required=True, lead=True, ask_order=72, orders="own", panel="own", tokens=10)]  # noqa: E501
     dissent: Annotated[list[str], VerdictField("Dissent", "What somebody who rejects the decision would rightly say, a sentence each.", ask_order=35, orders="union", panel="union", tokens=120)]  # noqa: E501
     final_position: Annotated[dict[str, str], VerdictField("Final positions", "The position that each debater holds at the end, in its latest words, not in its opening's.", ask_order=20, orders="union", tokens=60)]  # noqa: E501
     moved: Annotated[list[Move], VerdictField("Who moved", "Each change of a debater's position: from what, to what, and the message that caused it, else the one that states it. Empty where nobody moved.", ask_order=21, orders="union", tokens=90)]  # noqa: E501

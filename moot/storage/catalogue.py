@@ -14,6 +14,8 @@ from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
 from moot.storage.sql import DebateTable
+from moot.text.plain_text import clip, plain_line
+from moot.text.topic_title import question_in
 
 if TYPE_CHECKING:
     from moot.state.conversation import StateValues
@@ -56,7 +58,8 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
-FINAL_ANSWER_CHARS = 200
+FINAL_ANSWER_CHARS = 400
+"""Maximum numbers of characters of a topic and of a result in the catalogue."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"
@@ -192,7 +195,7 @@ class ListedResult:
     decision: str = ""
     """Decision of the judges in one sentence, or `""` if there is no decision."""
     question: str = ""
-    """Question that the judges answered, in one sentence, or `""` if there is no verdict."""
+    """Question of the debate, in one sentence: as the judges put it, otherwise as the topic asks it."""
     confidence: float | None = None
     """The judges' confidence in the decision, from 0 to 100."""
 
@@ -215,13 +218,14 @@ class ResultTable(DebateTable):
         """Store a debate's model, winner and decision after its state is updated."""
         config = update.get("config") or state.get("config") or {}
         verdict = update.get("verdict", state.get("verdict"))
+        topic = str(update.get("topic") or state.get("topic") or "")
         self._insert(
             {
                 "debate": debate,
                 "model": config.get("model", ""),
                 "winner": _winner(verdict, config),
                 "decision": _text_of(verdict, "decision"),
-                "question": _text_of(verdict, "question"),
+                "question": _text_of(verdict, "question") or clip(question_in(topic), TOPIC_CHARS),
                 "confidence": (verdict or {}).get("confidence") if _text_of(verdict, "decision") else None,
             },
             "ON CONFLICT (debate) DO UPDATE SET "
@@ -241,7 +245,7 @@ def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
     """Return a verdict's text field on one line, or `""` if no model judged the debate."""
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
-    return " ".join(str(verdict.get(field) or "").split())[:FINAL_ANSWER_CHARS]
+    return clip(plain_line(str(verdict.get(field) or "")), FINAL_ANSWER_CHARS)
 
 
 def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) -> str:
@@ -252,5 +256,5 @@ def _winner(verdict: Mapping[str, object] | None, config: Mapping[str, object]) 
     names = {each["id"]: each["name"] for each in config.get("debaters") or []}  # type: ignore[attr-defined]  # a configuration's
     winner = str(verdict.get("winner") or "")
     if winner in names and len(names) == 1:  # a single debater has an answer, but defeats nobody
-        return " ".join(str(verdict.get("solution_markdown") or "").split())[:FINAL_ANSWER_CHARS]
+        return clip(plain_line(str(verdict.get("solution_markdown") or "")), FINAL_ANSWER_CHARS)
     return NO_WINNER.get(winner) or names.get(winner, winner)

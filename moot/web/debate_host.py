@@ -26,6 +26,7 @@ from moot.debates.lifecycle import unused_name
 from moot.debates.preflight import shorten_debate
 from moot.debates.session import is_over
 from moot.documents import DebateDocument, load_leniently
+from moot.documents.read_document import question_of
 from moot.protocols.registry import turns_planned
 from moot.reports.transcript_blocks import Participants
 from moot.state.config.debate_config import frozen_config
@@ -221,11 +222,12 @@ class DebateReader:
             return made
 
     def version(self, debate: Debate) -> Version:
-        """Return a value that changes when the debate changes, starts or stops running."""
+        """Return a value that changes when the debate changes, gets feedback, starts or stops running."""
         latest = debate.session.records.sql.execute(
             "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?", (debate.id,)
         )
-        return debate.row, debate.is_running(), str(latest), self._host.errors.get(debate.id, "")
+        given = tuple(each.at for each in debate.session.records.follow_ups.feedback(debate.id))
+        return debate.row, debate.is_running(), str(latest), self._host.errors.get(debate.id, ""), given
 
     def read(self, debate: Debate) -> DebateSnapshot:
         """Return the latest state and document of a debate."""
@@ -249,6 +251,7 @@ class DebateReader:
             **asdict(debate.row),
             "checkpoint": version[2],
             "topic": document["topic"] or debate.row.topic,
+            "question": question_of(document),
             "ended_because": document["ended_because"],
             "error": self._host.errors.get(debate.id) or last_error,
             "running": debate.is_running(),

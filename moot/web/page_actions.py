@@ -13,6 +13,7 @@ from moot.calls.event_loop import run_in_thread
 from moot.debates.feedback import give_feedback
 from moot.debates.stored_debate import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
+from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError
 from moot.storage.records import Rating
@@ -40,6 +41,20 @@ class PageAction(BaseModel):
         raise NotImplementedError
 
 
+def _model_instead(host: DebateHost, debate: Debate) -> str | None:
+    """Return the server's default model if a recording replies in the debate, which has no new replies."""
+    model = host.default_config.model
+    return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
+
+
+def _use_own_model(host: DebateHost, debate: Debate) -> None:
+    """Let the server's default model speak from now on in a debate whose replies were recorded."""
+    if model := _model_instead(host, debate):
+        own = debate.config().model_copy(update={"model": model})
+        debate.allow(own)
+        debate.reconfigure(own)
+
+
 class ContinueDebate(PageAction):
     """Continue a debate with answers to its questions or, if it is finished, with more turns."""
 
@@ -48,6 +63,8 @@ class ContinueDebate(PageAction):
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        if self.turns:
+            await run_in_thread(_use_own_model, host, debate)
         run = host.run(debate, turns=self.turns, answer=self.answers)
         done, _ = await asyncio.wait({run}, timeout=REFUSED_WITHIN_S)
         if done and (error := host.errors.pop(debate.id, "")):
@@ -113,11 +130,17 @@ class ForkDebate(PageAction):
     after: str = ""
 
     @override
-    def act(self, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
         seq = seq_of(self.after) if self.after else None
         if self.after and seq is None:
             raise InputError(f"{self.after!r} is not the id of a message")
-        return {"id": debate.fork(after=seq).id}
+
+        def fork() -> str:
+            made = debate.fork(after=seq)
+            _use_own_model(host, made)
+            return made.id
+
+        return {"id": await run_in_thread(fork)}
 
 
 class AskQuestion(PageAction):
@@ -126,8 +149,12 @@ class AskQuestion(PageAction):
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 
     @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"html": str(Prose({}).block(debate.ask(self.question).to_markdown(), base=3))}
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        def ask() -> str:
+            answer = debate.ask(self.question, model=_model_instead(host, debate))
+            return str(Prose({}).block(answer.to_markdown(), base=3))
+
+        return {"html": await run_in_thread(ask)}
 
 
 class GiveFeedback(PageAction):

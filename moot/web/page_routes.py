@@ -26,6 +26,7 @@ from moot.calls.event_loop import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
+from moot.debates.preflight import propose_debaters
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.documents import DebateDocument
 from moot.documents.read_document import extracts_claims
@@ -41,12 +42,14 @@ from moot.reports import render_brief, render_brief_html, render_html, render_ma
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.reports.markdown_html import Prose
 from moot.reports.positions import SECTIONS
+from moot.runtime.environment import Environment
 from moot.state import settings as environment
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError, MootError
 from moot.state.settings import redact
+from moot.text.topic_title import question_in
 from moot.web.auth_middleware import (
     COOKIE,
     OPERATOR,
@@ -167,6 +170,7 @@ class LivePage:
             Route("/api/compare", read(self._compare)),
             Route("/api/models", act(self._models)),
             Route("/api/plan", act(self._plan), methods=["POST"]),
+            Route("/api/propose", act(self._propose), methods=["POST"]),
             Route("/api/documents/{name}", act(self._convert), methods=["POST"]),
             Route("/api/samples/{sample}", act(self._play), methods=["POST"]),
             Route("/api/debates", read(self._list)),
@@ -256,7 +260,7 @@ class LivePage:
             "converted": CONVERTED,
             "max_upload_bytes": MAX_UPLOAD_BYTES,
             "max_document_bytes": MAX_DOCUMENT_BYTES,
-            "samples": recordings(),
+            "samples": [_sample(name) for name in recordings()],
             "operator": bool(request.scope.get(OPERATOR)),
         }
 
@@ -281,6 +285,23 @@ class LivePage:
 
         async with self._planning:
             return await run_in_thread(plan)
+
+    async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
+        """Return two debaters that the model proposes for a question. Only the operator may ask for them."""
+        if not request.scope.get(OPERATOR):
+            raise HTTPException(403, "only the person who started the server may ask for proposals")
+        question, settings, _ = (await body_of(request, NewDebate)).parts()
+
+        def propose() -> JsonObject:
+            config = host.requested({**settings, "debaters": ()}, by_operator=True)
+            if is_built_in(config.model):
+                raise InputError("the built-in model proposes no debaters: name a model, or run `moot setup`")
+            debaters, spent = propose_debaters(question, config, Environment())
+            proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
+            return {"debaters": proposed, "cost_usd": spent}
+
+        async with self._planning:
+            return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> JsonObject:
         """Return the text of an uploaded document."""
@@ -425,6 +446,17 @@ class LivePage:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await body_of(request, kind)
         return await action.perform(host, await run_in_thread(_debate_of, request, host))
+
+
+def _sample(name: str) -> JsonObject:
+    """Return what the page shows of a recorded sample debate."""
+    recorded = recording_config(name)
+    return {
+        "name": name,
+        "question": question_in(recorded["topic"]),
+        "protocol": recorded["protocol"],
+        "debaters": [each["name"] for each in recorded["debaters"]],
+    }
 
 
 def _debate_of(request: Request, host: DebateHost) -> Debate:

@@ -73,4 +73,4 @@ def test_a_long_question_is_no_heading_and_an_answer_that_is_not_there_is_no_oth
     unjudged["usage"] = {"prompt_tokens": 7, "completion_tokens": 0}
     compared = compare_debates([judged, unjudged])
     text = render_comparison(compared)
-    assert text.startswith("# We have one monolith.\n\n> We have one monolith.\n> It is large.")
+    assert text.startswith("# Should we split it?\n\n> We have one monolith.\n> It is large.")

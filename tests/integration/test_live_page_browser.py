@@ -76,6 +76,7 @@ def test_a_debate_is_begun_heard_joined_and_judged(browser: webdriver.Chrome, pa
     browser.get(page.url)
     first(browser, ".heading button.main").click()
     first(browser, "textarea[name=question]").send_keys("Tabs or spaces? <img src=x onerror=window.ran=1>")
+    assert shows(browser, "dialog [role=status]", "calls: ")
     first(browser, "dialog button.main").click()
     assert shows(browser, ".now .words", "We should measure")
     assert first(browser, "#tab-positions").get_attribute("aria-selected") == "true"

@@ -126,7 +126,7 @@ def test_by_keyboard_alone_a_debate_is_found_answered_read_and_left(
     assert shows(browser, ".item .entry", "Tabs, I say.")
     focused(browser, "#tab-verdict")
     press(Keys.ARROW_RIGHT)
-    assert shows(browser, "#panel h2", "Claims")
+    assert shows(browser, "#panel h2", "Positions of the debaters")
     press(Keys.ESCAPE)
     assert shows(browser, ".list h1", "Debates")
     focused(browser, ".heading button")
@@ -170,7 +170,8 @@ def test_a_sample_is_played_asked_about_renamed_and_its_deletion_undone(
     width(browser, 1280)
     with serve_in_thread(tmp_path / "d.sqlite", DebateConfig()) as url:
         browser.get(url)
-        button(browser, ".samples button", "Play the sample monolith").click()
+        first(browser, "button[aria-label='Play the sample monolith']").click()
+        assert shows(browser, ".top h1", "Should we split the monolith into services over the next year?")
         assert shows(browser, ".top .pill", "done")
         assert shows(browser, "#panel .headline", "Do not split this year")
         labels = browser.find_elements(By.CSS_SELECTOR, ".choices label")

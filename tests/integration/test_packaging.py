@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import moot
 
@@ -40,6 +43,22 @@ def test_the_wheel_holds_one_package_with_its_data(installed: Path) -> None:
     held = {str(path.relative_to(installed / "moot")) for path in (installed / "moot").rglob("*")}
     assert {name for name in shipped if "__pycache__" not in name} <= held
     assert (installed / "moot" / "py.typed").is_file()
+
+
+OLDEST = "3.11.2"
+"""Python of Debian 12, on which the tests and the docs must be installable."""
+
+
+def test_every_pinned_package_runs_on_the_oldest_supported_python() -> None:
+    pins = (line.partition("==") for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines())
+    refused = []
+    for name, _, version in pins:
+        with suppress(PackageNotFoundError):
+            found = distribution(name)
+            allowed = SpecifierSet("".join(found.metadata.get_all("Requires-Python") or []))
+            if found.version == version and not allowed.contains(OLDEST):
+                refused.append(f"{name} {version} needs Python {allowed}")
+    assert not refused
 
 
 def _build(target: str, source: Path, folder: Path) -> Path:

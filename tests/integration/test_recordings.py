@@ -140,11 +140,35 @@ def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
         assert "dropped the interjection m000005" in early.err
         assert "hiring was frozen" not in json.dumps(early.json["transcript"])
     whole = moot("fork", "monolith", "--id", "whole")
+    rows = {row["name"]: row for row in moot("list", "--json").json}
+    assert (rows["whole"]["question"], rows["whole"]["decision"]) == (rows["monolith"]["question"], "")
     assert "dropped" not in whole.err
     refused = moot("fork", "monolith", "--without", "m000003")
     assert (refused.code, "its interjections are m000005" in refused.err) == (2, True)
     both = moot("fork", "monolith", "--without", "m000005", "--after", "m000003")
     assert (both.code, "remove --after" in both.err) == (2, True)
+
+
+def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
+    assert moot("demo").code == 0
+    refused = moot("fork", "monolith", "--without", "m000005", "--run")
+    assert (refused.code, "cannot reply in a fork of it" in refused.err) == (2, True)
+    again = moot("resume", "monolith-fork")
+    assert (again.code, "continue with your own model" in again.err) == (2, True)
+
+
+def test_the_configured_model_answers_questions_about_a_sample_and_speaks_in_its_forks(moot: Moot) -> None:
+    assert moot("demo").code == 0
+    with OpenAIServer() as server:
+        at = server.base_url
+        asked = moot("ask", "monolith", "What does search show?", OPENAI_BASE_URL=at, MOOT_MODEL="mine")
+        assert asked.code == 0, asked.err
+        assert "No model is configured" not in asked.out
+        words = ("fork", "monolith", "--without", "m000005", "--run", "--json")
+        forked = moot(*words, OPENAI_BASE_URL=at, MOOT_MODEL="mine")
+        assert forked.code == 0, forked.err
+        assert {chat["model"] for chat in server.chats} == {"mine"}
+    assert "hiring was frozen" not in json.dumps(forked.json["transcript"])
 
 
 def test_a_fork_without_one_interjection_repeats_the_others(tmp_path: Path) -> None:

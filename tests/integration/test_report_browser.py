@@ -17,7 +17,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from moot.api import DebateConfig, open_debates
-from moot.models.offline import recording_config
+from moot.models.offline import recording_config, recordings
 from moot.reports import render_brief_html, render_html
 from tests.support.browser import chromium, log, width
 from tests.support.patience import until
@@ -223,6 +223,11 @@ def test_everything_is_unfolded_in_print_and_folded_again_after(
     assert browser.execute_script(folded) == before
 
 
+def _printed_pages(browser: webdriver.Chrome) -> int:
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+    return len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"])))
+
+
 def test_ten_turns_print_on_three_pages_with_the_transcript_last(
     browser: webdriver.Chrome, site: Site, tmp_path: Path
 ) -> None:
@@ -230,9 +235,20 @@ def test_ten_turns_print_on_three_pages_with_the_transcript_last(
         config = DebateConfig(**recording_config("monolith"))
         document = debates.start(None, config).run()
     opened(browser, site, document)
-    printed = browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
-    assert len(re.findall(rb"/Type\s*/Page[^s]", base64.b64decode(printed["data"]))) <= 3
+    assert _printed_pages(browser) <= 3
     assert "facts not checked" in browser.page_source
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    label = "return getComputedStyle(document.querySelector('#h-transcript'), '::before').content"
+    assert browser.execute_script(label) == '"Appendix: "'
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.mark.parametrize("name", recordings())
+def test_a_brief_prints_on_one_page(name: str, browser: webdriver.Chrome, site: Site, tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        document = debates.start(None, DebateConfig(**recording_config(name))).run()
+    browser.get(site.publish(render_brief_html(document)))
+    assert _printed_pages(browser) == 1
 
 
 def test_short_debates_are_whole_without_script(browser: webdriver.Chrome, site: Site) -> None:

@@ -7,14 +7,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.text import Text
 
 from moot.api import Debate
 from moot.calls.event_loop import stop
 from moot.cli.options import Delivery
 from moot.cli.running import handle_sigterm_as_interrupt, run_to_end
+from moot.cli.screen.show_parts import answer_parts, bulleted, verdict_parts
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 from moot.storage.catalogue import DebateRow
+from tests.support.report_documents import VERDICT, debate
 
 ROW = DebateRow("d0000000-0000", "mine", "Why?", "round-robin", "running", 1, 2, 0.0, "", "then", "now")
 
@@ -115,3 +118,28 @@ def test_an_interruption_waits_for_calls_that_are_paid_alone(
     finally:
         stop.times = 0
     assert ("to finish" in capfd.readouterr().err) is grace
+
+
+def test_a_terminal_ends_with_the_short_answer_and_a_pipe_with_the_whole_verdict() -> None:
+    verdict = {**VERDICT, "decision": "Keep one deployable.", "confidence": 80.0, "dissent": ["It decays."]}
+    document = debate(protocol="round-robin", verdict=verdict)
+    short, whole = (
+        "\n".join(part.plain for part in parts(document) if isinstance(part, Text))
+        for parts in (answer_parts, verdict_parts)
+    )
+    assert short.index("Decision: Keep one deployable.") < short.index("Confidence: 80 of 100")
+    assert "First step: Cut the ledger out first" in short
+    assert "Dissent" not in short
+    assert "Dissent:\n- It decays." in whole
+
+
+def test_a_failed_verdict_is_never_shortened_away() -> None:
+    failed = debate(verdict={**VERDICT, "status": "failed", "error": "no reply"})
+    assert [str(part) for part in answer_parts(failed)] == ["The verdict failed: no reply"]
+
+
+def test_a_long_list_item_is_indented() -> None:
+    first, *others = bulleted("word " * 60).split("\n")
+    assert first.startswith("- word")
+    assert others
+    assert all(line.startswith("  word") for line in others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from moot.web.auth_middleware import MAX_BYTES, POLICY
 from moot.web.debate_host import DebateHost, DebateReader, follow
 from moot.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, page_app
 from tests.support.live_page import open_page
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import Act, OpenAIServer
 from tests.support.patience import until
 
 API = "/moot/api"
@@ -294,7 +295,8 @@ def test_the_price_is_told_before_the_debate_begins(page: TestClient) -> None:
 
 
 def test_a_sample_is_played_from_the_empty_page_asked_renamed_and_deleted(page: TestClient) -> None:
-    assert "monolith" in page.get(f"{API}/setup").json()["samples"]
+    samples = {each["name"]: each for each in page.get(f"{API}/setup").json()["samples"]}
+    assert samples["monolith"]["question"] == "Should we split the monolith into services over the next year?"
     assert page.post(f"{API}/samples/tabs", json={}).status_code == 404
     address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
     assert settled(page, address)["status"] == "done"
@@ -305,6 +307,43 @@ def test_a_sample_is_played_from_the_empty_page_asked_renamed_and_deleted(page: 
     assert page.post(f"{address}/rename", json={"name": "ours"}).json() == {"name": "ours"}
     assert page.post(f"{address}/delete", json={}).status_code == 200
     assert page.get(address).status_code == 404
+
+
+def test_the_servers_model_speaks_in_a_fork_and_in_more_turns_of_a_sample(tmp_path: Path) -> None:
+    own = ScriptedModel(lambda call: "Our own words.")
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite", mine=own), DebateConfig(model="mine"))
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+        address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
+        settled(page, address)
+        made = page.post(f"{address}/fork", json={"after": "m000002"}).json()["id"]
+        for debate, action in ((f"{API}/debates/{made}", {}), (address, {"turns": 1})):
+            assert page.post(f"{debate}/run", json=action).status_code == 200
+            settled(page, debate)
+            words = page.get(f"{debate}/entries", params={"from": 3}).text
+            assert "Our own words." in words, words
+
+
+def test_a_sample_without_a_model_of_the_server_takes_no_more_turns(page: TestClient) -> None:
+    address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
+    settled(page, address)
+    refused = page.post(f"{address}/run", json={"turns": 1})
+    assert (refused.status_code, "`moot setup` before `moot serve`" in refused.text) == (400, True)
+
+
+def test_the_operators_model_proposes_two_debaters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: TestClient
+) -> None:
+    two = [{"name": name, "role": "engineer", "stance": f"{name} is right."} for name in ("Ada", "Ben")]
+    with OpenAIServer([Act(text=json.dumps({"debaters": two}))]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        app = page_app(lambda: open_page(tmp_path / "own.sqlite"), DebateConfig(model="m"), None, "launch")
+        with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as operator:
+            operator.headers["x-api-key"] = "launch"
+            proposed = operator.post(f"{API}/propose", json={"question": TOPIC}).json()
+            builtin = operator.post(f"{API}/propose", json={"question": TOPIC, "model": "offline"})
+    assert proposed["debaters"] == two
+    assert (builtin.status_code, "name a model" in builtin.text) == (400, True)
+    assert page.post(f"{API}/propose", json={"question": TOPIC}).status_code == 403
 
 
 def test_documents_are_shown_to_every_debater(page: TestClient) -> None:
@@ -319,6 +358,10 @@ def test_a_finished_sample_is_rated_and_the_rating_changed(page: TestClient) -> 
     assert (told["can_rate"], told["feedback"]) == (True, [])
     for rating, note in (("wrong", ""), ("mixed", "Two teams left the monolith.")):
         assert "Do not split" in page.post(f"{address}/feedback", json={"rating": rating, "note": note}).text
+        (followed,) = re.findall(
+            r'"feedback": ?\[\{.*?"rating": ?"(\w+)"', page.get(f"{address}/events").text
+        )
+        assert followed == rating  # not an overview that was read before
     (given,) = page.get(address).json()["feedback"]
     assert (given["rating"], given["note"]) == ("mixed", "Two teams left the monolith.")
     assert page.post(f"{address}/feedback", json={"rating": "perhaps"}).status_code == 400

@@ -82,7 +82,9 @@ def test_a_page_says_what_was_asked_though_it_stands_below_the_first_line() -> N
     asked = debate(
         topic="We have one monolith.\nShould we split it?", protocol="round-robin", verdict=VERDICT
     )
-    assert "# We have one monolith.\n\n> Should we split it?\n" in render_brief(asked)
+    brief = render_brief(asked)
+    assert brief.startswith("# Should we split it?\n")
+    assert brief.index("**Verdict: ") < brief.index("## Background\n\n> We have one monolith.\n")
 
 
 def test_a_page_runs_nothing_that_was_said() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli.group import command
-from moot.cli.inputs import open_database, open_stored_debate
+from moot.cli.inputs import configured_model, open_database, open_stored_debate
 from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, QuietOption
 from moot.cli.screen.output import (
     MarkdownText,
@@ -25,6 +25,7 @@ from moot.cli.screen.output import (
     print_text,
 )
 from moot.judging.panel import RULES
+from moot.state.config.model_settings import recording_in
 from moot.state.entries import tokens_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
@@ -64,6 +65,8 @@ def ask(
     """
     asked = sys.stdin.read() if question == "-" else question
     with open_stored_debate(db, debate_id) as debate:
+        if model is None and recording_in(debate.config().model_names()):
+            model = configured_model()  # a recording has no replies to new questions
         answer = debate.ask(asked, model=model)
         if as_json:
             return print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})

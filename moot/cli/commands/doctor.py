@@ -362,7 +362,8 @@ async def _inspect_model(name: str, models: Models) -> Finding:
         f"replies in {reply.latency_s:.1f} s",
         f"structured output by {method}",
         f"context {size:,} tokens" if size else "context size unknown",
-        f"{tokens_of(reply.usage)} tokens" + ("" if cost is None else f", US$ {cost:.6f}"),
+        f"{tokens_of(reply.usage)} tokens",
+        "price unknown" if cost is None else f"US$ {cost:.6f}",
     ]
     return Finding(name, "; ".join([*wrong, *facts]), ok=not wrong)
 

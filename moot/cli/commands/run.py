@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import command_line, open_database, open_stored_debate
+from moot.cli.inputs import command_line, configured_model, open_database, open_stored_debate
 from moot.cli.screen.output import (
     columns,
     confirm,
@@ -26,10 +26,10 @@ from moot.cli.screen.output import (
     write_file,
 )
 from moot.cli.screen.result_tables import borderless_table
-from moot.state.config.model_settings import RECORDED
+from moot.state.config.model_settings import recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
-from moot.state.settings import check_database, variable
+from moot.state.settings import check_database
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
@@ -244,6 +244,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
     spent = 0.0
     defaults = validate({"protocol": settings.protocol}).debaters
     if settings.debaters == defaults and len(defaults) == 2:
+        print_note(f"{settings.model} proposes two debaters …")
         debaters, spent = propose_debaters(question, settings, Environment())
         settings = settings.model_copy(update={"debaters": debaters})
     for debater in settings.debaters:
@@ -299,8 +300,8 @@ def demo(
 
     The command prints the question, the debaters, three turning points and the decision, and writes a report.
     The replies were recorded with a capable model. Everything else runs as in any other debate. The commands
-    `resume`, `report` and `fork` work on the sample. If you configure a model, the commands `ask` and `judge`
-    work too. Nobody has checked the facts in the sample debates.
+    `resume` and `report` work on the sample. After `moot setup`, your own model answers `moot ask` and speaks
+    in a fork. Nobody has checked the facts in the sample debates.
     """
     from moot.cli.running import run_to_end
     from moot.cli.screen.live import header_lines
@@ -335,8 +336,8 @@ def demo(
 
 
 def _invite(name: str, path: Path, document: JsonObject, db: str | None) -> None:
-    """Print commands that the user can try after the demo."""
-    own_model = variable("MOOT_MODEL")
+    """Print four commands that the user can try after the demo."""
+    own_model = configured_model()
     asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]
     said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
     model = ("--model", own_model or "NAME")
@@ -458,6 +459,8 @@ def fork(
                 print_note(
                     f"dropped the interjection {entry['id']}: {one_line(entry['content'], LINE_CHARS)}"
                 )
+        if run and config is None and recording_in(made.config().model_names()):
+            model = model or configured_model()  # a recording cannot reply in a fork
         _continue_with(made, config, model, judge_model, reconfigure=True)
         if run:
             raise Exit(run_to_end(made, shared.Delivery(db=db, as_json=as_json, quiet=quiet), turns=turns))
@@ -465,8 +468,8 @@ def fork(
             return print_json(made.document())
         print_text(made.name)
         if not quiet:
-            recorded = made.config().model.startswith(RECORDED)
-            own_model = ("--model", variable("MOOT_MODEL") or "NAME") if recorded else ()
+            recorded = recording_in(made.config().model_names())
+            own_model = ("--model", configured_model() or "NAME") if recorded else ()
             print_note(f"continue with: {resume_line(made, db, *own_model)}")
 
 

@@ -74,8 +74,10 @@ def setup(
     if not key and not url:
         raise InputError("OpenAI needs a key: add --key-env NAME or --key-stdin, or use --base-url URL")
     register_secret(key or None)
+    # The prices of a model depend on the endpoint.
+    settings.set_variables({"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url})
     name, offered = _model(model, Access(key or "not-needed", url or None), asks=asks)
-    settings.set_variables({"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url, "MOOT_MODEL": name})
+    settings.set_variables({"MOOT_MODEL": name})
     tested = "" if no_test else _test(name)
     path = settings.write_user_settings(
         {"OPENAI_API_KEY": stored, "OPENAI_BASE_URL": url, "MOOT_MODEL": name}
@@ -168,14 +170,15 @@ def _ask_model(offered: Sequence[str]) -> str:
     from moot.models.registry import Models
 
     models, current = Models(), settings.variable("MOOT_MODEL")
+    widest = max(len(one_line(name, 60)) for name in offered[:LISTED])
     for number, name in enumerate(offered[:LISTED], start=1):
         prices = [
             models.cost_usd(name, {"prompt_tokens": sent, "completion_tokens": replied})
             for sent, replied in ((10**6, 0), (0, 10**6))
         ]
         known = [each for each in prices if each is not None]
-        price = f"  US$ {known[0]:.2f} in, {known[1]:.2f} out per million tokens" if len(known) == 2 else ""
-        print_note(f"{number:3} {one_line(name, 60)}{price}")
+        price = f"US$ {known[0]:5.2f} in, {known[1]:5.2f} out per million tokens" if len(known) == 2 else ""
+        print_note(f"{number:3} {one_line(name, 60):{widest}}  {price}".rstrip())
     if len(offered) > LISTED:
         print_note(f"… and {len(offered) - LISTED} more: `moot models` lists them")
     default = current if current in offered else offered[0]

@@ -18,6 +18,7 @@ from moot.cli.screen.result_tables import borderless_table
 from moot.state.errors import InputError
 from moot.storage.catalogue import ListedResult, handle
 from moot.text.plain_text import count_noun
+from moot.text.topic_title import question_in
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -258,7 +259,7 @@ def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[Renderabl
             _cost(row),
             f"{age(row.updated_at)} ago",
         ]
-        lines = [one_line(result.question or row.topic, 120), one_line(result.text, 200)]
+        lines = [one_line(result.question or question_in(row.topic), 200), one_line(result.text, 400)]
         lines.append(one_line(" · ".join(filter(None, facts)), 200))
         about = Text("\n".join(filter(None, lines)))
         parts += [Text(one_line(row.name, 60), "bold"), Padding(about, (0, 0, 0, 2))]
@@ -296,17 +297,18 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
         table.add_column(heading, ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
     table.add_column("sure", justify="right", no_wrap=True)
     table.add_column("status", no_wrap=True)
-    for heading in ("cost", "age"):
+    costs = any(_cost(row) for row, _ in known)
+    for heading in ("cost", "age") if costs else ("age",):
         table.add_column(heading, justify="right", no_wrap=True)
     for row, outcome in known:
         result = outcome or ListedResult()
         cells = (
             one_line(handle(row.id, row.name), 60),
-            one_line(result.question or row.topic, 200),
+            one_line(result.question or question_in(row.topic), 200),
             one_line(result.text, 200),
             _confidence(result),
             row.status,
-            _cost(row),
+            *([_cost(row)] if costs else []),
             age(row.updated_at),
         )
         table.add_row(*map(Text, cells))

@@ -33,6 +33,7 @@ from moot.state.config import DebateConfig
 from moot.state.errors import InputError
 from moot.state.settings import redact
 from moot.text.plain_text import count_noun
+from moot.text.topic_title import question_in
 
 if TYPE_CHECKING:
     from moot.api import Event
@@ -165,7 +166,7 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
-    """Return the lines to print at the start of a run."""
+    """Return the lines printed at the start of a run, with the question, protocol, debaters and models."""
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
     from moot.state.settings import api_key, variable
@@ -175,7 +176,8 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
     argues = "offline model (built in; no network)" if models == [OFFLINE] else ", ".join(models)
     if all(name.startswith(RECORDED) for name in models):
         argues = "recorded with a capable model; facts unchecked"
-    lines = [one_line(topic, 300), f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"]
+    about = f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"
+    lines = [one_line(question_in(topic), 300), about]
     if models != [OFFLINE]:
         return lines
 

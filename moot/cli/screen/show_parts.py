@@ -17,11 +17,12 @@ from moot.cli.screen.output import (
     columns,
     debater_names,
     entry_label,
+    err_console,
     local_time,
     one_line,
     safe,
 )
-from moot.documents.read_document import extracts_claims
+from moot.documents.read_document import extracts_claims, question_of
 from moot.judging.judge_response import ShownField, shown
 from moot.judging.panel import RULES
 from moot.judging.response_check import changed_text, confidence_of
@@ -86,6 +87,12 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     return [*answer, Text(), *parts] if leads else [*parts, *answer]
 
 
+def bulleted(text: str) -> str:
+    """Return a text as a list item whose further lines are indented to the width of the screen."""
+    lines = Text(text).wrap(err_console(), max(20, columns() - 2))
+    return "- " + "\n  ".join(line.plain.rstrip() for line in lines)
+
+
 def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
     """Return the answer in a verdict as parts to print."""
     parts: list[RenderableType] = []
@@ -97,14 +104,23 @@ def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
             style = "bold" if field.name in ("decision", "winner") else ""
             parts.append(Text(f"{field.label}: {lines[0]}", style))
         else:
-            parts.append(Text("\n".join([f"{field.label}:", *(f"- {line}" for line in lines)])))
+            parts.append(Text("\n".join([f"{field.label}:", *map(bulleted, lines)])))
     return parts
 
 
-DIGEST = ("decision", "conditions", "confidence", "would_reverse", "first_step", "winner")
-"""Verdict fields in the digest of a debate, in display order."""
 TURNING_POINTS = 3
 """Maximum number of changes of position that the digest of a debate shows."""
+
+
+def answer_parts(document: JsonObject) -> list[RenderableType]:
+    """Return the question and the short answer of a decided debate, and the whole verdict of any other."""
+    verdict: PanelVerdict | None = document["verdict"]
+    if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
+        return verdict_parts(document)
+    names, protocol = debater_names(document["config"], 30), rules_of(document)
+    won = winner_text(verdict, names, protocol)
+    fields = shown(verdict, names, headline=won, winner_label=protocol.result)
+    return _answer([each for each in fields if each.lead or each.name == "question"])
 
 
 def digest_parts(document: JsonObject) -> list[RenderableType]:
@@ -125,7 +141,7 @@ def digest_parts(document: JsonObject) -> list[RenderableType]:
         *debaters,
         *(part for field in turning for part in (Text(), *_answer([field]))),
         Text(),
-        *_answer([fields[name] for name in DIGEST if name in fields]),
+        *_answer([each for each in fields.values() if each.lead]),
     ]
 
 
@@ -257,7 +273,7 @@ def overview(document: Document) -> Parts:
     for key, value in facts.items():
         if value:
             table.add_row(Text(key, "dim"), Text(one_line(str(value), 600)))
-    return [Text(one_line(document["topic"], 1000), "bold"), table, Text(), *verdict_parts(document)]
+    return [Text(one_line(question_of(document), 1000), "bold"), table, Text(), *verdict_parts(document)]
 
 
 def _agreement(document: Document) -> str:

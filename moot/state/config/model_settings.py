@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -48,6 +49,11 @@ def bare_name(name: str) -> str:
 def is_built_in(name: str) -> bool:
     """Return True if the model runs in this process and needs no API key, network access or payment."""
     return name == OFFLINE or name.startswith(RECORDED)
+
+
+def recording_in(names: Iterable[str]) -> str:
+    """Return the first of the names that is a recording of a sample debate, or `""` if none is."""
+    return next((name for name in names if name.startswith(RECORDED)), "")
 
 
 def check_model_name(name: str | None) -> str | None:

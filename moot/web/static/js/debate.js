@@ -12,7 +12,7 @@ import { ago, announce, cost, facts, number, plural, tone } from "./words.js";
 const PARTS = ["verdict", "positions", "board", "record"];
 const NOBODY = { number: 0, speakers: [], since: 0 };
 const STEPS = { judge: "judging", close: "closing", clarify: "asking you" };
-const TABS = { transcript: "Transcript", verdict: "Verdict", ledger: "Claims", prompts: "Prompts", positions: "Positions", board: "Rounds", record: "Details" };
+const TABS = { transcript: "Transcript", verdict: "Verdict", positions: "Positions", ledger: "Claims", board: "Rounds", prompts: "Prompts", record: "Details" };
 
 export function Debate({ id, setup }) {
   const [debate, setDebate] = useState(null);
@@ -47,7 +47,7 @@ export function Debate({ id, setup }) {
       if (before && before.status !== found.status) announce(`The debate is ${found.status}.`);
       return found;
     });
-    document.title = `${found.topic.replace(/[\u202a-\u202e\u2066-\u2069]/g, "").slice(0, 80)} – Moot`;
+    document.title = `${found.question.replace(/[\u202a-\u202e\u2066-\u2069]/g, "").slice(0, 80)} – Moot`;
     if (!found.running) { setStreams({}); setDoing(""); }
     // The events of a run in another process are not heard here, so the stored step says who speaks.
     const speaks = found.running && found.nodes.includes("turn");
@@ -116,7 +116,7 @@ export function Debate({ id, setup }) {
   return html`<div class="debate" data-tab=${chosen}>
     <header class="top">
       <a class="brand" href="/moot">Moot</a>
-      <div class="about"><h1 dir="auto" title=${debate.topic}>${debate.topic}</h1>
+      <div class="about"><h1 dir="auto" title=${debate.topic}>${debate.question || debate.name}</h1>
         <p class="muted small"><span class=${tone(debate.status)}>${debate.status}</span> ${facts(
           debate.protocol, debate.model,
           debate.planned_turns ? `turn ${number(debate.turns)} of ${number(debate.planned_turns)}` : plural(debate.turns, "turn"),

@@ -61,7 +61,7 @@ export function List({ setup }) {
 
   return html`<main id="main" class="list" tabindex="-1">
     <div class="heading"><h1>Debates</h1>${setup && html`<${NewDebate} setup=${setup} />`}</div>
-    <form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); if (debates[0]) go(address(debates[0])); }}>
+    ${found?.all !== 0 && html`<form class="search" role="search" onSubmit=${(event) => { event.preventDefault(); if (debates[0]) go(address(debates[0])); }}>
       <input ref=${search} type="search" aria-label="Search debates" aria-keyshortcuts="/" placeholder="Search names, topics, models, results"
         value=${words} onInput=${searched} />
       <select aria-label="Status" value=${status} onChange=${(event) => setStatus(event.currentTarget.value)}>
@@ -70,25 +70,27 @@ export function List({ setup }) {
       <button type="button" disabled=${chosen.length < 2}
         onClick=${() => go(`/moot/compare?${new URLSearchParams(chosen.map((id) => ["debate", id]))}`)}>
         Compare${chosen.length > 1 ? ` ${chosen.length}` : ""}</button>
-    </form>
+    </form>`}
     ${problem && html`<p class="callout" role="alert">${problem}</p>`}
     ${found && !debates.length && (found.all ? html`<p class="muted">No debate matches.</p>` : html`<section class="samples" aria-labelledby="h-samples">
       <h2 id="h-samples">No debates yet</h2>
-      <p class="muted">Start one with “New debate”, or play a recorded sample, which needs no model.</p>
-      <p class="actions">${setup?.samples.map((name) => html`<button type="button" onClick=${() => play(name)}>Play the sample ${name}</button>`)}</p>
+      <p class="muted">Start one with “New debate”, or play a recorded sample. A sample needs no model and costs nothing.</p>
+      <ul class="cards">${setup?.samples.map((sample) => html`<li class="card"><p class="kicker">${facts(sample.protocol, sample.debaters.join(", "))}</p>
+        <h3>${sample.question}</h3>
+        <button type="button" aria-label=${`Play the sample ${sample.name}`} onClick=${() => play(sample.name)}>Play</button></li>`)}</ul>
     </section>`)}
     <ol class="rows" ref=${rows} aria-label="Debates, most recently active first">
       ${debates.map((row, index) => html`<li key=${row.id} class=${index === current ? "here" : ""}>
         <input type="checkbox" aria-label=${`Compare ${row.topic}`} checked=${chosen.includes(row.id)} onChange=${() => choose(row.id)} />
         <div class="about"><a href=${address(row)} dir="auto" onFocus=${() => setCurrent(index)}>${row.question || row.topic || row.name}</a>
+          ${(row.decision || row.winner) && html`<p class=${`winner${row.winner.startsWith("placeholder") ? " placeholder" : ""}`} dir="auto">${row.decision || row.winner}</p>`}
           <p class="muted small">${row.name !== row.id && html`<bdi>${row.name}</bdi> · `}${facts(row.protocol, row.model, plural(row.turns, "turn"), `${number(row.tokens)} tokens`, cost(row.cost_usd), ago(row.updated_at))}</p></div>
         <div class="result"><span class=${tone(row.status)}>${row.status}</span>
-          ${(row.decision || row.winner) && html`<span class=${`winner small${row.winner.startsWith("placeholder") ? " placeholder" : ""}`} dir="auto">${row.decision || row.winner}</span>`}
           ${row.confidence != null && html`<span class="muted small">confidence ${Math.round(row.confidence)} of 100</span>`}</div>
       </li>`)}
     </ol>
     ${found && found.found > debates.length && html`<p class="muted small">${number(found.found - debates.length)} more debates. Use the search to find them.</p>`}
-    <p class="muted small keys"><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search, <kbd>Esc</kbd> clear</p>
+    ${debates.length > 0 && html`<p class="muted small keys"><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>/</kbd> search, <kbd>Esc</kbd> clear</p>`}
   </main>`;
 }
 

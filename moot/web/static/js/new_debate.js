@@ -1,11 +1,12 @@
 // Dialog for a new debate: question, protocol, debaters with roles and models, documents, and the price.
 import { get, post, upload } from "./api.js";
 import { go } from "./navigation.js";
-import { html, useRef, useState } from "./html.js";
+import { html, useEffect, useRef, useState } from "./html.js";
 import { cost, plural } from "./words.js";
 
 const NOBODY = { name: "", role: "", stance: "", model: "" };
 const FIELDS = [["name", ""], ["role", "roles"], ["stance", ""], ["model", "models"]];
+const PRICE_AFTER_MS = 700; // after the last change
 const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
 
 export function NewDebate({ setup }) {
@@ -14,6 +15,8 @@ export function NewDebate({ setup }) {
   const [line, setLine] = useState([]);
   const [models, setModels] = useState(setup.models);
   const [documents, setDocuments] = useState([]);
+  const [protocol, setProtocol] = useState(setup.protocol);
+  const [changes, setChanges] = useState(0);
   const [price, setPrice] = useState("");
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
@@ -63,11 +66,28 @@ export function NewDebate({ setup }) {
     }
     setBusy(false);
   };
-  const estimate = () => attempt(async () => {
-    const plan = await post("/plan", body());
-    const usd = plan.unpriced ? `price unknown for ${plan.unpriced.join(", ")}`
-      : plan.usd_at_most ? `about ${cost(plan.usd)}, at most ${cost(plan.usd_at_most)}` : "free";
-    setPrice(`About ${plan.calls} calls: ${usd}.`);
+  // Shows the price of what the form describes, once the user pauses.
+  useEffect(() => {
+    let over = false;
+    const show = (text) => over || setPrice(text);
+    const pause = setTimeout(async () => {
+      if (!changes || !written.current.checkValidity()) return;
+      try {
+        const plan = await post("/plan", body());
+        const usd = plan.unpriced ? `price unknown for ${plan.unpriced.join(", ")}`
+          : plan.usd_at_most ? `about ${cost(plan.usd)}, at most ${cost(plan.usd_at_most)}` : "free";
+        show(`About ${plural(plan.calls, "call")}: ${usd}.`);
+      } catch (error) {
+        show(error.message);
+      }
+    }, PRICE_AFTER_MS);
+    show("");
+    return () => { over = true; clearTimeout(pause); };
+  }, [changes, line, documents]);
+  // The question's model proposes the debaters, which costs one call.
+  const propose = () => written.current.elements.question.reportValidity() && attempt(async () => {
+    const { debaters } = await post("/propose", { ...body(), debaters: [] });
+    setLine(debaters.map((each) => ({ ...NOBODY, ...each })));
   });
   const begin = (event) => {
     event.preventDefault();
@@ -76,36 +96,37 @@ export function NewDebate({ setup }) {
 
   return html`<button type="button" class="main" onClick=${open}>New debate</button>
   <dialog ref=${dialog} aria-labelledby="new-title" class="new">
-    <form ref=${written} onSubmit=${begin} onInput=${() => setPrice("")}>
+    <form ref=${written} onSubmit=${begin} onInput=${() => setChanges((before) => before + 1)}>
       <h2 id="new-title">New debate</h2>
       <label>Question<textarea name="question" rows="4" required dir="auto" placeholder="A question or a claim, with the facts that matter"></textarea></label>
       <div class="fields">
-        <label>Protocol<select name="protocol">
-          ${Object.keys(setup.protocols).map((name) => html`<option selected=${name === setup.protocol}>${name}</option>`)}
+        <label>Protocol<select name="protocol" value=${protocol} onChange=${(event) => setProtocol(event.currentTarget.value)}>
+          ${Object.keys(setup.protocols).map((name) => html`<option>${name}</option>`)}
         </select></label>
         <label>Turns<input name="turns" type="number" min="1" max="1000" placeholder="default" /></label>
         <label>Model<input name="model" list="models" placeholder=${setup.model} /></label>
         <datalist id="models"><option value="human">a person at this page</option>${models.map((name) => html`<option value=${name} />`)}</datalist>
         <datalist id="roles">${setup.roles.map((name) => html`<option value=${name} />`)}</datalist>
       </div>
+      <p class="muted small">${setup.protocols[protocol]}</p>
       ${setup.operator && html`<details><summary>Another endpoint for this model</summary><div class="fields">
         <label>Address<input name="base_url" type="url" placeholder="https://…/v1" /></label>
         <label>Variable of its key<input name="api_key_env" pattern="[A-Za-z_][A-Za-z0-9_]*" placeholder="MISTRAL_API_KEY" /></label></div></details>`}
       <fieldset><legend>Debaters</legend>
         ${!line.length && html`<p class="muted small">The default debaters of the protocol.</p>`}
-        ${line.map((each, index) => html`<div class="fields" key=${index}>
+        ${line.map((each, index) => html`<div class="fields debater" key=${index}>
           ${FIELDS.map(([key, list]) => html`<label>${key[0].toUpperCase() + key.slice(1)}
-            <input value=${each[key]} list=${list} required=${key === "name"} dir="auto" placeholder=${key === "model" ? "as above, or human" : ""}
+            <input value=${each[key]} list=${list} required=${key === "name"} dir="auto" placeholder=${key === "model" ? "as above" : ""}
               onInput=${(event) => change(index, key, event.currentTarget.value)} /></label>`)}
           <button type="button" aria-label=${`Remove debater ${index + 1}`} onClick=${() => setLine(line.filter((_, place) => place !== index))}>×</button>
         </div>`)}
-        <button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
+        <p class="actions"><button type="button" onClick=${() => setLine([...line, NOBODY])}>Add a debater</button>
+          ${setup.operator && html`<button type="button" disabled=${busy} onClick=${propose}>Propose two debaters</button>`}</p>
       </fieldset>
       <label>Documents for all debaters<input type="file" multiple accept=${[...setup.converted, ".txt", ".md", ".csv", ".json", ".yaml", "text/*"].join(",")} onChange=${read} /></label>
       ${documents.length > 0 && html`<p class="muted small documents">${documents.map((each) => `${each.name}: ${plural(each.content.split(/\s+/).filter(Boolean).length, "word")}`).join(", ")}</p>`}
       ${problem && html`<p class="callout" role="alert">${problem}</p>`}
       <p class="actions"><button type="submit" class="main" disabled=${busy}>${busy ? "Working …" : "Start"}</button>
-        <button type="button" disabled=${busy} onClick=${estimate}>Price</button>
         <button type="button" onClick=${() => dialog.current.close()}>Cancel</button>
         <span class="muted small" role="status">${price}</span></p>
     </form>

@@ -18,14 +18,14 @@ export function Prompts({ debate, setup, showPrompt }) {
     <p class="muted small">Tokens of each prompt by section, and its budget. Open a prompt to read its text.</p>
     <p class="actions"><button type="button" aria-pressed=${!others} onClick=${() => setOthers(false)}>Turns ${number(made.prompts.length)}</button>
       <button type="button" aria-pressed=${others} onClick=${() => setOthers(true)}>Other calls ${number(made.calls.length)}</button></p>
-    <ul class="legend" aria-label="Sections">${sections(rows, setup).map((section) => html`<li><span class=${`swatch ${hue(section, setup)}`}></span> ${section}</li>`)}</ul>
+    <ul class="legend" aria-label="Sections">${sections(rows, setup).map((section) => html`<li><span class=${`swatch ${hue(section, setup)}`}></span> ${section.replaceAll("_", " ")}</li>`)}</ul>
     ${!rows.length && html`<p class="muted">No prompt has been sent yet.</p>`}
     <ol class="plain budgets">${rows.slice(0, shown).map((row) => html`<li key=${row.id ?? row.seq}>
       <button type="button" class="budget" onClick=${() => showPrompt(row.id ?? row.seq)}>
         <span class="what"><bdi>${row.id ? row.purpose : name(row.speaker)}</bdi> <span class="muted">${row.id ? row.memory_kind : row.entry_id}</span></span>
         <span class="number small">${number(row.total_tokens)} of ${number(row.budget)}</span>
         <span class="stack-bar" aria-hidden="true">${Object.entries(row.sections).map(([section, tokens]) => tokens > 0 && html`<i
-          class=${hue(section, setup)} title=${`${section}: ${number(tokens)}`} style=${{ width: `${(100 * tokens) / Math.max(row.budget, row.total_tokens, 1)}%` }}></i>`)}</span>
+          class=${hue(section, setup)} title=${`${section.replaceAll("_", " ")}: ${number(tokens)}`} style=${{ width: `${(100 * tokens) / Math.max(row.budget, row.total_tokens, 1)}%` }}></i>`)}</span>
       </button></li>`)}</ol>
     ${rows.length > shown && html`<button type="button" onClick=${() => setShown(shown + 200)}>${number(rows.length - shown)} earlier</button>`}
   </section>`;

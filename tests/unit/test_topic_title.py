@@ -1,0 +1,33 @@
+"""The question in a topic."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.text.topic_title import question_in
+
+
+@pytest.mark.parametrize(
+    ("topic", "question"),
+    [
+        ("We are 45 engineers.\nOne in nine is rolled back. Should we split?", "Should we split?"),
+        ("Should we split?\n\nSome ask: why now? It costs a year.", "Should we split?"),
+        ("Why now? It costs a year. Should we split it?", "Should we split it?"),
+        ("Free transport is worth its price.\nIt is.", "Free transport is worth its price."),
+        ("  Is it\tso?  ", "Is it so?"),
+        ("背景。値上げすべきか？", "値上げすべきか？"),
+        ("", ""),
+    ],
+)
+def test_a_topic_is_titled_by_the_question_that_it_asks(topic: str, question: str) -> None:
+    assert question_in(topic) == question
+
+
+def test_the_question_at_the_end_of_a_long_topic_is_found() -> None:
+    assert question_in("A fact. " * 5000 + "\nShould we?") == "Should we?"
+
+
+@given(st.text())
+def test_a_title_is_one_line(topic: str) -> None:
+    title = question_in(topic)
+    assert title == " ".join(title.split())
