@@ -13,7 +13,7 @@ from moot.calls.effects import is_pause
 from moot.configuration.configure import authorize
 from moot.debates.preflight import check_config, check_judges
 from moot.debates.session import DebateSession, Values, is_over
-from moot.nodes.close import final_answer, result_message, with_final_answer
+from moot.nodes.close import result_update, with_final_answer
 from moot.nodes.judge import assess_debate
 from moot.people.person_questions import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
@@ -368,8 +368,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         if ends:
             update |= {"step": _last_step(values), "status": "done", "current_speaker": ""}
         judged = {**values, **update}
-        update["messages"] = [result_message(judged, session.thread, base_checkpoint)]
-        update["answer"] = final_answer(judged)
+        update |= result_update(judged, session.thread, base_checkpoint)
         if ends:
             held.update_after("close", update)
             held.note_status("done")

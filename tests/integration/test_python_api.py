@@ -147,7 +147,7 @@ def test_every_saver_and_way_of_running_gives_the_same_debate(
 
 def test_the_topic_is_all_that_a_run_needs() -> None:
     result = build_graph().invoke({"topic": TOPIC})
-    assert set(result) == {"topic", "verdict", "solution", "answer", "status", "messages"}
+    assert set(result) == {"topic", "verdict", "solution", "answer", "status", "messages", "ui"}
     assert result["verdict"]["status"] == "ok"
 
 

@@ -80,7 +80,7 @@ def test_a_topic_alone_is_a_debate_with_a_verdict(client: Client) -> None:
     thread = new_thread(client)
     result = client.runs.wait(thread, "debate", input={"topic": TOPIC})
     assert result["answer"] in result["messages"][-1]["content"]
-    assert set(result) <= {"topic", "verdict", "solution", "answer", "status", "messages"}
+    assert set(result) <= {"topic", "verdict", "solution", "answer", "status", "messages", "ui"}
     assert result["status"] == "done"
     assert result["verdict"]["status"] == "ok"
     assert values(client, thread)["turn_count"] == 6
