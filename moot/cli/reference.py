@@ -10,7 +10,7 @@ from pathlib import Path
 
 from moot.cli.commands.config import template
 from moot.cli.group import BUILT_IN_NAMES, HELP, Click, built_in_commands, built_in_names, load_command
-from moot.graph.debate import build_graph
+from moot.graph.served import SERVED
 from moot.state.settings import VARIABLES
 
 _PACKAGE = sys.modules["moot"]  # the package itself has a `__getattr__` that mypy does not know
@@ -78,7 +78,10 @@ This page describes all names that you can import from the package `moot`. For e
         f"::: {path}\n    options:\n      heading: {name}\n      toc_label: {name}\n"
         for name, path in documented.items()
     )
-    drawing = f"## The debate graph\n\n```mermaid\n{build_graph().get_graph().draw_mermaid()}```\n"
+    drawing = "\n".join(
+        f"## The graph `{name}`\n\n```mermaid\n{graph.get_graph().draw_mermaid()}```\n"
+        for name, graph in SERVED.items()
+    )
     return {"cli.md": command, "configuration.md": configuration, "python.md": python + details + drawing}
 
 
