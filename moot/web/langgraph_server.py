@@ -28,7 +28,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from typing_extensions import override
 
-from moot.api import open_debates
+from moot.api import Event, open_debates
 from moot.configuration.configure import operators_config
 from moot.graph.json_schemas import graph_schemas
 from moot.graph.served import SERVED
@@ -107,7 +107,12 @@ class StreamListener(AsyncCallbackHandler):
         message = getattr(details.get("chunk"), "message", None)
         if run_id in self._runs and message and message.text:
             debate, entry = self._runs[run_id]
-            event = {"event": "token", "id": entry, "speaker": message.name, "text": message.text}
+            event: Event = {
+                "event": "token",
+                "id": entry,
+                "speaker": message.name,
+                "text": message.text,
+            }
             self._loop.call_soon_threadsafe(self._host.publish, debate, event)
 
     @override
