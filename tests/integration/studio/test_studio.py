@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.pregel.remote import RemoteGraph
 
 from moot import DebateConfig, open_debates
 from moot.graph.debate import PHASE_NODES
@@ -432,3 +434,14 @@ def test_the_graph_of_a_protocol_runs_its_phases_as_nodes(client: Client, server
         raise_error=False,
     )
     assert "unknown key 'roundz': did you mean 'rounds'" in refused["__error__"]["message"]
+
+
+def test_a_remote_debate_as_a_node_shows_the_question_once(client: Client) -> None:
+    chat = StateGraph(MessagesState)
+    chat.add_node("debate", RemoteGraph("debate", sync_client=client))
+    chat.add_edge(START, "debate")
+    chat.add_edge("debate", END)
+    graph: Any = chat.compile()
+    messages = graph.invoke({"messages": [("human", TOPIC)]})["messages"]
+    assert [message.text for message in messages].count(TOPIC) == 1
+    assert messages[-1].name == "judge"
