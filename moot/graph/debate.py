@@ -29,6 +29,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.boundary import UntrustedConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
 from moot.state.errors import ConfigError
+from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import compiled_parts
 
 PHASED = ("council", "dialogue")
@@ -125,11 +126,12 @@ def build_graph(
 def served_graph(phases_of: str = "") -> DebateGraph:
     """Return a graph for a LangGraph server, which adds the checkpointer and its operator's configuration."""
 
-    def default_config() -> DebateConfig:
-        operator = operators_config()
+    @memoize_by_identity(4)
+    def of_protocol(operator: DebateConfig) -> DebateConfig:
         return requested_config(operator, {"protocol": phases_of}) if phases_of else operator
 
-    served = build_graph(environment=Environment(default_config=default_config), phases_of=phases_of)
+    env = Environment(default_config=lambda: of_protocol(operators_config()))
+    served = build_graph(environment=env, phases_of=phases_of)
     served.brief_history = True
     return served
 

@@ -13,6 +13,7 @@ from langgraph.types import Command
 from moot import ConfigError, DebateConfig, WaitingForPerson, build_graph, open_debates
 from moot.cli.commands.doctor import inspect_database
 from moot.debates.lifecycle import prune
+from moot.graph.served import council
 from moot.protocols.registry import PROTOCOLS
 from moot.runtime.background_loop import call_from_sync
 from tests.support.fakes import FakeModel
@@ -138,3 +139,15 @@ def test_a_debate_of_another_protocol_runs_in_the_node_turn() -> None:
     assert [node for part in parts for node in part].count("turn") == 1  # both openings are one step
     with pytest.raises(ConfigError, match="'vote': use one of council, dialogue"):
         build_graph(phases_of="vote")
+
+
+def test_the_graph_of_a_protocol_has_the_operators_configuration_for_that_protocol(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operators = tmp_path / "moot.yaml"
+    operators.write_text("model: offline\nseed: 7\n", encoding="utf-8")
+    monkeypatch.setenv("MOOT_CONFIG", str(operators))
+    config = council.environment.default_config()
+    assert (config.protocol, config.seed) == ("council", 7)
+    assert [debater.name for debater in config.debaters] == ["Architect", "Performance", "Testing"]
+    assert council.environment.default_config() is config
