@@ -29,7 +29,18 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.tools import BaseTool
 
 from moot.calls.event_loop import require_asyncio
-from moot.debates.continuation import Event
+from moot.debates.events import (
+    CruxEvent,
+    EndEvent,
+    EntryEvent,
+    Event,
+    RetryEvent,
+    StepEvent,
+    StoreFailedEvent,
+    SummaryEvent,
+    TokenEvent,
+    VerdictEvent,
+)
 from moot.debates.lifecycle import find_debate, start_debate, store_import
 from moot.debates.preflight import check_config
 from moot.debates.session import DebateSession
@@ -42,9 +53,20 @@ from moot.runtime.environment import Environment, make_environment
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
 from moot.state.config.boundary import Permissions, capabilities_of
 from moot.state.config.mcp_servers import McpServerConfig
-from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
+from moot.state.config.memory_config import (
+    BlackboardConfig,
+    Budget,
+    MemoryConfig,
+    PerspectiveConfig,
+    RetrievalConfig,
+)
 from moot.state.config.model_settings import ModelSettings
-from moot.state.config.participants import ClarificationsConfig
+from moot.state.config.participants import (
+    ClarificationsConfig,
+    PanelJudge,
+    PlannedInterjection,
+    ReferenceDocument,
+)
 from moot.storage.catalogue import DebateRow
 from moot.storage.checkpoints import LazyStore, open_saver
 from moot.storage.records import records_of
@@ -236,12 +258,16 @@ class Debates(AbstractContextManager["Debates"]):
 
 __all__ = [
     "BlackboardConfig",
+    "Budget",
     "ClarificationsConfig",
+    "CruxEvent",
     "Debate",
     "DebateConfig",
     "DebateDocument",
     "DebaterConfig",
     "Debates",
+    "EndEvent",
+    "EntryEvent",
     "Environment",
     "Event",
     "JudgeConfig",
@@ -249,6 +275,17 @@ __all__ = [
     "McpServerConfig",
     "MemoryConfig",
     "ModelSettings",
+    "PanelJudge",
+    "PerspectiveConfig",
+    "PlannedInterjection",
+    "ReferenceDocument",
+    "RetrievalConfig",
+    "RetryEvent",
+    "StepEvent",
+    "StoreFailedEvent",
+    "SummaryEvent",
+    "TokenEvent",
+    "VerdictEvent",
     "aopen_debates",
     "build_graph",
     "open_debates",

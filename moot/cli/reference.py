@@ -7,10 +7,11 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import get_args
 
 from moot.cli.commands.config import template
 from moot.cli.group import BUILT_IN_NAMES, HELP, Click, built_in_commands, built_in_names, load_command
-from moot.graph.debate import build_graph
+from moot.graph.served import SERVED
 from moot.state.settings import VARIABLES
 
 _PACKAGE = sys.modules["moot"]  # the package itself has a `__getattr__` that mypy does not know
@@ -60,7 +61,7 @@ configuration, and `moot config check FILE` checks a configuration file.
     rows = "".join(
         f"| [`{name}`](#{documented[name]}) | {_summary(thing)} |\n"
         if name in documented
-        else f"| `{name}` | `{thing}` |\n"
+        else f"| `{name}` | {_value_text(thing)} |\n"
         for name, thing in exported.items()
     )
     python = f"""# Python
@@ -78,8 +79,16 @@ This page describes all names that you can import from the package `moot`. For e
         f"::: {path}\n    options:\n      heading: {name}\n      toc_label: {name}\n"
         for name, path in documented.items()
     )
-    drawing = f"## The debate graph\n\n```mermaid\n{build_graph().get_graph().draw_mermaid()}```\n"
+    drawing = "\n".join(
+        f"## The graph `{name}`\n\n```mermaid\n{graph.get_graph().draw_mermaid()}```\n"
+        for name, graph in SERVED.items()
+    )
     return {"cli.md": command, "configuration.md": configuration, "python.md": python + details + drawing}
+
+
+def _value_text(thing: object) -> str:
+    """Return a public value as Markdown, a union as the names of its types."""
+    return ", ".join(f"`{each.__name__}`" for each in get_args(thing)) or f"`{thing}`"
 
 
 def _command(title: str, command: Click) -> Iterator[str]:

@@ -11,9 +11,10 @@ from langgraph.types import Command, StateSnapshot
 
 from moot.calls.effects import is_pause
 from moot.configuration.configure import authorize
+from moot.debates.events import Event
 from moot.debates.preflight import check_config, check_judges
 from moot.debates.session import DebateSession, Values, is_over
-from moot.nodes.close import final_answer, result_message, with_final_answer
+from moot.nodes.close import result_update, with_final_answer
 from moot.nodes.judge import assess_debate
 from moot.people.person_questions import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
@@ -40,9 +41,6 @@ from moot.state.reducers import ENTRY, add_totals
 from moot.state.verdict import PanelVerdict, Verdict
 from moot.storage.catalogue import row_usage
 from moot.storage.journal import with_failures
-
-Event = dict[str, Any]
-"""Event of a running debate. The key `event` holds its kind, such as `token`, `step`, `entry` or `end`."""
 
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
@@ -120,7 +118,7 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
             yield payload
         elif isinstance(chunk := payload[0], AIMessageChunk):
             entry = payload[1].get(ENTRY)
-            yield {"event": "token", "id": entry, "speaker": chunk.name, "text": chunk.text}
+            yield {"event": "token", "id": entry, "speaker": chunk.name or "", "text": chunk.text}
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
@@ -381,8 +379,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         if ends:
             update |= {"step": _last_step(values), "status": "done", "current_speaker": ""}
         judged = {**values, **update}
-        update["messages"] = [result_message(judged, session.thread, base_checkpoint)]
-        update["answer"] = final_answer(judged)
+        update |= result_update(judged, session.thread, base_checkpoint)
         if ends:
             held.update_after("close", update)
             held.note_status("done")

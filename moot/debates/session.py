@@ -13,7 +13,7 @@ from langgraph.types import StateSnapshot
 
 from moot.calls.effects import is_pause
 from moot.configuration.configure import authorize
-from moot.graph.debate import NODES
+from moot.graph.debate import NODES, PHASE_NODES
 from moot.graph.runnable import DebateGraph
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
@@ -76,6 +76,8 @@ class DebateSession:
     def state(self, checkpoint: str = "") -> StateSnapshot:
         """Return the debate's latest LangGraph state snapshot, or the snapshot of a given checkpoint.
 
+        The next node is `turn` in place of a phase's node, which a debate of another graph has.
+
         Raises:
             InputError: An incompatible version of Moot stored the debate.
         """
@@ -83,7 +85,9 @@ class DebateSession:
         config: RunnableConfig = {"configurable": {"thread_id": self.thread, **chosen}}
         snapshot = call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
         check_schema_version(snapshot.values)
-        return snapshot
+        return snapshot._replace(
+            next=tuple("turn" if node in PHASE_NODES else node for node in snapshot.next)
+        )
 
     def checkpoints(self, source: str = "") -> AsyncIterator[CheckpointTuple]:
         """Yield the stored checkpoints of the debate, newest first.

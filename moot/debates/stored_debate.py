@@ -11,7 +11,6 @@ from moot.calls.event_loop import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
 from moot.configuration.configure import authorize, authorize_operator, freeze
 from moot.debates.continuation import (
-    Event,
     Judgement,
     JudgingOptions,
     arun_on,
@@ -20,6 +19,7 @@ from moot.debates.continuation import (
     questions_at,
     run_on,
 )
+from moot.debates.events import Event
 from moot.debates.lifecycle import delete_debate, fork_debate
 from moot.debates.preflight import check_config
 from moot.debates.session import DebateSession, is_over

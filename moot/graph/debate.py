@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
-from moot.configuration.configure import operators_config
+from moot.configuration.configure import operators_config, requested_config
 from moot.graph.routing import Route
 from moot.graph.runnable import NODE_TRACING, DebateGraph
 from moot.models.registry import ChatSource
@@ -22,13 +22,21 @@ from moot.nodes.reflect import reflect
 from moot.nodes.summarize import summarize
 from moot.nodes.trim import trim
 from moot.nodes.turn import turn
+from moot.protocols.registry import PROTOCOLS
 from moot.runtime.environment import Environment, NodeFunction, make_environment
 from moot.runtime.run_node import Node
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import UntrustedConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
 from moot.state.errors import ConfigError
+from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import compiled_parts
+
+PHASED = ("council", "dialogue")
+"""Protocols that have a graph of their own, in which each phase is a node."""
+PHASE_NODES = tuple(dict.fromkeys(phase for name in PHASED for phase in PROTOCOLS[name].phases))
+"""Nodes that run the turns of one phase. Every graph has all of them, so that each graph can continue a
+debate of another one. A drawing shows only the nodes of its own graph."""
 
 
 def build_graph(
@@ -38,6 +46,7 @@ def build_graph(
     environment: Environment | None = None,
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
+    phases_of: str = "",
 ) -> DebateGraph:
     """Compile the debate graph and return it as a runnable.
 
@@ -47,6 +56,8 @@ def build_graph(
         environment: models, clock and token counters. Default: models are found by their names.
         models: LangChain chat models, or functions that make them, by the names used in the configuration.
         tools: LangChain tools, by the names that debaters' `tools` use in the configuration.
+        phases_of: protocol whose phases are nodes of their own in place of `turn`, `council` or `dialogue`.
+            Debates of other protocols run in the node `turn`. `""`: all debates do.
 
     Returns:
         A graph for `invoke`, `stream`, `ainvoke` and `astream`. Its input is `{"topic": …}`, its config
@@ -54,7 +65,7 @@ def build_graph(
         servers pass it on, is untrusted: only settings that are safe for any caller are accepted in it.
 
     Raises:
-        ConfigError: the checkpointer keeps only the latest checkpoint.
+        ConfigError: the checkpointer keeps only the latest checkpoint, or `phases_of` is another protocol.
     """
     saver = type(checkpointer).__name__
     if "Shallow" in saver:
@@ -62,6 +73,9 @@ def build_graph(
             f"{saver} keeps only the latest checkpoint, but a transcript is stored across all of them: use "
             f"{saver.replace('Shallow', '')}"
         )
+    if phases_of and phases_of not in PHASED:
+        raise ConfigError(f"phases_of: {phases_of!r}: use one of {', '.join(PHASED)}")
+    protocol = PROTOCOLS[phases_of] if phases_of else None
     env = make_environment(environment, models, tools)
     builder = StateGraph(
         ConversationState,
@@ -72,7 +86,8 @@ def build_graph(
     builder.add_node("open", Node("open", open_debate, env), trace_policy=NODE_TRACING)
     builder.add_node("plan", Node("plan", plan, env), trace_policy=NODE_TRACING)
     builder.add_node("clarify", Node("clarify", clarify, env), trace_policy=NODE_TRACING)
-    builder.add_node("turn", Node("turn", turn, env), trace_policy=NODE_TRACING)
+    for name in ("turn", *PHASE_NODES):
+        builder.add_node(name, Node("turn", turn, env), trace_policy=NODE_TRACING)
     builder.add_node("extract", Node("extract", extract, env), trace_policy=NODE_TRACING)
     builder.add_node("summarize", Node("summarize", summarize, env), trace_policy=NODE_TRACING)
     builder.add_node("trim", Node("trim", trim, env), trace_policy=NODE_TRACING)
@@ -81,14 +96,17 @@ def build_graph(
     builder.add_node("close", Node("close", close, env), trace_policy=NODE_TRACING)
 
     builder.add_edge(START, "open")
-    after_open = Route("open", env, ("extract", "summarize", "trim", "plan", "clarify", "turn", END))
+    after_open = Route(
+        "open", env, ("extract", "summarize", "trim", "plan", "clarify", "turn", END), protocol
+    )
     builder.add_conditional_edges("open", after_open, after_open.labelled)
-    after_plan = Route("plan", env, ("clarify", "turn", "judge", "close"))
+    after_plan = Route("plan", env, ("clarify", "turn", "judge", "close"), protocol)
     builder.add_conditional_edges("plan", after_plan, after_plan.labelled)
     after_clarify = Route("clarify", env, ("summarize", "trim", "reflect", "plan"))
     builder.add_conditional_edges("clarify", after_clarify, after_clarify.labelled)
-    after_turn = Route("turn", env, ("extract", "summarize", "trim", "reflect", "plan"))
-    builder.add_conditional_edges("turn", after_turn, after_turn.labelled)
+    for name in ("turn", *PHASE_NODES):
+        after_turn = Route("turn", env, ("extract", "summarize", "trim", "reflect", "plan"))
+        builder.add_conditional_edges(name, after_turn, after_turn.labelled)
     after_extract = Route("extract", env, ("summarize", "trim", "reflect", "plan"))
     builder.add_conditional_edges("extract", after_extract, after_extract.labelled)
     after_summarize = Route("summarize", env, ("trim", "reflect", "plan"))
@@ -99,16 +117,31 @@ def build_graph(
     builder.add_conditional_edges("judge", after_judge, after_judge.labelled)
     builder.add_edge("reflect", "plan")
     builder.add_edge("close", END)
-    compiled = builder.compile(checkpointer=checkpointer, store=store, name="debate")
-    return DebateGraph(environment=env, **compiled_parts(compiled))
+    compiled = builder.compile(checkpointer=checkpointer, store=store, name=phases_of or "debate")
+    drawn = protocol.phases if protocol is not None else ("turn",)
+    hidden = frozenset({"turn", *PHASE_NODES} - {*drawn})
+    return DebateGraph(environment=env, hidden=hidden, **compiled_parts(compiled))
 
 
-graph = build_graph(environment=Environment(default_config=operators_config))
-graph.brief_history = True
-"""Debate graph that a LangGraph server loads, as named in `langgraph.json`. The server adds the checkpointer,
-and the server's operator adds the configuration."""
+def served_graph(phases_of: str = "") -> DebateGraph:
+    """Return a graph for a LangGraph server, which adds the checkpointer and its operator's configuration."""
+
+    @memoize_by_identity(4)
+    def of_protocol(operator: DebateConfig) -> DebateConfig:
+        return requested_config(operator, {"protocol": phases_of}) if phases_of else operator
+
+    env = Environment(default_config=lambda: of_protocol(operators_config()))
+    served = build_graph(environment=env, phases_of=phases_of)
+    served.brief_history = True
+    return served
+
+
+graph = served_graph()
+"""Debate graph that `langgraph.json` names and a LangGraph server loads."""
 
 NODES: Mapping[str, NodeFunction] = {
-    name: cast(Node, spec.runnable).body for name, spec in graph.builder.nodes.items()
+    name: cast(Node, spec.runnable).body
+    for name, spec in graph.builder.nodes.items()
+    if name not in PHASE_NODES
 }
 """Functions of the graph's nodes, keyed by node name."""

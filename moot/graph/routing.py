@@ -10,6 +10,7 @@ from moot.nodes.extract import extraction_due
 from moot.nodes.reflect import reflect_due
 from moot.nodes.summarize import entries_to_fold, perspectives_due
 from moot.nodes.trim import leaving_through, trim_through
+from moot.protocols.base import Protocol
 from moot.runtime.environment import Environment
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ENDED_STATUSES, ConversationState
@@ -36,6 +37,13 @@ def successor(node: str, state: ConversationState, env: Environment, targets: Co
     if node == "plan":
         return state["step"]["kind"]
     return after_open(state, env) if node == "open" else first_due(state, env, targets)
+
+
+def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
+    """Return the node that runs the turns of the step: the phase's own in a graph of the protocol."""
+    own = protocol is not None and frozen_config(state).protocol == protocol.name
+    phase = state["step"]["phase"]
+    return phase if protocol is not None and own and phase in protocol.phases else "turn"
 
 
 def after_open(state: ConversationState, env: Environment) -> str:
@@ -76,15 +84,25 @@ class Route(Runnable[ConversationState, str]):
     stores the node's update without its successor, and the debate would end when it is resumed.
     """
 
-    def __init__(self, node: str, env: Environment, targets: Sequence[str]) -> None:
+    def __init__(
+        self, node: str, env: Environment, targets: Sequence[str], protocol: Protocol | None = None
+    ) -> None:
+        """Create an edge to `targets`. With `protocol`, each of its phases is a target beside `turn`."""
         self.name = f"after_{node}"
-        self.labelled: dict[Hashable, str] = {LABELS[target]: target for target in targets}
+        phases = protocol.phases if protocol is not None and "turn" in targets else ()
+        self.labelled: dict[Hashable, str] = {
+            **{LABELS[target]: target for target in targets},
+            **{f"phase {phase}": phase for phase in phases},
+        }
         """Target nodes by label: the `path_map` of `add_conditional_edges`."""
-        self._node, self._env, self._targets = node, env, targets
+        self._node, self._env, self._targets, self._protocol = node, env, targets, protocol
+        self._labels = {target: label for label, target in self.labelled.items()}
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Return the label of the edge to the next node."""
-        return LABELS[successor(self._node, input, self._env, self._targets)]
+        target = successor(self._node, input, self._env, self._targets)
+        target = turn_node(input, self._protocol) if target == "turn" else target
+        return str(self._labels[target])
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
         """Async version of `invoke`."""

@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -84,15 +84,17 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         environment: Environment | None = None,
         schemas: dict[str, JsonObject] | None = None,
         brief_history: bool = False,
+        hidden: Collection[str] = (),
         **parts: Any,
     ) -> None:
         """Create the debate graph from the attributes of a compiled LangGraph graph.
 
         With `brief_history`, earlier snapshots of a history hold only the channels that a chat shows.
+        Drawings leave out the `hidden` nodes.
         """
         super().__init__(**parts)
         self.environment = environment or Environment()
-        self.brief_history = brief_history
+        self.brief_history, self.hidden = brief_history, frozenset(hidden)
         self.schemas = {} if schemas is None else schemas
         """JSON Schemas `context`, `input` and `output` with field descriptions. Empty: LangGraph's own."""
 
@@ -112,7 +114,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self.schemas.get("output") or super().get_output_jsonschema(config)
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return a drawing of the graph that includes a description of every node."""
+        """Return a drawing of the graph's own nodes, in which every node has its description."""
         return self._described(super().get_graph(config, xray=xray))
 
     async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
@@ -120,9 +122,14 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self._described(await super().aget_graph(config, xray=xray))
 
     def _described(self, drawing: Graph) -> Graph:
+        drawing.edges[:] = [edge for edge in drawing.edges if not {edge.source, edge.target} & self.hidden]
+        for name in self.hidden & drawing.nodes.keys():
+            del drawing.nodes[name]
         for name, spec in self.builder.nodes.items():
             if name in drawing.nodes and isinstance(spec.runnable, Node):
                 description = (inspect.getdoc(spec.runnable.body) or "").partition("\n")[0]
+                if name != spec.runnable.name:
+                    description = f"Phase {name}. {description}"
                 drawn = drawing.nodes[name]
                 drawing.nodes[name] = drawn._replace(metadata={"description": description})
         return drawing

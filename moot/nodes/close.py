@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage
 
 from moot.calls.effects import Emit, NodeBody, PutInStore, Update
 from moot.judging.judge_response import ShownField, shown
+from moot.judging.ui_messages import result_ui_messages
 from moot.memory.cross_debate_memory import store_positions
 from moot.protocols.registry import protocol_named, rules_of
 from moot.runtime.environment import NodeContext
@@ -39,8 +40,7 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
     update: Update = {
         "status": status,
         "current_speaker": "",
-        "messages": [result_message(values, *context.origin)],
-        "answer": final_answer(values),
+        **result_update(values, *context.origin),
     }
     return update if solution == given else {**update, "solution": solution}
 
@@ -52,14 +52,28 @@ def with_final_answer(state: ConversationState, solution: str) -> str:
     return f"{solution}\n\n{answer}".strip() if answer else solution
 
 
-def result_message(values: StateValues, *origin: str) -> AIMessage:
-    """Return the message that presents the result of a finished debate.
+def result_update(values: StateValues, *origin: str) -> Update:
+    """Return the update of the state with a debate's result: its message, its answer and its UI messages.
 
-    `origin` are the ids of the debate and the checkpoint.
+    The message has the decision, reasons, citations and open points. `origin` are the ids of the debate and
+    the checkpoint.
     """
     number, no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
     known_as = message_id(f"{RESULT_ID_PREFIX}{no}-{number}", *origin)
-    return AIMessage(result_text(values), id=known_as, name="judge")
+    return {
+        "messages": [AIMessage(result_text(values), id=known_as, name="judge")],
+        "answer": final_answer(values),
+        "ui": result_ui_messages(values, _headline(values), known_as),
+    }
+
+
+def _headline(values: StateValues) -> str:
+    """Return one line that states the result, or `""` if there is no valid verdict."""
+    verdict: PanelVerdict | None = values.get("verdict") or None
+    if verdict is None or verdict["status"] != "ok":
+        return ""
+    config = frozen_config(values)
+    return protocol_named(config.protocol).headline(verdict, config.names())
 
 
 def result_text(values: StateValues, share: float = 1.0) -> str:
@@ -71,9 +85,8 @@ def result_text(values: StateValues, share: float = 1.0) -> str:
     ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     config = frozen_config(values)
     protocol = protocol_named(config.protocol)
-    headline = protocol.headline(verdict, config.names()) if verdict else ""
     parts = (
-        _verdict_text(verdict, headline, config.names(), share)
+        _verdict_text(verdict, _headline(values), config.names(), share)
         if verdict
         else [f"**No verdict.** {ended}".strip()]
     )

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from moot.state.claim_events import ClaimEvent, CruxCard, Reflection, Room
 from moot.state.entries import Entry, EntryUsage, InputEntry, JsonObject
 from moot.state.errors import InputError
-from moot.state.reducers import add_totals, append, fold_window, latest, merge
+from moot.state.reducers import add_totals, append, fold_window, latest, merge, replace_by_id
 from moot.state.verdict import FinalAnswer, PanelVerdict, Verdict
 
 SCHEMA_VERSION = 2
@@ -329,6 +329,20 @@ class CallReceipt(RequestRecord):
     """Options of the `moot judge` command that override the debate's configuration."""
 
 
+class UIMessage(TypedDict):
+    """Data for a component of a client's user interface, in the format of LangGraph's generative UI."""
+
+    type: Literal["ui"]
+    id: str
+    """Id of the UI message, made of the result message's id and the name."""
+    name: str
+    """Name of the component, which is `verdict` or `positions`."""
+    props: JsonObject
+    """Properties of the component."""
+    metadata: JsonObject
+    """`message_id` is the id of the chat message beside which to show the component."""
+
+
 class InputSettings(TypedDict, total=False):
     """Settings that are passed as part of a run's input. They override the settings in the run's `context`.
 
@@ -379,6 +393,8 @@ class ConversationOutput(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
     """Most recent messages of the debate, each with its speaker in `name`. The last message is the result,
     from `judge`."""
+    ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
+    """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
 
 
 class ConversationState(TypedDict, total=False):
@@ -460,8 +476,9 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, consisting of the decision and the solution, or `""` before the
-    end."""
+    """Answer to the topic in Markdown, made of the decision and the solution, or `""` before the end."""
+    ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
+    """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int

@@ -60,6 +60,17 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
     return merged
 
 
+def replace_by_id(
+    state: list[Mapping[str, T]], writes: Sequence[list[Mapping[str, T]]]
+) -> list[Mapping[str, T]]:
+    """Return the list after adding the items of all writes. An item replaces the item with the same `id`."""
+    items = {item["id"]: item for item in state}
+    for write in writes:
+        for item in write:
+            items[item["id"]] = item
+    return list(items.values())
+
+
 def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
     """Return the totals after adding the numbers from all writes."""
     totals = dict[str, Any](state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import sqlite3
@@ -331,11 +332,24 @@ def _postgres_address(connection: Any) -> str:
     """Return the database address of a psycopg connection or pool, or `""` for any other object."""
     if not type(connection).__module__.startswith("psycopg"):
         return ""
-    from psycopg import conninfo
+    from psycopg import conninfo, pq
 
     if (info := getattr(connection, "info", None)) is not None:
         return conninfo.make_conninfo(**info.get_parameters(), password=info.password or None)
-    return str(connection.conninfo)
+    known = {default.keyword.decode() for default in pq.Conninfo.get_defaults()}
+    options = _resolved(connection.kwargs) or {}
+    return conninfo.make_conninfo(
+        _resolved(connection.conninfo) or "", **{key: options[key] for key in options.keys() & known}
+    )
+
+
+def _resolved(setting: Any) -> Any:
+    """Return the value of a pool's setting, which may be a function or a coroutine function."""
+    value = setting() if callable(setting) else setting
+    if not inspect.iscoroutine(value):
+        return value
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, value).result()
 
 
 def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
@@ -350,8 +364,9 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     elif "InMemorySaver" not in {base.__name__ for base in type(checkpointer).__mro__}:
         kind = type(checkpointer).__name__
         logging.getLogger(__name__).warning(
-            "%s keeps no journal: what models have answered is remembered by this process alone, and a step "
-            "that another takes up is paid again; `open_debates`, `SqliteSaver` and `langgraph.json` keep it",
+            "%s stores no journal. This process keeps the replies of models in memory. Another process that "
+            "continues a debate repeats the calls of the interrupted step. To store the journal, use "
+            "LangGraph's savers for SQLite and Postgres, or `open_debates`.",
             kind,
         )
     saver = weakref.ref(checkpointer)

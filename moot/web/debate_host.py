@@ -16,11 +16,13 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
 
 from moot.api import Debate, DebateConfig, Debates, Event
 from moot.calls.event_loop import cancel_all, run_in_thread
 from moot.configuration.configure import authorize, requested_config
 from moot.debates.continuation import can_go_on, questions_at
+from moot.debates.events import TokenEvent
 from moot.debates.feedback import has_decision
 from moot.debates.lifecycle import unused_name
 from moot.debates.preflight import shorten_debate
@@ -37,7 +39,14 @@ EventListener = Callable[[Event], object]
 """Function that receives each event of a running debate."""
 
 
-def append_token(messages: dict[str, Event], token: Event) -> None:
+class StreamedMessage(TypedDict):
+    """Part of a message that has been streamed so far."""
+
+    speaker: str
+    text: str
+
+
+def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> None:
     """Append a streamed token to its message.
 
     The key of a message is the id that its entry will have.
@@ -59,7 +68,7 @@ class DebateHost:
         self.debates, self.default_config = debates, default_config
         self.errors: dict[str, str] = {}
         """Error of the last failed run in this process, by debate id."""
-        self.streaming: dict[str, dict[str, Event]] = {}
+        self.streaming: dict[str, dict[str, StreamedMessage]] = {}
         """Messages that are being streamed, by debate id and the id of their future entry."""
         self._tokens = tokens
         self._runs: dict[str, asyncio.Task[None]] = {}
@@ -323,7 +332,7 @@ async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
 
 
 def _message_of(events: Sequence[Event]) -> JsonObject:
-    tokens: dict[str, Event] = {}
+    tokens: dict[str, StreamedMessage] = {}
     for event in events:
         if event["event"] == "token":
             append_token(tokens, event)

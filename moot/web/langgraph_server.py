@@ -28,10 +28,10 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 from typing_extensions import override
 
-from moot.api import open_debates
+from moot.api import Event, open_debates
 from moot.configuration.configure import operators_config
-from moot.graph.debate import graph
 from moot.graph.json_schemas import graph_schemas
+from moot.graph.served import SERVED
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, MootError
 from moot.state.langgraph_internals import EveryKey
@@ -48,8 +48,9 @@ T = TypeVar("T")
 
 # Read at import, because the server's event loop must not wait for files.
 operators_config()
-graph.schemas.update(graph_schemas(graph))
-graph.schemas["context"]["properties"] = EveryKey(graph.schemas["context"]["properties"])
+for _graph in SERVED.values():
+    _graph.schemas.update(graph_schemas(_graph))
+    _graph.schemas["context"]["properties"] = EveryKey(_graph.schemas["context"]["properties"])
 _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
 
@@ -106,7 +107,12 @@ class StreamListener(AsyncCallbackHandler):
         message = getattr(details.get("chunk"), "message", None)
         if run_id in self._runs and message and message.text:
             debate, entry = self._runs[run_id]
-            event = {"event": "token", "id": entry, "speaker": message.name, "text": message.text}
+            event: Event = {
+                "event": "token",
+                "id": entry,
+                "speaker": message.name,
+                "text": message.text,
+            }
             self._loop.call_soon_threadsafe(self._host.publish, debate, event)
 
     @override
@@ -122,7 +128,8 @@ class StreamListener(AsyncCallbackHandler):
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     host = await _page.open()
-    graph.config = merge_configs(graph.config, {"callbacks": [StreamListener(host)]})
+    for served in SERVED.values():
+        served.config = merge_configs(served.config, {"callbacks": [StreamListener(host)]})
     async with _page.lifespan(app), _agents.open(host), keep_debates_registered():
         yield
 
@@ -137,7 +144,7 @@ app = Starlette(
 routes."""
 
 GRAPH = "debate"
-"""Name of Moot's graph in `langgraph.json`."""
+"""Name of the graph of all protocols in `langgraph.json`."""
 EVERY_S = 3.0
 """Interval in seconds for finding debates that other processes have started."""
 TITLE_CHARS = 80
@@ -149,16 +156,10 @@ ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
         "Sixty turns. A moderator chooses the next speaker.",
         {"protocol": "moderated", "turns": 60},
     ),
-    "council": (
-        "A design decision. Debaters propose, criticise and refine; a judge writes the solution.",
-        {"protocol": "council"},
-    ),
-    "dialogue": (
-        "Personas discuss a topic, aspect by aspect. Two who disagree on a claim get a crux room.",
-        {"protocol": "dialogue"},
-    ),
 }
-"""Predefined LangGraph assistants, keyed by name."""
+"""Predefined LangGraph assistants of the graph `debate` by name, each with its description and configuration.
+
+The graphs `council` and `dialogue` have an assistant of their own name."""
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from moot.api import Debate, DebateConfig, aopen_debates
+from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.event_loop import run_in_thread
 from moot.configuration.configure import validate
 from moot.debates.dry_run import with_plan
@@ -250,16 +250,16 @@ class McpDebates:
         """
         made = await self._make(question, protocol, debaters, turns, model)
         planned = turns_planned(made.config())
-        said: asyncio.Queue[JsonObject] = asyncio.Queue()
+        said: asyncio.Queue[Event] = asyncio.Queue()
         run, done = self._host.run(made), 0
         with self._host.subscribe(made.id, said.put_nowait):
             try:
                 while not run.done() or not said.empty():
                     event = asyncio.ensure_future(said.get())
                     await asyncio.wait({run, event}, return_when=asyncio.FIRST_COMPLETED)
-                    if event.cancel() or event.result()["event"] != "entry":
+                    if event.cancel() or (told := event.result())["event"] != "entry":
                         continue
-                    done, entry = done + 1, event.result()["entry"]
+                    done, entry = done + 1, told["entry"]
                     words = f"{entry['speaker']}: {entry['content'][:80]}"
                     await ctx.report_progress(done, planned, words)
             except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +91,22 @@ def test_a_question_to_a_person_interrupts_the_agent_and_no_call_is_repeated(tmp
     assert len(model.calls) - calls <= 2
     asked = [str(call.messages) for call in model.calls if call.purpose == "turn"]
     assert len(asked) == len(set(asked)) == 2
+
+
+def test_people_answer_two_parallel_debates_by_the_ids_of_the_interrupts(tmp_path: Path) -> None:
+    model, database = FakeModel(), str(tmp_path / "moot.sqlite")
+    tool = debate_tool(HUMAN, database=database, environment=model.environment())
+    agent = agent_that_asks("Tabs?", "Trams?", tool=tool)
+    out = agent.invoke(ASKED, THREAD)
+    for number in (1, 2):
+        asked = out["__interrupt__"]
+        answers = {each.id: f"Answer {number} to {each.value['debate']}" for each in asked}
+        assert len(answers) == 2
+        out = agent.invoke(Command(resume=answers), THREAD)
+    assert out["messages"][-1].text == "Both are decided."
+    assert set(Counter(str(call.messages) for call in model.calls).values()) == {1}
+    with open_debates(database) as debates:
+        for row in debates.rows():
+            transcript = debates.get(row.id).document()["transcript"]
+            spoken = [entry["content"] for entry in transcript if entry["speaker"] == "bo"]
+            assert spoken == [f"Answer 1 to {row.id}", f"Answer 2 to {row.id}"]

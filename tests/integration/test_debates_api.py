@@ -378,7 +378,9 @@ def test_a_second_process_is_refused_while_the_first_one_runs(tmp_path: Path) ->
             [sys.executable, "-c", SECOND, database], capture_output=True, text=True, check=True
         )
         assert second.stdout.split() == [str(os.getpid())]
-        assert list(events)[-1]["status"] == "done"
+        last = list(events)[-1]
+        assert last["event"] == "end"
+        assert last["status"] == "done"
     with open_debates(database) as debates:
         assert debates.get("busy").run()["status"] == "done"
 

@@ -162,7 +162,7 @@ def test_a_debate_runs_in_a_program_with_a_loop_as_it_does_without(tmp_path: Pat
 
         async with aopen_debates(database, environment=FakeModel().environment()) as debates:
             debate, beating = debates.start(TOPIC, SHORT), asyncio.create_task(beat())
-            kinds = [event["event"] async for event in debate.astream()]
+            kinds: list[str] = [event["event"] async for event in debate.astream()]
             beating.cancel()
             return kinds, await debate.arun(), beats
 

@@ -7,6 +7,8 @@ import os
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -15,9 +17,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.killing import SCENARIOS, KillRunner
+from moot import open_debates
+from moot.cli.commands.doctor import inspect_database
+from tests.support.killing import SCENARIOS, KillRunner, RuleResult, comparable_document, journalled
 from tests.support.openai_server import OpenAIServer
-from tests.support.patience import LONG_TIMEOUT_S
+from tests.support.patience import LONG_TIMEOUT_S, until
 from tests.support.warm_process import WarmProcess
 
 
@@ -103,3 +107,65 @@ def test_calls_under_way_at_ctrl_c_come_in_and_are_not_paid_again(tmp_path: Path
         paid = Counter(request.body for request in server.requests)
     assert document["status"] == "done"
     assert set(paid.values()) == {1}
+
+
+COUNCIL_GRAPH = """
+import asyncio, json, sys
+from moot import DebateConfig, build_graph
+from moot.storage.checkpoints import open_saver
+
+thread, config = sys.argv[1], DebateConfig.model_validate(json.loads(sys.argv[2]))
+place = {"configurable": {"thread_id": thread}}
+
+
+async def run():
+    async with open_saver() as saver:
+        graph = build_graph(saver, phases_of="council")
+        found = await graph.aget_state(place)
+        start = None if found.values else {"topic": "Should we?"}
+        await graph.ainvoke(start, place, context=config)
+
+
+asyncio.run(run())
+"""
+
+
+def _kill_after_two_calls(process: subprocess.Popen[bytes], server: OpenAIServer, delay: float) -> None:
+    asked = len(server.requests)
+    assert until(lambda: len(server.requests) > asked + 1 or process.poll() is not None)
+    time.sleep(delay)
+    process.kill()
+
+
+@pytest.mark.slow
+def test_a_killed_debate_of_the_council_graph_goes_on_there_and_on_the_command_line(tmp_path: Path) -> None:
+    thread, kills, rng = "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5", 4, random.Random(3)
+    config = json.dumps(dict(SCENARIOS["council"].config))
+
+    def run(db: Path, kills: int) -> RuleResult:
+        done = RuleResult({}, ())
+        with OpenAIServer(latency=0.1) as server:
+            for number in range(kills + 1):
+                own = {"MOOT_DB": str(db), "OPENAI_API_KEY": f"k{number}"}
+                here = ["-c", COUNCIL_GRAPH, thread, config]
+                words = here if number % 2 == 0 else ["-m", "moot", "resume", thread]
+                environment = {**_environment(server), **own}
+                with subprocess.Popen(
+                    [sys.executable, *words], env=environment, stdout=subprocess.DEVNULL
+                ) as process:
+                    if number < kills:
+                        _kill_after_two_calls(process, server, rng.uniform(0, 0.3))
+                    ended = process.wait(LONG_TIMEOUT_S)
+                assert ended == (-signal.SIGKILL if number < kills else 0)
+                if ended:
+                    done.kills[number] = journalled(str(db))
+        done.requests = server.requests
+        with open_debates(str(db)) as debates:
+            assert debates.get(thread).row.status == "done"
+            done.documents["d"] = comparable_document(debates.get(thread).document())
+            done.wrong += [each.message for each in inspect_database(debates) if not each.ok]
+        return done
+
+    whole, killed = run(tmp_path / "whole.sqlite", 0), run(tmp_path / "killed.sqlite", kills)
+    assert len(killed.kills) == kills
+    assert (killed.wrong, killed.lost(whole), killed.called_again(whole)) == ([], [], 0)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from moot import DebateConfig, ModelError, build_graph
 from moot.calls.effects import ModelCall, Reply
+from moot.storage.records import open_records, records_of
 from tests.support.fakes import FakeModel, answer
-from tests.support.postgres_server import new_database, postgres_server
+from tests.support.openai_answers import Json
+from tests.support.openai_server import Act, OpenAIServer
+from tests.support.patience import until
+from tests.support.postgres_server import new_database, postgres_server, rows
 
 pytestmark = pytest.mark.slow
 
@@ -82,3 +92,105 @@ def test_a_completed_call_of_a_stopped_step_is_not_repeated(
     assert asyncio.run(story())["status"] == "done"
     asked = Counter(call.call_index for call in model.calls if call.purpose == "turn")
     assert asked == {0: 1, 1: 2}
+
+
+async def _address(database: str) -> str:
+    return database
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(lambda database: {"kwargs": conninfo_to_dict(database)}, id="parts"),
+        pytest.param(lambda database: {"conninfo": lambda: database}, id="function"),
+        pytest.param(lambda database: {"conninfo": partial(_address, database)}, id="coroutine"),
+    ],
+)
+def test_the_journal_is_beside_a_pool_however_its_address_is_given(
+    settings: Callable[[str], Any], server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = new_database(server)
+
+    async def tables() -> list[Any]:
+        pool = AsyncConnectionPool(**settings(database), open=False)
+        records_of(AsyncPostgresSaver(pool)).close()
+        return rows(database, "SELECT 1 FROM information_schema.tables WHERE table_name = 'moot_journal'")
+
+    assert asyncio.run(tables())
+    assert "stores no journal" not in caplog.text
+
+
+PROGRAM = """
+import asyncio, sys
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from moot import DebateConfig, build_graph
+
+kind, database, thread = sys.argv[1:]
+opened = globals()[kind].from_conn_string(database)
+config = DebateConfig(turns=2, model="m", judge={"enabled": False})
+place = {"configurable": {"thread_id": thread}}
+
+
+def given(found):
+    # A resumed debate has its configuration and its grants from the database.
+    start, options = (None, {}) if found.next else ({"topic": "Trams?"}, {"context": config})
+    return {"input": start, "config": place, **options}
+
+
+def run():
+    with opened as saver:
+        if kind == "PostgresSaver":
+            saver.setup()
+        graph = build_graph(saver)
+        print(graph.invoke(**given(graph.get_state(place)))["status"])
+
+
+async def arun():
+    async with opened as saver:
+        await saver.setup()
+        graph = build_graph(saver)
+        print((await graph.ainvoke(**given(await graph.aget_state(place))))["status"])
+
+
+asyncio.run(arun()) if kind.startswith("Async") else run()
+"""
+
+
+@pytest.mark.parametrize("kind", ["SqliteSaver", "AsyncSqliteSaver", "PostgresSaver", "AsyncPostgresSaver"])
+def test_no_completed_call_is_repeated_after_a_kill(kind: str, server: str, tmp_path: Path) -> None:
+    database = str(tmp_path / "own.sqlite") if "Sqlite" in kind else new_database(server)
+    thread = THREAD["configurable"]["thread_id"]
+    killed = threading.Event()
+
+    def plan(request: Json, number: int) -> Act | None:
+        if number == 1:  # the second of two openings, which are written at the same time
+            killed.wait(120)
+        return None
+
+    with OpenAIServer(plan) as models:
+        own = {"OPENAI_BASE_URL": models.base_url, "OPENAI_API_KEY": "k", "HOME": str(tmp_path)}
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("MOOT_")}
+        words = [sys.executable, "-c", PROGRAM, kind, database, thread]
+
+        def replies() -> int:
+            if "Sqlite" in kind and not Path(database).exists():
+                return 0
+            records = open_records(database)
+            try:
+                return len(records.journal.replies(thread))
+            finally:
+                records.close()
+
+        with subprocess.Popen(words, env={**kept, **own}, stdout=subprocess.DEVNULL) as process:
+            assert until(lambda: len(models.chats) == 2 and replies() == 1)
+            process.kill()
+        killed.set()
+        resumed = subprocess.run(words, env={**kept, **own}, capture_output=True, text=True, check=False)
+        assert resumed.returncode == 0, resumed.stderr
+        assert "journal" not in resumed.stderr
+        prompts = Counter(str(chat["messages"]) for chat in models.chats)
+    assert resumed.stdout.strip() == "done"
+    assert sorted(prompts.values()) == [1, 2]  # only the call that was cut off is made again

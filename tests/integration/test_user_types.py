@@ -13,15 +13,23 @@ import pytest
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
 CONFIGURED = """\
-from moot import DebateConfig, DebaterConfig, JudgeConfig, MemoryConfig
+from moot import Budget, DebateConfig, DebaterConfig, Event, JudgeConfig, MemoryConfig, StepEvent
 
 config = DebateConfig(
     turns=2,
     debaters=(DebaterConfig(name="Ada", stance="yes"), DebaterConfig(name="Ben", temperature=0.2)),
     judge=JudgeConfig(enabled=False),
-    memory=MemoryConfig(keep_recent=20),
+    memory=MemoryConfig(keep_recent=20, budget=Budget(messages=4000)),
 )
 print(config.turns)
+
+
+def phase(event: Event) -> str:
+    return event["phase"] if event["event"] == "step" else ""
+
+
+def speakers(step: StepEvent) -> list[str]:
+    return step["speakers"]
 """
 
 EMBEDDED = """\
@@ -45,7 +53,12 @@ async def main() -> None:
     async with aopen_debates("moot.sqlite", tools={"lookup": lookup}) as debates:
         debate = debates.start("Trams?", config)
         async for event in debate.astream():
-            print(event["event"])
+            if event["event"] == "entry":
+                print(event["entry"]["speaker"].upper())
+            elif event["event"] == "step":
+                print(event["number"] + 1, event["speakers"][0].upper())
+            elif event["event"] == "end":
+                print(event["reason"].upper())
         document = cast(DebateDocument, await debate.arun())
         print(document["status"])
     graph = build_graph()

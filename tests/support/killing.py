@@ -176,7 +176,7 @@ class KillRunner:
                     began, most = time.monotonic(), self._took.get(words, LONG_TIMEOUT_S)
                     with self._started(server, db, left, disk_bytes, key=f"k{number}") as process:
                         if deadly and self._killed(process, server, most, calls=left[0] in CALLING):
-                            done.kills[number] = _journalled(db)
+                            done.kills[number] = journalled(db)
                             continue
                         code = process.wait(LONG_TIMEOUT_S)
                         self._took.setdefault(words, time.monotonic() - began)
@@ -232,7 +232,7 @@ class KillRunner:
         done.wrong += [f"{page.name} is half written" for page in pages if "</html>" not in page.read_text()]
 
 
-def _journalled(db: str) -> Counter[str]:
+def journalled(db: str) -> Counter[str]:
     """Return the answers that any debate's journal holds, as the server has them said."""
     with open_debates(db) as debates:
         replies = [debates.records.journal.replies(row.id).values() for row in debates.rows()]

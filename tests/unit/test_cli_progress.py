@@ -24,7 +24,7 @@ QUESTIONS = [
 ]
 
 
-def _entry_event(content: str) -> dict[str, Any]:
+def _entry_event(content: str) -> Any:
     return {"event": "entry", "entry": make_entry(1, "ada", "speech", content, phase="opening", tokens=3)}
 
 
@@ -99,7 +99,7 @@ def test_an_entry_says_what_it_is_whom_it_answers_and_where(fields: dict[str, An
     ],
     ids=lambda event: event["event"],
 )
-def test_what_is_not_worth_a_line_has_none(event: dict[str, Any]) -> None:
+def test_what_is_not_worth_a_line_has_none(event: Any) -> None:
     assert event_line(event, NAMES, RunTally()) == ""
 
 
@@ -142,9 +142,8 @@ def test_the_live_screen_shows_who_speaks_what_is_spent_and_no_markup(
     tally = RunTally(turns=1, tokens=1234, cost_usd=0.5, config=DebateConfig(), planned=4)
     hostile = "[bold]no markup[/bold] :smile: \x1b[2J\u202e" + "long words " * 60
     with live.LiveScreen(NAMES) as screen:
-        screen.show(
-            {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]}, tally
-        )
+        step: Any = {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]}
+        screen.show(step, tally)
         screen.show({"event": "token", "id": "m000001", "speaker": "ada", "text": hostile}, tally)
         console.print(screen._render())
         screen.show(_entry_event(hostile), tally)
@@ -163,7 +162,12 @@ def test_the_live_part_fits_the_terminal_whoever_speaks(height: int, monkeypatch
     monkeypatch.setattr(live, "err_console", lambda: console)
     screen = live.LiveScreen(NAMES)
     for number in range(9):
-        token = {"event": "token", "id": f"m{number}", "speaker": f"d{number}", "text": "long words " * 300}
+        token: Any = {
+            "event": "token",
+            "id": f"m{number}",
+            "speaker": f"d{number}",
+            "text": "long words " * 300,
+        }
         screen.show(token, RunTally())
     lines = console.render_lines(screen._render(), console.options)
     assert len(lines) <= height
@@ -180,7 +184,7 @@ def test_the_live_part_says_how_long_what_goes_on_has_taken(monkeypatch: pytest.
     console = Console(file=written, width=100, force_terminal=True, color_system=None)
     monkeypatch.setattr(live, "err_console", lambda: console)
     screen = live.LiveScreen(NAMES, clock=lambda: now[0])
-    step = {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]}
+    step: Any = {"event": "step", "kind": "turn", "phase": "opening", "round": 1, "speakers": ["ada"]}
     for said, at in (("12 s · starting", 12.0), ("3 s · Ada · opening", 15.0)):
         now[0] = at
         console.print(screen._render())
@@ -193,7 +197,7 @@ def test_a_wait_is_told_whole_where_a_terminal_is_80_columns_wide(monkeypatch: p
     console = Console(file=(written := io.StringIO()), width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr(live, "err_console", lambda: console)
     screen = live.LiveScreen(NAMES)
-    wait = {"event": "retry", "model": "gpt-4o-mini", "words": "rate limited, retry 3 of 5 in 8 s"}
+    wait: Any = {"event": "retry", "model": "gpt-4o-mini", "words": "rate limited, retry 3 of 5 in 8 s"}
     screen.show(wait, RunTally(turns=1, tokens=1234, planned=12))
     console.print(screen._render())
     assert "gpt-4o-mini: rate limited, retry 3 of 5 in 8 s" in written.getvalue()

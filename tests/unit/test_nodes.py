@@ -68,7 +68,7 @@ def test_a_debate_takes_its_turns_in_order_and_ends_with_a_verdict() -> None:
 def test_the_output_is_what_a_caller_wants_and_no_more() -> None:
     graph = build_graph(InMemorySaver(), environment=FakeModel().environment())
     out = graph.invoke({"topic": "Should we?"}, THREAD, context=_config(turns=1))
-    assert set(out) == {"topic", "verdict", "solution", "answer", "status", "messages"}
+    assert set(out) == {"topic", "verdict", "solution", "answer", "status", "messages", "ui"}
 
 
 def test_a_first_human_message_is_the_topic_and_keeps_one_place_in_the_window() -> None:

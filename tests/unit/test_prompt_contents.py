@@ -69,7 +69,9 @@ def _remark_in_every_phase(debate: Debate) -> None:
     debate.say("Remark 0.")
     phases: list[tuple[str, int]] = []
     for event in debate.stream():
-        entry = event.get("entry") or {}
+        if event["event"] != "entry":
+            continue
+        entry = event["entry"]
         if entry.get("model") and (entry["phase"], entry["round"]) not in phases:
             phases.append((entry["phase"], entry["round"]))
             debate.say(f"Remark {len(phases)}.")

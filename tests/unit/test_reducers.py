@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
 
 from moot.graph.debate import build_graph
-from moot.state.reducers import add_totals, append, entry_id_of, fold_window, latest, merge
+from moot.state.reducers import add_totals, append, entry_id_of, fold_window, latest, merge, replace_by_id
 
 Reducer = Callable[[Any, list[Any]], Any]
 
@@ -33,12 +33,19 @@ window_items = st.one_of(
     st.builds(lambda text: {"role": "user", "content": text, "id": "outside-1"}, texts),
 )
 numbers = st.dictionaries(keys, st.integers(-5, 5) | st.floats(0, 1, allow_nan=False))
+cards = st.fixed_dictionaries({"id": keys, "name": texts})
 
 CASES = [
     pytest.param(latest, st.just({}), st.dictionaries(keys, texts), id="latest"),
     pytest.param(append, st.lists(texts), st.lists(texts), id="append"),
     pytest.param(merge, st.dictionaries(keys, texts), st.dictionaries(keys, texts | st.none()), id="merge"),
     pytest.param(add_totals, numbers, numbers, id="add_totals"),
+    pytest.param(
+        replace_by_id,
+        st.lists(cards, unique_by=lambda card: card["id"]),
+        st.lists(cards),
+        id="replace_by_id",
+    ),
     pytest.param(
         fold_window,
         st.lists(st.builds(_message, seqs, texts), unique_by=lambda m: m.id, max_size=4),

@@ -238,7 +238,7 @@ class LiveScreen(Progress):
         self._tally = tally
         match event["event"]:
             case "token":
-                self._speeches.setdefault(event["id"], (event["speaker"] or "", []))[1].append(event["text"])
+                self._speeches.setdefault(event["id"], (event["speaker"], []))[1].append(event["text"])
             case "entry":
                 self._speeches.pop(event["entry"]["id"], None)
                 self._live.refresh()  # removes the message from the live area before it is printed

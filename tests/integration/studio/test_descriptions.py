@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moot import DebateConfig
+from moot.graph.debate import NODES
 from moot.protocols.registry import PROTOCOLS
 from moot.state.config.section import protocol_sections
 from tests.support.langgraph_server import Client, assistant_id
@@ -12,8 +13,8 @@ from tests.support.langgraph_server import Client, assistant_id
 pytestmark = pytest.mark.slow
 
 
-def test_the_graph_is_listed_under_its_name(client: Client) -> None:
-    assert {found["graph_id"] for found in client.assistants.search()} == {"debate"}
+def test_each_graph_is_listed_under_its_name(client: Client) -> None:
+    assert {found["graph_id"] for found in client.assistants.search()} == {"debate", "council", "dialogue"}
 
 
 def test_the_input_schema_offers_topic_messages_transcript_and_documents(client: Client) -> None:
@@ -54,6 +55,7 @@ def test_the_output_schema_has_the_decision_and_the_state_schema_everything(
         "answer",
         "status",
         "messages",
+        "ui",
     }
     assert {"full_transcript", "rolling_summary", "receipts", "config"} <= set(
         schemas["state_schema"]["properties"]
@@ -69,3 +71,14 @@ def test_the_graph_is_drawn_with_its_nodes_and_edges(client: Client) -> None:
     assert {"open", "plan", "turn", "extract", "trim", "summarize", "judge", "close"} <= nodes
     assert "messages are leaving the window" in {edge.get("data") for edge in drawn["edges"]}
     assert {("__start__", "open"), ("plan", "turn"), ("summarize", "trim"), ("close", "__end__")} <= edges
+
+
+@pytest.mark.parametrize("name", ["council", "dialogue"])
+def test_a_graph_of_a_protocol_is_drawn_with_its_phases_in_place_of_turn(client: Client, name: str) -> None:
+    assistant = client.assistants.search(graph_id=name)[0]["assistant_id"]
+    drawn = client.assistants.get_graph(assistant)
+    nodes = {node["id"]: (node.get("metadata") or {}).get("description", "") for node in drawn["nodes"]}
+    phases = set(PROTOCOLS[name].phases)
+    assert nodes.keys() - NODES.keys() == {*phases, "__start__", "__end__"}
+    assert "turn" not in nodes
+    assert all(nodes[phase].startswith(f"Phase {phase}. ") for phase in phases)

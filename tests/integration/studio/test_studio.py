@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.pregel.remote import RemoteGraph
 
 from moot import DebateConfig, open_debates
+from moot.graph.debate import PHASE_NODES
 from tests.support.langgraph_server import Client, LangGraphServer
 from tests.support.patience import until
 
@@ -70,8 +73,7 @@ def test_assistants_are_ready_and_stored_debates_known_by_their_topic(
     assert until(lambda: titles().get(stored) and titles().get(begun), every_s=0.5)
     assert (titles()[stored], titles()[begun]) == ("Is it told?", TOPIC)
     found = {each["name"]: each for each in client.assistants.search(graph_id="debate")}
-    assert set(found) == {"debate", "quick", "long-form", "council", "dialogue"}
-    assert found["council"]["context"] == {"protocol": "council"}
+    assert set(found) == {"debate", "quick", "long-form"}
     ran = client.runs.wait(new_thread(client), found["quick"]["assistant_id"], input={"topic": TOPIC})
     assert ran["status"] == "done"
 
@@ -80,7 +82,7 @@ def test_a_topic_alone_is_a_debate_with_a_verdict(client: Client) -> None:
     thread = new_thread(client)
     result = client.runs.wait(thread, "debate", input={"topic": TOPIC})
     assert result["answer"] in result["messages"][-1]["content"]
-    assert set(result) <= {"topic", "verdict", "solution", "answer", "status", "messages"}
+    assert set(result) <= {"topic", "verdict", "solution", "answer", "status", "messages", "ui"}
     assert result["status"] == "done"
     assert result["verdict"]["status"] == "ok"
     assert values(client, thread)["turn_count"] == 6
@@ -404,3 +406,42 @@ def test_an_unknown_key_of_the_context_is_refused_by_name(client: Client) -> Non
         client.runs.wait(thread, "debate", input={"topic": TOPIC}, context={"turnz": 2})
     schema = client.assistants.get_schemas(client.assistants.search(graph_id="debate")[0]["assistant_id"])
     assert "turns" in (schema["context_schema"] or {})["properties"]
+
+
+def test_the_graph_of_a_protocol_runs_its_phases_as_nodes(client: Client, server: LangGraphServer) -> None:
+    thread = client.threads.create(graph_id="council")["thread_id"]
+    context = {"rounds": 1, "judge": {"swap": False}}
+    asked = {"messages": [{"role": "user", "content": "One repository?"}]}
+    parts = client.runs.stream(thread, "council", input=asked, context=context, stream_mode="updates")
+    nodes = [name for part in parts if part.event == "updates" for name in part.data]
+    assert [name for name in nodes if name in PHASE_NODES] == ["propose", "critique", "refine"]
+    assert "turn" not in nodes
+    history = client.threads.get_history(thread, limit=100)
+    earlier = next(state for state in history if state["next"] == ["critique"])
+    client.runs.wait(thread, "council", input=None, checkpoint=earlier["checkpoint"])
+    with open_debates(str(server.database)) as debates:
+        debate = debates.get(thread)
+        assert (debate.row.status, debate.row.protocol) == ("done", "council")
+        phases = [
+            entry["phase"] for entry in debate.document()["transcript"] if entry["phase"] in PHASE_NODES
+        ]
+    assert list(dict.fromkeys(phases)) == ["propose", "critique", "refine"]
+    refused = client.runs.wait(
+        client.threads.create(graph_id="council")["thread_id"],
+        "council",
+        input=asked,
+        context={"roundz": 1},
+        raise_error=False,
+    )
+    assert "unknown key 'roundz': did you mean 'rounds'" in refused["__error__"]["message"]
+
+
+def test_a_remote_debate_as_a_node_shows_the_question_once(client: Client) -> None:
+    chat = StateGraph(MessagesState)
+    chat.add_node("debate", RemoteGraph("debate", sync_client=client))
+    chat.add_edge(START, "debate")
+    chat.add_edge("debate", END)
+    graph: Any = chat.compile()
+    messages = graph.invoke({"messages": [("human", TOPIC)]})["messages"]
+    assert [message.text for message in messages].count(TOPIC) == 1
+    assert messages[-1].name == "judge"

@@ -72,6 +72,12 @@ def test_use_stream_shows_the_branches_of_questions_and_answers(chat: Path, serv
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout)
+    cards = steps.pop("cards")
+    assert [(card["name"], card["beside"]) for card in cards] == [
+        (name, steps["asked"][-1]["id"]) for name in ("verdict", "positions")
+    ]
+    assert cards[0]["props"]["status"] == "ok"
+    assert [each["name"] for each in cards[1]["props"]["debaters"]] == ["Advocate", "Skeptic"]
     assert [each["name"] for each in steps["asked"]] == ["user", "advocate", "skeptic", "judge"]
     branches = {step: [each["branches"] for each in messages] for step, messages in steps.items()}
     assert branches == {

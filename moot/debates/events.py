@@ -1,0 +1,111 @@
+"""Events of a running debate, as `Debate.stream` yields them."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from moot.state.conversation import StepKind
+from moot.state.entries import Entry
+
+
+class TokenEvent(TypedDict):
+    """Piece of a message that is being streamed."""
+
+    event: Literal["token"]
+    id: str
+    """Id of the transcript entry that the message becomes."""
+    speaker: str
+    """Id of the debater."""
+    text: str
+
+
+class EntryEvent(TypedDict):
+    """New entry of the transcript."""
+
+    event: Literal["entry"]
+    entry: Entry
+
+
+class StepEvent(TypedDict):
+    """Start of a step of the debate."""
+
+    event: Literal["step"]
+    number: int
+    kind: StepKind
+    phase: str
+    round: int
+    speakers: list[str]
+    """Ids of the debaters who take their turns in this step."""
+
+
+class SummaryEvent(TypedDict):
+    """New version of a summary, or the failure of a summarizer."""
+
+    event: Literal["summary"]
+    owner: str
+    """Id of the debater whose perspective is summarised, or `""` for a summary that all debaters share."""
+    kind: NotRequired[str]
+    version: NotRequired[int]
+    """Number of the new version. It is missing if there is no new version."""
+    method: NotRequired[str]
+    failure: NotRequired[str]
+    """Error of the configured summarizer."""
+
+
+class CruxEvent(TypedDict):
+    """New crux card, which has the result of a crux room."""
+
+    event: Literal["crux"]
+    card: str
+    """Id of the crux card."""
+    resolved: bool
+
+
+class VerdictEvent(TypedDict):
+    """Verdict of the judges."""
+
+    event: Literal["verdict"]
+    status: Literal["ok", "failed"]
+    winner: str
+
+
+class RetryEvent(TypedDict):
+    """Failed model call that is repeated after a wait."""
+
+    event: Literal["retry"]
+    model: str
+    why: str
+    words: str
+    """Sentence that describes the failure and the wait."""
+    wait_s: float
+
+
+class StoreFailedEvent(TypedDict):
+    """Failure of the store of cross-debate memory, which does not end the debate."""
+
+    event: Literal["store_failed"]
+    error: str
+
+
+class EndEvent(TypedDict):
+    """End of the debate."""
+
+    event: Literal["end"]
+    status: Literal["done", "limit"]
+    reason: str
+
+
+Event = (
+    TokenEvent
+    | EntryEvent
+    | StepEvent
+    | SummaryEvent
+    | CruxEvent
+    | VerdictEvent
+    | RetryEvent
+    | StoreFailedEvent
+    | EndEvent
+)
+"""An event of a running debate. The key `event` holds its kind."""

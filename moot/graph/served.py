@@ -1,0 +1,11 @@
+"""Graphs that only a LangGraph server loads: those in which each phase of a protocol is a node."""
+
+from collections.abc import Mapping
+
+from moot.graph.debate import graph, served_graph
+from moot.graph.runnable import DebateGraph
+
+council, dialogue = served_graph("council"), served_graph("dialogue")
+
+SERVED: Mapping[str, DebateGraph] = {"debate": graph, "council": council, "dialogue": dialogue}
+"""All graphs of `langgraph.json`, by name."""
