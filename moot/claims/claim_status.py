@@ -175,6 +175,12 @@ class Timeline(tuple[StanceChange, ...]):
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
     @cached_property
+    def argued(self) -> Mapping[str, str]:
+        """Return the last answer that each debater held for itself, not by a concession, keyed by id."""
+        own = (change for change in self if change.side and change.event["kind"] != "concedes")
+        return {change.event["debater"]: change.side for change in own}
+
+    @cached_property
     def given_up(self) -> Set[str]:
         """Return the ids of the debaters whose last event on the claim is a concession or withdrawal."""
         return {who for who, change in self.last.items() if is_given_up(change.event)}
@@ -285,7 +291,9 @@ class Ledger:
             in_room: True if a crux room is open on the claim.
         """
         timeline = self.timeline(claim)
-        pressed = bool(self._challenged_on.get(claim, set()) & timeline.given_up)
+        challenged = self._challenged_on.get(claim, set()) & timeline.given_up
+        # A debater who gave up the answer that others still hold was not moved to their side.
+        pressed = any(timeline.argued.get(who, "") not in timeline.holders for who in challenged)
         return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
 
     @cached_property

@@ -58,6 +58,17 @@ def does(who: str, kind: str) -> dict[str, Any]:
         ([yes("eva", IF_TIDE), yes("eva", IF_CREW)], "open", "yes", [IF_CREW]),
         ([yes("eva", option="buy"), yes("leo", option="build")], "disputed", "", []),
         ([yes("eva", option="buy"), yes("leo", option="buy")], "agreed", "buy", []),
+        ([yes("eva"), no("leo"), does("eva", "concedes"), does("leo", "concedes")], "withdrawn", "", []),
+        ([yes("eva", option="buy"), does("leo", "concedes")], "agreed", "buy", []),
+        ([yes("eva", option="buy"), {**does("leo", "concedes"), "option": "buy"}], "agreed", "buy", []),
+        ([yes("eva", option="buy"), {**no("leo"), "option": "buy"}], "open", "buy", []),
+        ([yes("leo", option="buy"), {**no("leo"), "option": "buy"}], "withdrawn", "", []),
+        (
+            [yes("leo", option="build"), {**no("leo"), "option": "buy"}, yes("eva", option="build")],
+            "agreed",
+            "build",
+            [],
+        ),
     ],
 )
 def test_a_status_follows_from_the_current_stances(
@@ -65,6 +76,71 @@ def test_a_status_follows_from_the_current_stances(
 ) -> None:
     found = judge_case({"id": "x", "events": events, "over": False})
     assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+
+
+EVA_YES, LEO_NO, EVA_IF, LEO_IF = yes("eva"), no("leo"), yes("eva", IF_TIDE), yes("leo", IF_CREW)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "side", "conditions"),
+    [
+        ([EVA_YES, LEO_NO, {"retracts": 2}, yes("leo")], "agreed", "yes", []),
+        ([EVA_YES, LEO_NO, {"retracts": 2}], "open", "yes", []),
+        ([EVA_YES, {"retracts": 1}], "open", "", []),
+        ([EVA_YES, LEO_NO, does("leo", "concedes"), {"retracts": 3}], "disputed", "", []),
+        ([EVA_YES, does("eva", "withdraws"), {"retracts": 2}], "open", "yes", []),
+        ([EVA_IF, LEO_IF, {"retracts": 2}], "open", "yes", [IF_TIDE]),
+        ([yes("eva", option="buy"), yes("leo", option="build"), {"retracts": 2}], "open", "buy", []),
+    ],
+)
+def test_a_retracted_event_never_counted_and_neither_did_its_dispute(
+    events: list[Any], status: str, side: str, conditions: list[str]
+) -> None:
+    found = judge_case({"id": "x", "events": events, "over": False})
+    assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "conditions"),
+    [
+        ([EVA_IF, yes("eva", IF_CREW), LEO_IF], "agreed", [IF_CREW]),
+        ([EVA_IF, yes("leo", IF_TIDE), LEO_IF], "conditional", [IF_TIDE, IF_CREW]),
+        ([EVA_YES, LEO_NO, EVA_IF, LEO_IF, yes("eva", IF_CREW)], "settled", [IF_CREW]),
+        ([EVA_IF, EVA_YES, yes("leo")], "agreed", []),
+        ([EVA_YES, LEO_NO, LEO_IF, yes("leo")], "settled", []),
+    ],
+)
+def test_a_replaced_condition_counts_no_more(events: list[Any], status: str, conditions: list[str]) -> None:
+    found = judge_case({"id": "x", "events": events, "over": False})
+    assert (found.status, list(found.conditions)) == (status, conditions)
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        ([EVA_YES, LEO_NO, does("leo", "unsure"), does("leo", "concedes")], "settled"),
+        ([EVA_YES, LEO_NO, does("leo", "concedes"), does("leo", "unsure")], "open"),
+        ([EVA_YES, LEO_NO, does("leo", "unsure"), does("leo", "withdraws")], "settled"),
+        ([EVA_YES, LEO_NO, does("leo", "unsure"), does("eva", "unsure")], "withdrawn"),
+        ([EVA_YES, LEO_NO, no("kim"), does("leo", "concedes"), does("kim", "unsure")], "open"),
+        ([EVA_YES, does("eva", "unsure")], "withdrawn"),
+        ([does("eva", "unsure"), does("leo", "unsure")], "open"),
+    ],
+)
+def test_who_falls_to_unsure_has_given_nothing_to_the_other_side(events: list[Any], status: str) -> None:
+    assert judge_case({"id": "x", "events": events, "over": False}).status == status
+
+
+def test_a_challenged_debater_who_gives_up_what_another_still_says_was_in_no_dispute() -> None:
+    place = {"debater": "kim", "message_id": "m000003", "quote": "…", "by": "model"}
+    said: list[Any] = [
+        *topic_event("p001"),
+        plain_event(1, "eva", "asserts"),
+        plain_event(2, "leo", "asserts"),
+        {**place, "type": "challenge", "id": "c001", "to": "eva", "claim": "p001"},
+        plain_event(4, "eva", "withdraws"),
+    ]
+    assert fold_events(said).status("p001") == "open"
 
 
 def test_only_the_end_of_the_debate_makes_a_dispute_unresolved() -> None:
