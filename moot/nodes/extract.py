@@ -72,7 +72,7 @@ def due_through(state: ConversationState, leaving: int) -> int:
     if not protocol.extracts_by_model(config):
         return -1
     if protocol.extract_after:
-        return everything if not step or step["phase"] in protocol.extract_after else -1
+        return everything if not step or protocol.extracts_after(step["phase"], config) else -1
     over = not step or state.get("turn_count", 0) >= config.total_turns()
     return everything if over else leaving
 

@@ -218,7 +218,10 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
         ("round-robin", {"turn_count": 6}, "llm", True),
         ("round-robin", {"turn_count": 6}, "auto", False),
         ("dialogue", {"turn_count": 2}, "none", False),
-        ("dialogue", {"step": {"number": 1, "phase": "opening", "round": 1}}, "auto", True),
+        ("dialogue", {"step": {"number": 1, "phase": "opening", "round": 1}}, "auto", False),
+        ("dialogue", {"step": {"number": 2, "phase": "take", "round": 2}}, "auto", False),
+        ("dialogue of three", {"step": {"number": 2, "phase": "take", "round": 2}}, "auto", True),
+        ("dialogue", {"step": {"number": 4, "phase": "reply", "round": 2}}, "auto", True),
         ("dialogue", {"step": {"number": 3, "phase": "respond", "round": 2}}, "auto", False),
         ("council", {"step": {"number": 1, "phase": "propose", "round": 1}}, "llm", False),
         ("council", {"step": {"number": 1, "phase": "refine", "round": 1}}, "llm", True),
@@ -228,7 +231,11 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
 def test_minutes_are_taken_where_somebody_reads_them(
     protocol: str, fields: dict[str, Any], extraction: str, reads: bool
 ) -> None:
-    config = _llm(extraction=extraction).model_copy(update={"protocol": protocol, "turns": 6})
+    name, _, size = protocol.partition(" of ")
+    config = _llm(extraction=extraction).model_copy(update={"protocol": name, "turns": 6})
+    if size:
+        third = config.debaters[0].model_copy(update={"id": "cyd", "name": "Cyd"})
+        config = config.model_copy(update={"debaters": (*config.debaters, third)})
     state = _state(config, SAID, claim_events=[], **fields)
     update, _ = _drive(extract(state, NodeContext(Environment())), _minutes())
     assert ("claim_events" in update) is reads

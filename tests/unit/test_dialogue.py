@@ -308,11 +308,18 @@ def test_an_opening_is_a_cold_start() -> None:
     assert "Cyd" in seen
 
 
-def test_a_first_take_sees_the_blackboard_its_own_opening_and_what_matches_the_aspect() -> None:
+def test_the_takes_on_the_first_aspect_see_all_openings_and_no_take() -> None:
     seen = _shown(_prompts(), "take")
-    assert "yes: “Ada Quay speaks in opening” [m000001] (round 1)" in seen
-    assert "\nAda Quay speaks in opening (" in seen
+    for name in ("Ada Quay", "Bob", "Cyd"):
+        assert f"\n{name} speaks in opening (" in seen
     assert "speaks in take" not in seen
+
+
+def test_the_takes_on_a_later_aspect_see_the_blackboard_and_the_own_opening() -> None:
+    seen = "\n".join(message["content"] for message in _prompts().in_phase("take")[3].messages)
+    assert "# Where the debate stood at [m000012], as noted by the program" in seen
+    assert "\nAda Quay speaks in opening (" in seen
+    assert "\nBob speaks in opening (" not in seen
 
 
 def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:

@@ -58,7 +58,7 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
     """
     material = {
         "opening": _message_blocks,
-        "take": _own_opening,
+        "take": _openings,
         "respond": _exchange,
         "reply": _exchange,
         "closing": _before_closing,
@@ -125,11 +125,15 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
     )
 
 
-def _own_opening(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks with the speaker's opening and with people's messages."""
-    own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
-    first = next(own, None)
-    yield from _message_blocks(ctx, [first] if first else [])
+def _openings(ctx: PromptContext) -> Iterator[Block]:
+    """Yield the blocks with the speaker's opening and with people's messages.
+
+    On the first aspect, the others' openings follow, because no claims have been extracted yet.
+    """
+    transcript = ctx.state["full_transcript"]
+    own = [e for e in transcript if e["speaker"] == ctx.speaker.id and traits_of(e).argues]
+    others = recent_exchange(transcript, 1) if ctx.step["round"] == 2 else []
+    yield from _message_blocks(ctx, [*own[:1], *others])
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
