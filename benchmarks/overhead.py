@@ -218,7 +218,7 @@ class ReplayModel(LocalModel):
             (card for pair, card in self._cards.items() if all(f'"{who}"' in text for who in pair)), None
         )
         if card is None:
-            return smallest_instance(dict(schema))
+            return dict(smallest_instance(dict(schema)))
         shown = {key: m.text for m in messages if (key := next(iter(_ID.findall(m.text)), ""))}
         sides = []
         for side in card["sides"]:

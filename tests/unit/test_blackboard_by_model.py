@@ -164,6 +164,31 @@ def test_a_position_on_the_topic_is_verified_in_one_call_and_others_are_not() ->
     assert len(_read(_minutes(claims=OPENED, events=DISPUTE))[1]) == 1
 
 
+def test_the_second_look_names_the_option_that_a_debater_gives_up() -> None:
+    chosen = {**ON_TOPIC[0], "kind": "asserts", "option": "barges"}
+    left = {**ON_TOPIC[0], "kind": "withdraws", "option": ""}
+    kept = {
+        "claim_events": [],
+        "turn_count": 6,
+        "question": {"question": "Which?", "options": ["barges", "rail"]},
+    }
+    state = _state(_llm(), SAID, **kept)
+    replies = (_minutes(events=[chosen, left]), _looks("asserts", "withdraws"))
+    _, calls = _drive(extract(state, NodeContext(Environment())), *replies)
+    said = calls[1].messages[1]["content"]
+    assert said.count("Claim: the right answer to the topic is: barges") == 2
+    assert "answered with yes" not in said
+
+
+def test_extraction_reads_what_people_say_between_the_new_messages() -> None:
+    news = make_entry(3, "user", "interjection", "The barge broke down.")
+    said = [*SAID, news, make_entry(4, "bob", "speech", "So rail it is, as [m000003] shows.")]
+    state = _state(_llm(), said, claim_events=[], turn_count=6)
+    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    (shown,) = (text for each in calls[0].messages if "The barge broke down." in (text := each["content"]))
+    assert shown.startswith("(read before)")
+
+
 def test_where_the_second_look_differs_nothing_is_noted() -> None:
     state, _ = _read(_minutes(events=ON_TOPIC), _looks("asserts", "open"))
     ledger = ledger_of(state)

@@ -315,9 +315,19 @@ def test_the_takes_on_the_first_aspect_see_all_openings_and_no_take() -> None:
     assert "speaks in take" not in seen
 
 
+@pytest.mark.parametrize("phase", ["respond", "reply"])
+def test_two_debaters_see_the_openings_until_the_ledger_covers_them(phase: str) -> None:
+    model = ScriptedDebaters()
+    run_scripted_debate(scripted_debaters(2), model)
+    first, later = model.in_phase(phase)[0], model.in_phase(phase)[-1]
+    openings = [sum("speaks in opening" in m["content"] for m in each.messages) for each in (first, later)]
+    assert openings[0] == 2
+    assert openings[1] < 2
+
+
 def test_the_takes_on_a_later_aspect_see_the_blackboard_and_the_own_opening() -> None:
     seen = "\n".join(message["content"] for message in _prompts().in_phase("take")[3].messages)
-    assert "# Where the debate stood at [m000012], as noted by the program" in seen
+    assert "# Where the debate stood at [m000012], with the crux rooms since, as noted" in seen
     assert "\nAda Quay speaks in opening (" in seen
     assert "\nBob speaks in opening (" not in seen
 
