@@ -81,6 +81,12 @@ class StanceChange(NamedTuple):
     """Last earlier change after which the debater held an answer, or `None` without such a change."""
 
     @property
+    def restates_condition(self) -> bool:
+        """Return True if the event states a condition that the debater attached to its answer before."""
+        key = self.event.get("condition_id") or self.event["condition"].casefold()
+        return bool(key and self.held and self.held.side == self.side and key in self.held.conditions)
+
+    @property
     def is_change_of_mind(self) -> bool:
         """Return True if this event changed the debater's answer or the conditions of the answer."""
         if self.event["kind"] == "withdraws" and not is_given_up(self.before):
@@ -130,9 +136,15 @@ class Timeline(tuple[StanceChange, ...]):
 
         Restatements do not count.
         """
-        changes = (change for change in self if change.is_change_of_mind)
-        # A message that states several conditions changes a debater's mind once.
-        once = {(each.event["debater"], each.event["message_id"]): each for each in changes}
+        once: dict[tuple[str, str], StanceChange] = {}
+        for change in self:
+            if change.is_change_of_mind:
+                # A message changes a debater's mind once, from what it held before to what it holds after.
+                # If it states old and new conditions, the new ones show the change.
+                key = change.event["debater"], change.event["message_id"]
+                first = once.get(key, change)
+                event = first.event if change.restates_condition else change.event
+                once[key] = change._replace(event=event, before=first.before, sign_before=first.sign_before)
         return list(once.values())
 
     @cached_property

@@ -10,7 +10,9 @@ import pytest
 from benchmarks.claim_status import DATA, judge_case, read_cases
 from moot.claims.claim_fold import fold_events
 from moot.claims.claim_status import ClaimStatus
+from moot.claims.ledger_rendering import stance_text
 from moot.claims.reflections import recent_activity
+from moot.documents.document import claim_statuses_of
 from moot.state.claim_events import ReflectionPass
 from tests.support.ledger_state import FERRIES, Board, event, plain_event, topic_event
 
@@ -292,3 +294,60 @@ def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
     change = f"“only {IF_TIDE}” [{second['id']}], before: “Yes, close them” [{first['id']}]"
     assert f"you changed your mind: p001: {FERRIES}: {change}" in board.prompt_section("ada")
     assert f"- Ada: p001: {FERRIES}: {change}" in board.prompt_section("judge")
+
+
+def test_a_message_that_drops_one_option_and_takes_another_is_one_change_of_mind() -> None:
+    said = [
+        plain_event(1, "ada", "asserts", "p000", option="build"),
+        plain_event(2, "ada", "withdraws", "p000"),
+        plain_event(3, "ada", "conditional", "p000", option="buy", condition=IF_TIDE, message_id="m000002"),
+    ]
+    (change,) = fold_events(said).changes
+    assert change.event["id"] == "e003"
+    assert change.before is not None
+    assert change.before["id"] == "e001"
+
+
+def test_of_a_message_with_old_and_new_conditions_the_new_one_shows_the_change() -> None:
+    place = {"message_id": "m000002"}
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002", **place),
+        plain_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001", **place),
+    ]
+    (change,) = fold_events([*topic_event("p001"), *said]).changes
+    assert change.event["id"] == "e002"
+    assert list(change.conditions.values()) == [IF_TIDE, IF_CREW]
+
+
+def test_a_round_record_names_the_dispute_about_an_open_question() -> None:
+    board = Board()
+    said = [board.entry("ada", "Build it, I say."), board.entry("bob", "Buy it, I say.")]
+    board.state["claim_events"] = [
+        plain_event(1, "ada", "asserts", "p000", option="build"),
+        plain_event(2, "bob", "asserts", "p000", option="buy"),
+    ]
+    (record,) = claim_statuses_of(board.state)["rounds"]
+    assert (record["new_disputes"], len(said)) == (["p000"], 2)
+
+
+def test_a_stored_stance_says_how_many_conditions_it_joins() -> None:
+    board = Board()
+    board.entry("ada", "Yes.")
+    board.entry("ada", "Yes.")
+    board.state["claim_events"] = [
+        *topic_event("p001"),
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
+    ]
+    claims = {each["id"]: each for each in claim_statuses_of(board.state)["claims"]}
+    assert stance_text(claims["p001"]["stances"]["ada"]) == f"yes, on 2 conditions: {IF_TIDE}; {IF_CREW}"
+
+
+def test_a_board_that_a_crux_card_goes_beyond_says_so() -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    board.entry("bob", "No.")
+    assert "stood at [m000001], as noted" in board.prompt_section("ada")
+    board.state["claim_events"] = [*board.state["claim_events"], plain_event(2, "bob", "denies")]
+    assert "stood at [m000001], with the crux rooms since, as noted" in board.prompt_section("ada")
