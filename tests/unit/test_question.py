@@ -115,3 +115,11 @@ def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:
     assert question_text({}, "Trams?\nThey are late.") == ""
     assert question_text({"question": "Trams?"}, "Trams?") == ""
     assert question_text({"question": "Trams?"}, "Trams?\nThey are late.") == "Question to decide: Trams?"
+
+
+def test_the_note_on_options_does_not_repeat_a_question_that_the_topic_already_asks() -> None:
+    found = {"question": "Build, or buy?", "options": ["build", "buy"]}
+    assert question_text(found, "Build, or  buy?") == "Options:\n- build\n- buy"
+    assert (
+        question_text(found, "What now?") == "Question to decide: Build, or buy?\n\nOptions:\n- build\n- buy"
+    )
