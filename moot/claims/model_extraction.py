@@ -36,7 +36,7 @@ from moot.state.claim_events import (
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.conversation import MemoryKind
-from moot.state.entries import Entry, ids_in
+from moot.state.entries import Entry, ids_in, traits_of
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, batches, common_length, truncate_middle
 
@@ -456,6 +456,21 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
         for d in config.debaters
         if not only or d.id in only
     )
+
+
+def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
+    """Return entries in order, with the people's messages that were written between them.
+
+    Debaters rely on the facts in these messages.
+    """
+    if not entries:
+        return []
+    seqs = [entry["seq"] for entry in entries]
+    since = transcript[min(seqs) : max(seqs)]
+    known = {entry["id"] for entry in entries}
+    news = (entry for entry in since if entry["id"] not in known)
+    people = [entry for entry in news if traits_of(entry).by == "person" and traits_of(entry).argues]
+    return sorted([*entries, *people], key=lambda entry: entry["seq"])
 
 
 def shown_entries(

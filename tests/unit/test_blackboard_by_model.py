@@ -12,6 +12,7 @@ from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,
+    card_call,
     card_events,
     is_room_over,
     make_room,
@@ -32,6 +33,7 @@ from moot.state.config import OFFLINE, DebateConfig
 from moot.state.config.memory_config import BlackboardConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
+from moot.text.tokens import counter
 from tests.support.ledger_state import plain_event
 
 NAMES = {"ada": "Ada", "bob": "Bob"}
@@ -343,6 +345,21 @@ def test_a_card_without_a_model_is_what_the_ledger_says(kind: StanceKind, resolv
     assert card["sides"]["bob"]["reasoning"] == "barges are slow"
     assert card["sides"]["bob"]["falsifier"] == "a dry winter"
     assert card["resolved"] is resolved
+
+
+def test_who_assesses_a_room_reads_the_news_that_came_meanwhile() -> None:
+    news = make_entry(3, "user", "interjection", "Barges took 5 hours in May.")
+    said = [
+        make_entry(number, who, "speech", "Hm.", room="room-01") for number, who in ((4, "ada"), (5, "bob"))
+    ]
+    room = make_room("room-01", "p001", ("ada", "bob"), ("m000001",), 1)
+    room = with_entries({"room-01": room}, said)["room-01"]
+    state = _state(entries=[*SAID, news, *said])
+    call = card_call(cast(ConversationState, state), CONFIG, room, counter(), call_index=0)
+    shown = [m["content"] for m in call.messages if "5 hours in May" in m["content"] or "Hm." in m["content"]]
+    assert ["May" in text for text in shown] == [True, False, False]
+    assert call.schema is not None
+    assert "m000003" not in str(call.schema.model_json_schema())
 
 
 def test_a_room_closes_at_its_cap_and_not_before() -> None:
