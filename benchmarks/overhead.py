@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import PrivateAttr
@@ -218,7 +218,7 @@ class ReplayModel(LocalModel):
             (card for pair, card in self._cards.items() if all(f'"{who}"' in text for who in pair)), None
         )
         if card is None:
-            return dict(smallest_instance(dict(schema)))
+            return cast("dict[str, Any]", smallest_instance(dict(schema)))
         shown = {key: m.text for m in messages if (key := next(iter(_ID.findall(m.text)), ""))}
         sides = []
         for side in card["sides"]:

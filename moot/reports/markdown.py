@@ -223,7 +223,7 @@ def _considered(report: Report) -> list[str]:
     """
     board = report.document["blackboard"]
     claims = {each["id"]: each["stances"] for each in board["standing"]["claims"]}
-    stances = claims.get(MAIN_QUESTION, {})
+    stances: Mapping[str, Any] = claims.get(MAIN_QUESTION, {})
     retracted = {each["of"] for each in board["claim_events"] if each["type"] == "retraction"}
     chosen: dict[str, dict[str, None]] = {}
     for each in board["claim_events"]:
@@ -232,7 +232,7 @@ def _considered(report: Report) -> list[str]:
     chosen.pop("", None)
     lines = []
     for option, debaters in chosen.items():
-        still = [who for who in debaters if stances.get(who, {}).get("option") == option]
+        still = [who for who in debaters if who in stances and stances[who].get("option") == option]
         left = [who for who in debaters if who not in still]
         names = [
             ", ".join(report.people[who].name for who in each if who in report.people)

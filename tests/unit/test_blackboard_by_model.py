@@ -355,7 +355,7 @@ def test_who_assesses_a_room_reads_the_news_that_came_meanwhile() -> None:
     room = make_room("room-01", "p001", ("ada", "bob"), ("m000001",), 1)
     room = with_entries({"room-01": room}, said)["room-01"]
     state = _state(entries=[*SAID, news, *said])
-    call = card_call(cast(ConversationState, state), CONFIG, room, counter(), call_index=0)
+    call = card_call(state, CONFIG, room, counter(), call_index=0)
     shown = [m["content"] for m in call.messages if "5 hours in May" in m["content"] or "Hm." in m["content"]]
     assert ["May" in text for text in shown] == [True, False, False]
     assert call.schema is not None
