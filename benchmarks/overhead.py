@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import PrivateAttr
@@ -35,6 +35,7 @@ MODEL = "replay"
 WORDS_OF_A_MESSAGE = 120
 """Length of a message that the replay needs and the recording lacks."""
 COUNT = counter("o200k_base")
+_ID = re.compile(r"\[(m\d{6})\]")
 _CLAIM = re.compile(r"^- (p[0-9]{3}): (.+?)(?: \| .*)?$", re.MULTILINE)
 
 
@@ -46,8 +47,6 @@ class Recording:
     requests: Sequence[int]
     """Numbers of the requests on the way that was kept, where a debate was forked."""
     settings: Mapping[str, Any]
-    rooms: frozenset[int] = frozenset()
-    """Numbers of the requests for messages in crux rooms."""
     target: int = 0
     """Wanted tokens outside messages for each message."""
     before: int = 0
@@ -69,7 +68,6 @@ RECORDINGS = {
             "protocol": "dialogue",
             "dialogue": {"aspects": ["what the pilot really showed", "who carries the risk and the cost"]},
         },
-        rooms=frozenset({16, 17, 21, 22, 26, 27, 30, 31}),
         target=1500,
         before=2600,
     ),
@@ -103,9 +101,11 @@ class ReplayModel(LocalModel):
     """A model that repeats a recorded debate and counts the tokens of every call."""
 
     rows: list[dict[str, Any]]
-    rooms: frozenset[int]
 
-    _speeches: dict[tuple[str, bool], deque[str]] = PrivateAttr(default_factory=dict)
+    _speeches: dict[tuple[str, str], deque[str]] = PrivateAttr(default_factory=dict)
+    """Recorded messages, keyed by debater and by the partner in a crux room, `""` outside rooms."""
+    _cards: dict[frozenset[str], dict[str, Any]] = PrivateAttr(default_factory=dict)
+    """Last recorded crux card of each pair of debaters."""
     _texts: dict[str, deque[dict[str, Any]]] = PrivateAttr(default_factory=dict)
     _operations: list[tuple[str, dict[str, Any]]] = PrivateAttr(default_factory=list)
     _claims: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -119,13 +119,15 @@ class ReplayModel(LocalModel):
             system, last, reply = row["messages"][0]["content"], row["messages"][-1]["content"], row["reply"]
             said = re.search(r"You are (.+?)\.\n", last)
             schema = (row["response_format"] or {}).get("json_schema", {}).get("name")
-            if schema == "ExtractedClaims":
+            if schema == "StepMinutes":
                 self._record_operations(system, json.loads(reply), number)
+            elif schema == "CruxFinding":
+                card = json.loads(reply)
+                self._cards[frozenset(side["debater"] for side in card["sides"])] = card
             elif schema:
                 self._texts.setdefault(schema, deque()).append(json.loads(reply))
             elif said and system.startswith(("You take part", "You sit on")):
-                key = said[1], row["request"] in self.rooms
-                self._speeches.setdefault(key, deque()).append(reply)
+                self._speeches.setdefault((said[1], _partner(last)), deque()).append(reply)
             else:
                 self._plain.append(reply)
 
@@ -171,27 +173,27 @@ class ReplayModel(LocalModel):
         self, messages: list[BaseMessage], hints: Mapping[str, Any], schema: dict[str, Any] | None
     ) -> str:
         if schema is None and hints.get("purpose") == "turn":
-            queue = self._speeches.get((hints["speaker"], str(hints["phase"]).startswith("crux")))
+            queue = self._speeches.get((hints["speaker"], _partner(messages[-1].text)))
             return queue.popleft() if queue else " ".join(["word"] * WORDS_OF_A_MESSAGE)
         if schema is None:
             return self._plain.popleft() if self._plain else " ".join(["word"] * WORDS_OF_A_MESSAGE)
         fields = schema["properties"]
         if "events" in fields:
-            return json.dumps(self._extraction(messages, schema))
+            return json.dumps(self._extraction(messages, schema), ensure_ascii=False)
         if "checks" in fields:
             return json.dumps({"checks": self._checks("\n".join(message.text for message in messages))})
         if "winner" in fields:
-            return json.dumps(self._verdict(hints, schema))
-        recorded = {"sides": "CruxFinding", "reflections": "Reflections"}
-        name = next((recorded[key] for key in fields if key in recorded), "")
-        if texts := self._texts.get(name):
-            return json.dumps(texts.popleft())
+            return json.dumps(self._verdict(hints, schema), ensure_ascii=False)
+        if "sides" in fields:
+            return json.dumps(self._card(messages, schema), ensure_ascii=False)
+        if "reflections" in fields and (texts := self._texts.get("Reflections")):
+            return json.dumps(texts.popleft(), ensure_ascii=False)
         return json.dumps(smallest_instance(schema))
 
     def _extraction(self, messages: list[BaseMessage], schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the recorded operations on the new messages of a prompt."""
         new = [m.text for m in messages[1:] if not m.text.startswith("(read before)")]
-        shown = {key: text for text in new if (key := next(iter(re.findall(r"\[(m\d{6})\]", text)), ""))}
+        shown = {key: text for text in new if (key := next(iter(_ID.findall(text)), ""))}
         ids = {text: key for key, text in _CLAIM.findall(messages[0].text)}
         refs: dict[str, str] = {}
         out: dict[str, Any] = {name: [] for name in schema["properties"]}
@@ -208,6 +210,22 @@ class ReplayModel(LocalModel):
         aspect = schema["$defs"]["New"]["properties"].get("aspect", {}).get("enum", [""])[0]
         out["claims"] = [{"ref": ref, "text": text, "aspect": aspect} for text, ref in refs.items()]
         return out
+
+    def _card(self, messages: Sequence[BaseMessage], schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the recorded crux card of a room's two debaters, with the ids of today's messages."""
+        text = json.dumps(schema)
+        card = next(
+            (card for pair, card in self._cards.items() if all(f'"{who}"' in text for who in pair)), None
+        )
+        if card is None:
+            return cast("dict[str, Any]", smallest_instance(dict(schema)))
+        shown = {key: m.text for m in messages if (key := next(iter(_ID.findall(m.text)), ""))}
+        sides = []
+        for side in card["sides"]:
+            own = [key for key, said in shown.items() if side["debater"] in said.partition("]")[0].casefold()]
+            quoted = [key for key in own if side["quote"] in shown[key]]
+            sides.append({**side, "condition": "", "message_id": (quoted or own)[-1]})
+        return {**card, "sides": sides}
 
     def _checks(self, prompt: str) -> list[dict[str, Any]]:
         """Return a second reading that agrees with the first."""
@@ -253,6 +271,12 @@ class ReplayModel(LocalModel):
         return out
 
 
+def _partner(text: str) -> str:
+    """Return the other debater of the crux room that a prompt's last message names, or `""`."""
+    found = re.search(r"You are in a (?:private )?room with (.+?)(?: alone)?[.,] ", text)
+    return found[1] if found else ""
+
+
 def _scores(
     recorded: Sequence[Mapping[str, Any]], sides: Sequence[str], schema: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
@@ -281,7 +305,7 @@ def measure(recording: Recording, samples: Path) -> Measured:
     for line in listed[1].splitlines() if listed else ():
         who, _, told = line.removeprefix("- ").partition(" (")
         debaters.append({"name": who, "role": told.removesuffix(")")})
-    model = ReplayModel(rows=kept, rooms=recording.rooms)
+    model = ReplayModel(rows=kept)
     config = DebateConfig.model_validate({**recording.settings, "model": MODEL, "debaters": debaters})
     documents = [{"name": name, "content": text.replace("> # ", "# ")}]
     with (

@@ -41,19 +41,23 @@ def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> Stance
     known = last.get(who)
     before, sign = (known.event, known.sign) if known else (None, 0)
     held = known and (known if known.side else known.held)
-    others = [change.sign for other, change in last.items() if other != who]
+    others = [change for other, change in last.items() if other != who]
     if event["kind"] == "concedes" and held and held.side not in ANSWERS:
         return StanceChange(event, before, sign, 0, "", {}, held)  # gives up an option of an open question
     if event["kind"] == "concedes":
-        repeated = before is not None and before["kind"] == "concedes"
+        # A debater who conceded or changed sides before only says again what it gave up.
+        moved = bool(known and known.held and known.sign * known.held.sign < 0)
+        repeated = moved or (before is not None and before["kind"] == "concedes")
         after = sign if repeated else _sign_conceded(sign, others)
         keeps = bool(known and known.side) and after == sign
         if keeps and known:
             return StanceChange(event, before, sign, after, known.side, known.conditions, held)
         # A debater who took no side before takes the side that it concedes.
-        side = "" if held else _SIDES[after]
+        side = "" if held else _side_conceded(event, after, others)
         return StanceChange(event, before, sign, after, side, {}, held)
     lean = leaning(event)
+    if lean < 0 and event.get("option"):
+        return _option_denied(event, known)
     if not lean:
         after = 0 if event["kind"] == "withdraws" else sign
         return StanceChange(event, before, sign, after, "", {}, held)
@@ -68,11 +72,40 @@ def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> Stance
 _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
-def _sign_conceded(sign: int, others: Sequence[int]) -> int:
-    """Return a debater's sign (1 for yes, -1 for no) after a concession to its opponents."""
-    if sign and (-sign in others or sign not in others):
+def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
+    """Return a debater's sign (1 yes, -1 no) after a concession to the debaters who contradict it.
+
+    A debater who conceded too still counts with the answer that it held, because both may concede at once.
+    """
+    current = [change.sign for change in others]
+    held = [change.held.sign for change in others if change.held and not change.side]
+    if sign and (-sign in (*current, *held) or sign not in current):
         return -sign
-    return sign or (-1 if sum(others) < 0 else 1)
+    return sign or (-1 if sum(current) < 0 else 1)
+
+
+def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
+    """Return the answer that a debater without an answer of its own takes by a concession.
+
+    It is an option if the question is open: the one that the event names, or else the only one that others
+    hold.
+    """
+    options = {change.side for change in others} - {"", *ANSWERS}
+    if event.get("option") or options:
+        return event.get("option") or (options.pop() if len(options) == 1 else "")
+    return _SIDES[sign]
+
+
+def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChange:
+    """Return the change of a debater who rejects an option, which is no choice of another option.
+
+    A debater who held this option holds none afterwards. Any other position stays as it is.
+    """
+    if known is None:
+        return StanceChange(event, None, 0, 0)
+    if known.side == event.get("option"):
+        return StanceChange(event, known.event, known.sign, 0, "", {}, known)
+    return StanceChange(event, known.event, known.sign, known.sign, known.side, known.conditions, known.held)
 
 
 def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None) -> Mapping[str, str]:

@@ -82,6 +82,12 @@ class StanceChange(NamedTuple):
     """Latest earlier change that left the debater with an answer, or `None` if there is none."""
 
     @property
+    def restates_condition(self) -> bool:
+        """Return True if the event states a condition that the debater attached to its answer before."""
+        key = self.event.get("condition_id") or self.event["condition"].casefold()
+        return bool(key and self.held and self.held.side == self.side and key in self.held.conditions)
+
+    @property
     def is_change_of_mind(self) -> bool:
         """Return True if this event changed the debater's answer or the conditions of the answer."""
         if self.event["kind"] == "withdraws" and not is_given_up(self.before):
@@ -131,9 +137,15 @@ class Timeline(tuple[StanceChange, ...]):
 
         Restatements do not count.
         """
-        changes = (change for change in self if change.is_change_of_mind)
-        # A message that states several conditions changes a debater's mind once.
-        once = {(each.event["debater"], each.event["message_id"]): each for each in changes}
+        once: dict[tuple[str, str], StanceChange] = {}
+        for change in self:
+            if change.is_change_of_mind:
+                # A message changes a debater's mind once, from what it held before to what it holds after.
+                # If it states old and new conditions, the new ones show the change.
+                key = change.event["debater"], change.event["message_id"]
+                first = once.get(key, change)
+                event = first.event if change.restates_condition else change.event
+                once[key] = change._replace(event=event, before=first.before, sign_before=first.sign_before)
         return list(once.values())
 
     @cached_property
@@ -174,6 +186,12 @@ class Timeline(tuple[StanceChange, ...]):
         """Groups of debaters who hold the same answer, with the answer `yes` first."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
+
+    @cached_property
+    def argued(self) -> Mapping[str, str]:
+        """Return the last answer that each debater held for itself, not by a concession, keyed by id."""
+        own = (change for change in self if change.side and change.event["kind"] != "concedes")
+        return {change.event["debater"]: change.side for change in own}
 
     @cached_property
     def given_up(self) -> Set[str]:
@@ -286,7 +304,9 @@ class Ledger:
             in_room: True if a crux room is open on the claim.
         """
         timeline = self.timeline(claim)
-        pressed = bool(self._challenged_on.get(claim, set()) & timeline.given_up)
+        challenged = self._challenged_on.get(claim, set()) & timeline.given_up
+        # A debater who gave up the answer that others still hold was not moved to their side.
+        pressed = any(timeline.argued.get(who, "") not in timeline.holders for who in challenged)
         return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
 
     @cached_property

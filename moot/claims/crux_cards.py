@@ -25,7 +25,13 @@ from moot.claims.ledger_rendering import (
     stances_text,
     why_no_claims,
 )
-from moot.claims.model_extraction import debater_lines, match_debater, shown_entries, structured_call
+from moot.claims.model_extraction import (
+    debater_lines,
+    match_debater,
+    shown_entries,
+    structured_call,
+    with_news,
+)
 from moot.prompts.fences import fenced
 from moot.prompts.request import many, narrow_schema, one_of
 from moot.prompts.templates import load_prompt_template
@@ -180,7 +186,8 @@ def card_call(
         claim=fenced(claim_text(state, room), config.fence),
         debaters=debater_lines(config, room["between"]),
     )
-    entries = entries_of([*room["trigger"], *room["message_ids"]], state["full_transcript"])
+    transcript = state["full_transcript"]
+    entries = with_news(entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript)
     said = shown_entries(entries, config, size * 2 // 3, count)
     known = background(claim_text(state, room), size * 2 // 3 - sum(map(count, said)))
     names = [config.names()[who] for who in room["between"]]

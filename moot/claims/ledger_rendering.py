@@ -5,7 +5,15 @@ from itertools import groupby, islice, takewhile
 from typing import Any, NamedTuple
 
 from moot.claims.claim_fold import ledger_of
-from moot.claims.claim_status import CommonGround, Ledger, StanceChange, is_conditional, is_given_up, leaning
+from moot.claims.claim_status import (
+    CommonGround,
+    Ledger,
+    StanceChange,
+    is_conditional,
+    is_given_up,
+    leaning,
+    message_seq,
+)
 from moot.prompts.truncation import display_name
 from moot.state.claim_events import (
     MAIN_QUESTION,
@@ -263,11 +271,16 @@ def _join(heading: str, lines: Sequence[LedgerLine]) -> str:
 def _heading_of(state: StateValues) -> str:
     """Return the heading of the rendered ledger.
 
-    If later messages exist, the heading names the last message from which claims were extracted.
+    If later messages exist, the heading names the last message from which claims were extracted. A crux card
+    may add events from later messages.
     """
-    through = ledger_of(state).read_through
-    stands = f"stood at [{entry_id(through)}]" if any(_spoken_since(state, through)) else "stands"
-    return HEADING.format(stands=stands)
+    ledger = ledger_of(state)
+    through = ledger.read_through
+    if not any(_spoken_since(state, through)):
+        return HEADING.format(stands="stands")
+    cards = any(message_seq(event) > through for event in ledger.events)
+    since = ", with the crux rooms since" if cards else ""
+    return HEADING.format(stands=f"stood at [{entry_id(through)}]{since}")
 
 
 def _spoken_since(state: StateValues, through: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall, Purpose, Reply, WireMessage
 from moot.claims.claim_extraction import ClaimExtraction, status_changes
-from moot.claims.claim_status import Ledger, is_conditional, is_given_up, leaning, message_seq
+from moot.claims.claim_status import ANSWERS, Ledger, is_conditional, is_given_up, leaning, message_seq
 from moot.claims.ledger_rendering import board_text
 from moot.prompts.fences import fenced, system_message, truncate_fenced
 from moot.prompts.request import (
@@ -36,7 +36,7 @@ from moot.state.claim_events import (
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.conversation import MemoryKind
-from moot.state.entries import Entry, ids_in
+from moot.state.entries import Entry, ids_in, traits_of
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, batches, common_length, truncate_middle
 
@@ -241,7 +241,11 @@ def extract_claims(
         main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
     )
     named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
-    cited = [entry for key, entry in extraction.entries.items() if key in named]
+    # People's messages are shown as well, because debaters rely on their facts.
+    debaters = set(extraction.debaters)
+    cited = [
+        entry for key, entry in extraction.entries.items() if key in named or entry["speaker"] not in debaters
+    ]
     said = shown_entries(entries, config, remaining // 2, count)
     left = remaining // 2 - sum(map(count, said))
     if left > MIN_CITED_TOKENS * len(cited):
@@ -250,7 +254,7 @@ def extract_claims(
         entries,
         extraction.debaters,
         before,
-        [entry["id"] for entry in cited],
+        [entry["id"] for entry in cited if entry["speaker"] in debaters],
         options=extraction.options,
         aspects=extraction.aspects,
     )
@@ -285,7 +289,7 @@ def _verify(
     for number, event in enumerate(events, 1):
         known = ledger.claims.get(event["claim"])
         text = board_text(known["text"]) if known and known["id"] != MAIN_QUESTION else _MAIN_QUESTION
-        if option := event.get("option"):
+        if option := event.get("option") or _option_given_up(event, ledger):
             text = f"the right answer to the topic is: {option}"
         quoted = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
         quoted_by_message[event["message_id"]] = (
@@ -306,6 +310,13 @@ def _verify(
         numbered = enumerate(events, 1)
         wrong = [e["id"] for n, e in numbered if seen.get(n, e["kind"]) not in _accepted_kinds(e, ledger)]
         extraction.drop(wrong, "verification")
+
+
+def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
+    """Return the option of an open main question that a debater gives up, or `""`."""
+    changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
+    held = next((each.held.side for each in changes if each.held), "")
+    return held if is_given_up(event) and held not in ANSWERS else ""
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
@@ -445,6 +456,21 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
         for d in config.debaters
         if not only or d.id in only
     )
+
+
+def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
+    """Return entries in order, with the people's messages that were written between them.
+
+    Debaters rely on the facts in these messages.
+    """
+    if not entries:
+        return []
+    seqs = [entry["seq"] for entry in entries]
+    since = transcript[min(seqs) : max(seqs)]
+    known = {entry["id"] for entry in entries}
+    news = (entry for entry in since if entry["id"] not in known)
+    people = [entry for entry in news if traits_of(entry).by == "person" and traits_of(entry).argues]
+    return sorted([*entries, *people], key=lambda entry: entry["seq"])
 
 
 def shown_entries(

@@ -16,7 +16,13 @@ from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_fold import ledger_of
 from moot.claims.claim_status import Ledger
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
-from moot.claims.model_extraction import debater_lines, match_debater, shown_entries, structured_call
+from moot.claims.model_extraction import (
+    debater_lines,
+    match_debater,
+    shown_entries,
+    structured_call,
+    with_news,
+)
 from moot.prompts.fences import fenced, fenced_section
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
 from moot.prompts.templates import load_prompt_template
@@ -128,7 +134,8 @@ def reflection_call(
     room = max(200, config.memory.budget.total - _FRAME)
     names = config.names()
     ledger = ledger_of(state)
-    entries = entries_of(recent_activity(ledger).message_ids(ledger), state["full_transcript"])
+    transcript = state["full_transcript"]
+    entries = with_news(entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript)
     board = render_blackboard(state, "", max_tokens=min(BOARD_TOKENS, room // 3), count=count, names=names)
     earlier = _earlier_reflections(state)
     insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from moot.claims.claim_fold import ledger_of
-from moot.claims.claim_status import Ledger, Status, leaning
+from moot.claims.claim_status import Ledger, Status, with_all_conditions
 from moot.claims.crux_cards import claim_statuses
 from moot.claims.ledger_rendering import cards_of, side_conceded, stance_text
 from moot.nodes.close import final_answer
@@ -340,7 +340,7 @@ def claim_statuses_of(state: StateValues) -> ClaimStatuses:
             for key, status in statuses.items()
         ],
         "concessions": [admission(event) for event in ledger.concessions()],
-        "changes": [admission(change.event) for change in ledger.changes],
+        "changes": [admission(with_all_conditions(change)) for change in ledger.changes],
         "open_challenges": [each["id"] for each in ledger.open_challenges()],
         "open_questions": [each["id"] for each in ledger.open_questions()],
         "rounds": _rounds(ledger, state.get("full_transcript") or []),
@@ -363,6 +363,8 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
         }
         if "option" in event:
             stance["option"] = event["option"]
+        if "condition_count" in event:
+            stance["condition_count"] = event["condition_count"]
         stances[who] = stance
     return stances
 
@@ -379,8 +381,9 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
         return records.setdefault(number, empty)
 
     moved = {change.event["id"] for change in ledger.changes} | {e["id"] for e in ledger.concessions()}
-    held: dict[str, dict[str, int]] = {}
-    disputed: set[str] = set()
+    first_disputes = {
+        timeline.dispute_starts[0] for timeline in ledger.timelines.values() if timeline.dispute_starts
+    }
     for event in ledger.events:
         record = record_of(event)
         if event["claim"] == MAIN_QUESTION or event["debater"] not in record["positions"]:
@@ -388,9 +391,7 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
         key = event["claim"]
         if event["ground"] or (key != MAIN_QUESTION and event["debater"] not in record["arguments"]):
             record["arguments"][event["debater"]] = event["quote"]
-        held.setdefault(key, {})[event["debater"]] = leaning(event)
-        if key and key not in disputed and {1, -1} <= set(held[key].values()):
-            disputed.add(key)
+        if event["id"] in first_disputes:
             record["new_disputes"].append(key)
         if event["id"] in moved:
             record["moved"].append(event["id"])

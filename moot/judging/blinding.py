@@ -65,6 +65,11 @@ _NAME_BEFORE = re.compile(r"(?<![^\W\d_])([A-Z][^\W\d_]+)[^\S\r\n]$")
 _DETERMINER = re.compile(
     r"\b(?:a|an|the|this|that|our|your|their|his|her|its|no|any|each|every|in)\s$", re.IGNORECASE
 )
+_ARTICLE_OR_PLACE = re.compile(
+    r"\b(?:an?|the|in|der|die|das|de[mns]|eine?[mnrs]?|im|les?|la|une?|el|los|las)\s$", re.IGNORECASE
+)
+"""Articles and words for a place before a capitalised word, in several languages. After them, a name such as
+"Wolf" or "Paris" stands for a thing or a place."""
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
@@ -223,6 +228,9 @@ class Blinding:
         start, end = found.span(found.lastgroup or 0)
         if form.one_word and self._is_part_of_other_name(text, start, end):
             return False
+        before = text[max(0, start - _LOOKBACK_CHARS) : start]
+        if form.one_word and _ARTICLE_OR_PLACE.search(before) and not _CITED.match(text, end):
+            return False
         if form.needs == "form" or text[max(0, start - 1) : start] == "@" or _CITED.match(text, end):
             return True
         if _ADDRESSED.match(text, end) or self._closes_address(text, start, end):
@@ -235,7 +243,7 @@ class Blinding:
             return True
         if _starts_sentence(text, start):
             return not re.match(r"\s+\w", text[end : end + _LOOKBACK_CHARS])
-        return not _DETERMINER.search(text[max(0, start - _LOOKBACK_CHARS) : start])
+        return not _DETERMINER.search(before)
 
     def _is_quoted_background(self, text: str, start: int, end: int) -> bool:
         if not self.background:
@@ -348,7 +356,10 @@ def is_everyday(word: str) -> bool:
     plain = word.casefold()
     if plain in _EVERYDAY_NAMES | STOP_WORDS:
         return True
-    return len(plain) >= _LONG_WORD and _is_mostly_lower(plain)
+    if len(plain) >= _LONG_WORD and _is_mostly_lower(plain):
+        return True
+    singular = plain.removesuffix("s")  # "Summers" is everyday as "summer" is; "Lucas" is not
+    return plain != singular and len(singular) > _LONG_WORD and _is_mostly_lower(singular)
 
 
 @lru_cache(maxsize=1024)

@@ -126,8 +126,10 @@ def question_text(question: DebateQuestion, topic: str) -> str:
     options = question.get("options") or ()
     if not question or not (options or is_long(topic)):
         return ""
-    lines = [f"Question to decide: {question.get('question', '')}"]
-    return "\n".join([*lines, *(["", "Options:"] if options else []), *(f"- {each}" for each in options)])
+    asked = question.get("question", "")
+    says_the_same = " ".join(asked.casefold().split()) == " ".join(topic.casefold().split())
+    lines = [] if says_the_same else [f"Question to decide: {asked}", ""]
+    return "\n".join([*lines, *(["Options:"] if options else []), *(f"- {each}" for each in options)]).strip()
 
 
 def is_long(topic: str) -> bool:

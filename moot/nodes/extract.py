@@ -7,7 +7,7 @@ from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import with_entries
 from moot.claims.model_extraction import extract_claims, extraction_batches
-from moot.memory.background import select_background
+from moot.memory.background import background_entries, select_background
 from moot.nodes.trim import leaving_through
 from moot.protocols.registry import protocol_named
 from moot.runtime.environment import NodeContext
@@ -72,7 +72,7 @@ def due_through(state: ConversationState, leaving: int) -> int:
     if not protocol.extracts_by_model(config):
         return -1
     if protocol.extract_after:
-        return everything if not step or step["phase"] in protocol.extract_after else -1
+        return everything if not step or protocol.extracts_after(step["phase"], config) else -1
     over = not step or state.get("turn_count", 0) >= config.total_turns()
     return everything if over else leaving
 
@@ -82,9 +82,12 @@ def _extract_claims(
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
     """Return the claims extracted from the entries, and an error text for each failed model call."""
     config, transcript = frozen_config(state), state["full_transcript"]
-    # Claims may be extracted from earlier messages that the entries cite.
+    # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
-    earlier = [transcript[seq] for seq in sorted(cited) if 0 < seq < entries[0]["seq"]]
+    since = transcript[entries[0]["seq"] : entries[-1]["seq"]]
+    cited |= {entry["seq"] for entry in since if traits_of(entry).by == "person"}
+    cited -= {entry["seq"] for entry in (*entries, *background_entries(state, config))}
+    earlier = [transcript[seq] for seq in sorted(cited) if 0 < seq < entries[-1]["seq"]]
     extraction = ClaimExtraction(
         known=state.get("claim_events") or [],
         topic=state["topic"],

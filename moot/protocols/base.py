@@ -75,8 +75,8 @@ class Protocol(ProtocolSpec):
     judge_spec: JudgeSpec = JudgeSpec()
     """Default instructions for the judge of a debate."""
     extract_after: tuple[str, ...] = ()
-    """Phases after which claims are extracted. If empty, claims are extracted when messages leave the
-    window."""
+    """Phases after which claims are extracted, because the next prompts or decisions read them. If empty,
+    claims are extracted when messages leave the window. `extracts_after` may leave a phase out."""
     extracts_by_default: bool = False
     """True if claims are extracted even if `blackboard.extraction` is `auto`."""
     reflect_after: tuple[str, ...] | None = None
@@ -249,6 +249,10 @@ class Protocol(ProtocolSpec):
     def turns(self, config: DebateConfig) -> TurnCount | None:
         """Return the planned and maximum number of turns, or `None` if they are unknown."""
         return None
+
+    def extracts_after(self, phase: str, config: DebateConfig) -> bool:
+        """Return True if claims are extracted after this phase in a debate with this configuration."""
+        return phase in self.extract_after
 
     def extracts_by_model(self, config: DebateConfig) -> bool:
         """Return True if the debate uses a model to extract claims."""

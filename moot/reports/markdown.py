@@ -15,6 +15,7 @@ from moot.claims.ledger_rendering import board_text
 from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
 from moot.reports.transcript_blocks import Participant
+from moot.state.claim_events import MAIN_QUESTION
 from moot.state.entries import traits_of
 from moot.state.verdict import Reason
 from moot.text.plain_text import show_reordering
@@ -164,6 +165,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
         options=_options(report),
+        considered=_considered(report),
         background=_background(report) if form == "adr" else [],
         most=MAX_REASONS[form],
         asked=_whole_sentences(beyond_title, TOPIC_CHARS),
@@ -214,6 +216,35 @@ def _options(report: Report) -> list[Option]:
     return list(options.values())
 
 
+def _considered(report: Report) -> list[str]:
+    """Return the options of an open question that debaters chose, with the debaters who did.
+
+    Empty without extracted claims, or if the question is for yes or no.
+    """
+    board = report.document["blackboard"]
+    claims = {each["id"]: each["stances"] for each in board["standing"]["claims"]}
+    stances: Mapping[str, Any] = claims.get(MAIN_QUESTION, {})
+    retracted = {each["of"] for each in board["claim_events"] if each["type"] == "retraction"}
+    chosen: dict[str, dict[str, None]] = {}
+    for each in board["claim_events"]:
+        if each["type"] == "event" and each["claim"] == MAIN_QUESTION and each["id"] not in retracted:
+            chosen.setdefault(each.get("option", ""), {})[each["debater"]] = None
+    chosen.pop("", None)
+    lines = []
+    for option, debaters in chosen.items():
+        still = [who for who in debaters if who in stances and stances[who].get("option") == option]
+        left = [who for who in debaters if who not in still]
+        names = [
+            ", ".join(report.people[who].name for who in each if who in report.people)
+            for each in (still, left)
+        ]
+        held = "; ".join(
+            filter(None, (names[0] and f"argued by {names[0]}", names[1] and f"given up by {names[1]}"))
+        )
+        lines.append(f"{option} ({held})")
+    return lines
+
+
 def _position_of(report: Report, person: Participant) -> str:
     """Return a debater's final position, or its configured stance if there is no final position."""
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
@@ -251,7 +282,8 @@ def _background(report: Report) -> list[tuple[str, str]]:
     """Return the name and the first sentences of each background document."""
     documents = []
     for entry in report.document["transcript"]:
-        if traits_of(entry).user_input == "document":
+        # Moot itself lists the question's options in a message of this kind.
+        if traits_of(entry).user_input == "document" and entry["speaker"] != "moot":
             name, _, text = entry["content"].partition("\n\n")
             first = _whole_sentences(text, BACKGROUND_CHARS)
             documents.append((name.strip(), first if first == _one_line(text) else f"{first} […]"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import agreement, escalate, summaries
+from benchmarks import agreement, escalate, overhead, summaries
 from benchmarks.__main__ import main
 from benchmarks.prefix import PRICE_TARGET, SHARE_TARGET, cached_shares, share_and_price
 from moot.text.tokens import counter
@@ -111,3 +111,20 @@ def test_a_higher_agreement_intensity_ends_debates_sooner_and_more_often_in_agre
     low, high = agreement.measure(0.1, 200), agreement.measure(0.9, 200)
     assert low.agreed < 60 < 90 < high.agreed
     assert high.turns < low.turns
+
+
+@pytest.mark.skipif(
+    not overhead.SAMPLES.is_dir(), reason="the recorded debates do not lie beside the checkout"
+)
+def test_the_replay_of_a_recorded_dialogue_extracts_its_claims_and_opens_its_crux_room() -> None:
+    found = overhead.measure(overhead.RECORDINGS["dialogue"], overhead.SAMPLES)
+    assert found.messages > 24  # those outside crux rooms
+    assert found.calls["reflect"] >= 2
+    assert found.calls["judge"] == 1
+    assert found.each < overhead.RECORDINGS["dialogue"].before
+
+
+def test_a_replayed_prompt_names_the_partner_in_a_crux_room() -> None:
+    assert overhead._partner("You are in a room with Ishani alone. The two of you disagree") == "Ishani"
+    assert overhead._partner("You are in a private room with Ada Quay, about this claim: x") == "Ada Quay"
+    assert overhead._partner("This is round 2 of 4.") == ""

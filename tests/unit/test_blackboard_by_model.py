@@ -12,6 +12,7 @@ from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,
+    card_call,
     card_events,
     is_room_over,
     make_room,
@@ -32,6 +33,7 @@ from moot.state.config import OFFLINE, DebateConfig
 from moot.state.config.memory_config import BlackboardConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
+from moot.text.tokens import counter
 from tests.support.ledger_state import plain_event
 
 NAMES = {"ada": "Ada", "bob": "Bob"}
@@ -164,6 +166,31 @@ def test_a_position_on_the_topic_is_verified_in_one_call_and_others_are_not() ->
     assert len(_read(_minutes(claims=OPENED, events=DISPUTE))[1]) == 1
 
 
+def test_the_second_look_names_the_option_that_a_debater_gives_up() -> None:
+    chosen = {**ON_TOPIC[0], "kind": "asserts", "option": "barges"}
+    left = {**ON_TOPIC[0], "kind": "withdraws", "option": ""}
+    kept = {
+        "claim_events": [],
+        "turn_count": 6,
+        "question": {"question": "Which?", "options": ["barges", "rail"]},
+    }
+    state = _state(_llm(), SAID, **kept)
+    replies = (_minutes(events=[chosen, left]), _looks("asserts", "withdraws"))
+    _, calls = _drive(extract(state, NodeContext(Environment())), *replies)
+    said = calls[1].messages[1]["content"]
+    assert said.count("Claim: the right answer to the topic is: barges") == 2
+    assert "answered with yes" not in said
+
+
+def test_extraction_reads_what_people_say_between_the_new_messages() -> None:
+    news = make_entry(3, "user", "interjection", "The barge broke down.")
+    said = [*SAID, news, make_entry(4, "bob", "speech", "So rail it is, as [m000003] shows.")]
+    state = _state(_llm(), said, claim_events=[], turn_count=6)
+    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    (shown,) = (text for each in calls[0].messages if "The barge broke down." in (text := each["content"]))
+    assert shown.startswith("(read before)")
+
+
 def test_where_the_second_look_differs_nothing_is_noted() -> None:
     state, _ = _read(_minutes(events=ON_TOPIC), _looks("asserts", "open"))
     ledger = ledger_of(state)
@@ -218,7 +245,10 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
         ("round-robin", {"turn_count": 6}, "llm", True),
         ("round-robin", {"turn_count": 6}, "auto", False),
         ("dialogue", {"turn_count": 2}, "none", False),
-        ("dialogue", {"step": {"number": 1, "phase": "opening", "round": 1}}, "auto", True),
+        ("dialogue", {"step": {"number": 1, "phase": "opening", "round": 1}}, "auto", False),
+        ("dialogue", {"step": {"number": 2, "phase": "take", "round": 2}}, "auto", False),
+        ("dialogue of three", {"step": {"number": 2, "phase": "take", "round": 2}}, "auto", True),
+        ("dialogue", {"step": {"number": 4, "phase": "reply", "round": 2}}, "auto", True),
         ("dialogue", {"step": {"number": 3, "phase": "respond", "round": 2}}, "auto", False),
         ("council", {"step": {"number": 1, "phase": "propose", "round": 1}}, "llm", False),
         ("council", {"step": {"number": 1, "phase": "refine", "round": 1}}, "llm", True),
@@ -228,7 +258,11 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
 def test_minutes_are_taken_where_somebody_reads_them(
     protocol: str, fields: dict[str, Any], extraction: str, reads: bool
 ) -> None:
-    config = _llm(extraction=extraction).model_copy(update={"protocol": protocol, "turns": 6})
+    name, _, size = protocol.partition(" of ")
+    config = _llm(extraction=extraction).model_copy(update={"protocol": name, "turns": 6})
+    if size:
+        third = config.debaters[0].model_copy(update={"id": "cyd", "name": "Cyd"})
+        config = config.model_copy(update={"debaters": (*config.debaters, third)})
     state = _state(config, SAID, claim_events=[], **fields)
     update, _ = _drive(extract(state, NodeContext(Environment())), _minutes())
     assert ("claim_events" in update) is reads
@@ -311,6 +345,21 @@ def test_a_card_without_a_model_is_what_the_ledger_says(kind: StanceKind, resolv
     assert card["sides"]["bob"]["reasoning"] == "barges are slow"
     assert card["sides"]["bob"]["falsifier"] == "a dry winter"
     assert card["resolved"] is resolved
+
+
+def test_who_assesses_a_room_reads_the_news_that_came_meanwhile() -> None:
+    news = make_entry(3, "user", "interjection", "Barges took 5 hours in May.")
+    said = [
+        make_entry(number, who, "speech", "Hm.", room="room-01") for number, who in ((4, "ada"), (5, "bob"))
+    ]
+    room = make_room("room-01", "p001", ("ada", "bob"), ("m000001",), 1)
+    room = with_entries({"room-01": room}, said)["room-01"]
+    state = _state(entries=[*SAID, news, *said])
+    call = card_call(state, CONFIG, room, counter(), call_index=0)
+    shown = [m["content"] for m in call.messages if "5 hours in May" in m["content"] or "Hm." in m["content"]]
+    assert ["May" in text for text in shown] == [True, False, False]
+    assert call.schema is not None
+    assert "m000003" not in str(call.schema.model_json_schema())
 
 
 def test_a_room_closes_at_its_cap_and_not_before() -> None:

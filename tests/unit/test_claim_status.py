@@ -10,7 +10,9 @@ import pytest
 from benchmarks.claim_status import DATA, judge_case, read_cases
 from moot.claims.claim_fold import fold_events
 from moot.claims.claim_status import ClaimStatus
+from moot.claims.ledger_rendering import stance_text
 from moot.claims.reflections import recent_activity
+from moot.documents.document import claim_statuses_of
 from moot.state.claim_events import ReflectionPass
 from tests.support.ledger_state import FERRIES, Board, event, plain_event, topic_event
 
@@ -58,6 +60,17 @@ def does(who: str, kind: str) -> dict[str, Any]:
         ([yes("eva", IF_TIDE), yes("eva", IF_CREW)], "open", "yes", [IF_CREW]),
         ([yes("eva", option="buy"), yes("leo", option="build")], "disputed", "", []),
         ([yes("eva", option="buy"), yes("leo", option="buy")], "agreed", "buy", []),
+        ([yes("eva"), no("leo"), does("eva", "concedes"), does("leo", "concedes")], "withdrawn", "", []),
+        ([yes("eva", option="buy"), does("leo", "concedes")], "agreed", "buy", []),
+        ([yes("eva", option="buy"), {**does("leo", "concedes"), "option": "buy"}], "agreed", "buy", []),
+        ([yes("eva", option="buy"), {**no("leo"), "option": "buy"}], "open", "buy", []),
+        ([yes("leo", option="buy"), {**no("leo"), "option": "buy"}], "withdrawn", "", []),
+        (
+            [yes("leo", option="build"), {**no("leo"), "option": "buy"}, yes("eva", option="build")],
+            "agreed",
+            "build",
+            [],
+        ),
     ],
 )
 def test_a_status_follows_from_the_current_stances(
@@ -65,6 +78,71 @@ def test_a_status_follows_from_the_current_stances(
 ) -> None:
     found = judge_case({"id": "x", "events": events, "over": False})
     assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+
+
+EVA_YES, LEO_NO, EVA_IF, LEO_IF = yes("eva"), no("leo"), yes("eva", IF_TIDE), yes("leo", IF_CREW)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "side", "conditions"),
+    [
+        ([EVA_YES, LEO_NO, {"retracts": 2}, yes("leo")], "agreed", "yes", []),
+        ([EVA_YES, LEO_NO, {"retracts": 2}], "open", "yes", []),
+        ([EVA_YES, {"retracts": 1}], "open", "", []),
+        ([EVA_YES, LEO_NO, does("leo", "concedes"), {"retracts": 3}], "disputed", "", []),
+        ([EVA_YES, does("eva", "withdraws"), {"retracts": 2}], "open", "yes", []),
+        ([EVA_IF, LEO_IF, {"retracts": 2}], "open", "yes", [IF_TIDE]),
+        ([yes("eva", option="buy"), yes("leo", option="build"), {"retracts": 2}], "open", "buy", []),
+    ],
+)
+def test_a_retracted_event_never_counted_and_neither_did_its_dispute(
+    events: list[Any], status: str, side: str, conditions: list[str]
+) -> None:
+    found = judge_case({"id": "x", "events": events, "over": False})
+    assert (found.status, found.side, list(found.conditions)) == (status, side, conditions)
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "conditions"),
+    [
+        ([EVA_IF, yes("eva", IF_CREW), LEO_IF], "agreed", [IF_CREW]),
+        ([EVA_IF, yes("leo", IF_TIDE), LEO_IF], "conditional", [IF_TIDE, IF_CREW]),
+        ([EVA_YES, LEO_NO, EVA_IF, LEO_IF, yes("eva", IF_CREW)], "settled", [IF_CREW]),
+        ([EVA_IF, EVA_YES, yes("leo")], "agreed", []),
+        ([EVA_YES, LEO_NO, LEO_IF, yes("leo")], "settled", []),
+    ],
+)
+def test_a_replaced_condition_counts_no_more(events: list[Any], status: str, conditions: list[str]) -> None:
+    found = judge_case({"id": "x", "events": events, "over": False})
+    assert (found.status, list(found.conditions)) == (status, conditions)
+
+
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        ([EVA_YES, LEO_NO, does("leo", "unsure"), does("leo", "concedes")], "settled"),
+        ([EVA_YES, LEO_NO, does("leo", "concedes"), does("leo", "unsure")], "open"),
+        ([EVA_YES, LEO_NO, does("leo", "unsure"), does("leo", "withdraws")], "settled"),
+        ([EVA_YES, LEO_NO, does("leo", "unsure"), does("eva", "unsure")], "withdrawn"),
+        ([EVA_YES, LEO_NO, no("kim"), does("leo", "concedes"), does("kim", "unsure")], "open"),
+        ([EVA_YES, does("eva", "unsure")], "withdrawn"),
+        ([does("eva", "unsure"), does("leo", "unsure")], "open"),
+    ],
+)
+def test_who_falls_to_unsure_has_given_nothing_to_the_other_side(events: list[Any], status: str) -> None:
+    assert judge_case({"id": "x", "events": events, "over": False}).status == status
+
+
+def test_a_challenged_debater_who_gives_up_what_another_still_says_was_in_no_dispute() -> None:
+    place = {"debater": "kim", "message_id": "m000003", "quote": "…", "by": "model"}
+    said: list[Any] = [
+        *topic_event("p001"),
+        plain_event(1, "eva", "asserts"),
+        plain_event(2, "leo", "asserts"),
+        {**place, "type": "challenge", "id": "c001", "to": "eva", "claim": "p001"},
+        plain_event(4, "eva", "withdraws"),
+    ]
+    assert fold_events(said).status("p001") == "open"
 
 
 def test_only_the_end_of_the_debate_makes_a_dispute_unresolved() -> None:
@@ -216,3 +294,60 @@ def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
     change = f"“only {IF_TIDE}” [{second['id']}], before: “Yes, close them” [{first['id']}]"
     assert f"you changed your mind: p001: {FERRIES}: {change}" in board.prompt_section("ada")
     assert f"- Ada: p001: {FERRIES}: {change}" in board.prompt_section("judge")
+
+
+def test_a_message_that_drops_one_option_and_takes_another_is_one_change_of_mind() -> None:
+    said = [
+        plain_event(1, "ada", "asserts", "p000", option="build"),
+        plain_event(2, "ada", "withdraws", "p000"),
+        plain_event(3, "ada", "conditional", "p000", option="buy", condition=IF_TIDE, message_id="m000002"),
+    ]
+    (change,) = fold_events(said).changes
+    assert change.event["id"] == "e003"
+    assert change.before is not None
+    assert change.before["id"] == "e001"
+
+
+def test_of_a_message_with_old_and_new_conditions_the_new_one_shows_the_change() -> None:
+    place = {"message_id": "m000002"}
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002", **place),
+        plain_event(3, "ada", "conditional", condition=IF_TIDE, condition_id="k001", **place),
+    ]
+    (change,) = fold_events([*topic_event("p001"), *said]).changes
+    assert change.event["id"] == "e002"
+    assert list(change.conditions.values()) == [IF_TIDE, IF_CREW]
+
+
+def test_a_round_record_names_the_dispute_about_an_open_question() -> None:
+    board = Board()
+    said = [board.entry("ada", "Build it, I say."), board.entry("bob", "Buy it, I say.")]
+    board.state["claim_events"] = [
+        plain_event(1, "ada", "asserts", "p000", option="build"),
+        plain_event(2, "bob", "asserts", "p000", option="buy"),
+    ]
+    (record,) = claim_statuses_of(board.state)["rounds"]
+    assert (record["new_disputes"], len(said)) == (["p000"], 2)
+
+
+def test_a_stored_stance_says_how_many_conditions_it_joins() -> None:
+    board = Board()
+    board.entry("ada", "Yes.")
+    board.entry("ada", "Yes.")
+    board.state["claim_events"] = [
+        *topic_event("p001"),
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", "conditional", condition=IF_CREW, condition_id="k002"),
+    ]
+    claims = {each["id"]: each for each in claim_statuses_of(board.state)["claims"]}
+    assert stance_text(claims["p001"]["stances"]["ada"]) == f"yes, on 2 conditions: {IF_TIDE}; {IF_CREW}"
+
+
+def test_a_board_that_a_crux_card_goes_beyond_says_so() -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    board.entry("bob", "No.")
+    assert "stood at [m000001], as noted" in board.prompt_section("ada")
+    board.state["claim_events"] = [*board.state["claim_events"], plain_event(2, "bob", "denies")]
+    assert "stood at [m000001], with the crux rooms since, as noted" in board.prompt_section("ada")

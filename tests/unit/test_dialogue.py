@@ -308,11 +308,28 @@ def test_an_opening_is_a_cold_start() -> None:
     assert "Cyd" in seen
 
 
-def test_a_first_take_sees_the_blackboard_its_own_opening_and_what_matches_the_aspect() -> None:
+def test_the_takes_on_the_first_aspect_see_all_openings_and_no_take() -> None:
     seen = _shown(_prompts(), "take")
-    assert "yes: “Ada Quay speaks in opening” [m000001] (round 1)" in seen
-    assert "\nAda Quay speaks in opening (" in seen
+    for name in ("Ada Quay", "Bob", "Cyd"):
+        assert f"\n{name} speaks in opening (" in seen
     assert "speaks in take" not in seen
+
+
+@pytest.mark.parametrize("phase", ["respond", "reply"])
+def test_two_debaters_see_the_openings_until_the_ledger_covers_them(phase: str) -> None:
+    model = ScriptedDebaters()
+    run_scripted_debate(scripted_debaters(2), model)
+    first, later = model.in_phase(phase)[0], model.in_phase(phase)[-1]
+    openings = [sum("speaks in opening" in m["content"] for m in each.messages) for each in (first, later)]
+    assert openings[0] == 2
+    assert openings[1] < 2
+
+
+def test_the_takes_on_a_later_aspect_see_the_blackboard_and_the_own_opening() -> None:
+    seen = "\n".join(message["content"] for message in _prompts().in_phase("take")[3].messages)
+    assert "# Where the debate stood at [m000012], with the crux rooms since, as noted" in seen
+    assert "\nAda Quay speaks in opening (" in seen
+    assert "\nBob speaks in opening (" not in seen
 
 
 def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:

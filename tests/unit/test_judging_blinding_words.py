@@ -22,6 +22,9 @@ PEOPLE = {
     "simplicity": "Simplicity",
     "finance-lead": "Finance Lead",
     "data-modeling": "Data Modeling",
+    "hope": "Hope Summers",
+    "paris": "Paris",
+    "wolf": "Herr Wolf",
 }
 BACKGROUND = "Mara Lind runs the depot. The floor plan by Ada was fenced in spring."
 
@@ -66,6 +69,10 @@ ORDINARY = [
     "Tomasz and Marah are other people.",
     "elif is a keyword of Python.",
     "m000012 says so.",
+    "Summers are dry here.",
+    "In Paris fares are free for the young.",
+    "Der Wolf ist zurück.",
+    "Die Herde sieht den Wolf.",
     "“Mara Lind runs the depot.” That is what we were given.",
     "We read: “The floor plan by Ada was fenced in spring.”",
 ]
@@ -105,6 +112,10 @@ MENTIONS = [
     ("The Finance Lead signs.", "{finance} signs."),
     ("Hopper has a point.", "{grace} has a point."),
     ("“The pump is old”, says Mara.", "“The pump is old”, says {mara}."),
+    ("I doubt what Summers counts.", "I doubt what {hope} counts."),
+    ("Paris [m000004] shows no figures.", "{paris} [m000004] shows no figures."),
+    ("I ask Paris for a source.", "I ask {paris} for a source."),
+    ("Ich frage Wolf nach der Quelle.", "Ich frage {wolf} nach der Quelle."),
 ]
 
 

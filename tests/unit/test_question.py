@@ -13,6 +13,7 @@ from moot.graph.debate import build_graph
 from moot.judging.question import asked_of_topic, question_found, question_text
 from moot.protocols.registry import protocol_named
 from moot.state.config import DebateConfig
+from moot.state.conversation import DebateQuestion
 from tests.support.fakes import FakeModel, answer
 from tests.support.schema_answers import filled
 
@@ -115,3 +116,11 @@ def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:
     assert question_text({}, "Trams?\nThey are late.") == ""
     assert question_text({"question": "Trams?"}, "Trams?") == ""
     assert question_text({"question": "Trams?"}, "Trams?\nThey are late.") == "Question to decide: Trams?"
+
+
+def test_the_note_on_options_does_not_repeat_a_question_that_the_topic_already_asks() -> None:
+    found: DebateQuestion = {"question": "Build, or buy?", "options": ["build", "buy"]}
+    assert question_text(found, "Build, or  buy?") == "Options:\n- build\n- buy"
+    assert (
+        question_text(found, "What now?") == "Question to decide: Build, or buy?\n\nOptions:\n- build\n- buy"
+    )

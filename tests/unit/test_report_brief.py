@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Any
 
 from markdown_it import MarkdownIt
 
+from moot.documents.document import board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.markdown import plain
 from moot.state.entries import make_entry
+from tests.support.ledger_state import plain_event
 from tests.support.report_documents import VERDICT, Document, debate
 
 
@@ -140,3 +143,25 @@ def test_a_decision_record_quotes_whole_sentences_and_the_background() -> None:
     shown = next(line for line in record.splitlines() if line.startswith("- Neutral"))
     assert shown.endswith("gives a figure.")
     assert 240 < len(shown) < 320
+
+
+def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_them_up() -> None:
+    chosen = [("ada", "buy"), ("grace", "build"), ("grace", "buy")]
+    said = [
+        plain_event(number, who, "asserts", "p000", option=option)
+        for number, (who, option) in enumerate(chosen, 1)
+    ]
+    transcript = [make_entry(0, "user", "topic", "Build, or buy?")]
+    transcript += [
+        make_entry(number, who, "speech", option) for number, (who, option) in enumerate(chosen, 1)
+    ]
+    state: Any = {"topic": "Build, or buy?", "claim_events": said, "full_transcript": transcript}
+    document = debate(verdict=VERDICT, blackboard=board_document(state))
+    document["transcript"].append(make_entry(5, "moot", "context", "Options:\n\n- build\n- buy"))
+    record = render_brief(document, "adr")
+    options = record.partition("## Considered Options")[2].partition("##")[0].split("\n")
+    assert [line for line in options if line] == [
+        "- buy (argued by Ada Okafor, Grace Lindqvist)",
+        "- build (given up by Grace Lindqvist)",
+    ]
+    assert "Background, Options" not in record

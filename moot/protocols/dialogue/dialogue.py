@@ -106,7 +106,7 @@ class Dialogue(Protocol):
     name = "dialogue"
     settings = DialogueConfig
     min_debaters = 2
-    extract_after = ("opening", "take", "reply", "closing")
+    extract_after = ("take", "reply", "closing")
     extracts_by_default = True
     reflect_after = ("reply",)
     shows_summary = False
@@ -114,7 +114,8 @@ class Dialogue(Protocol):
     phases = (*PROMPTS, *(f"crux-{stage}" for stage in STAGES))
     phase_budgets = dict.fromkeys([phase for phase in phases if phase not in WIDE_PHASES], PHASE_TOKENS)
     judge_spec = JudgeSpec(
-        instruction="Weigh who engaged with the others' strongest points and who moved for a reason."
+        instruction="Weigh who engaged with the others' strongest points and who moved for a reason.",
+        swap=False,
     )
     win_text = "{} engaged best with the others"
     always_answers = True
@@ -151,6 +152,16 @@ class Dialogue(Protocol):
     def query(self, ctx: PromptContext) -> RetrievalQuery:
         """Return the query for earlier messages, made from the turn's subject and the message to answer."""
         return dialogue_query(ctx)
+
+    def extracts_after(self, phase: str, config: DebateConfig) -> bool:
+        """Return True if the next step reads claims that its prompts do not contain as messages.
+
+        First takes show all openings. After them, claims only decide who answers whom, and two debaters
+        answer each other in any case.
+        """
+        if phase == "take" and len(config.debaters) == 2:
+            return False
+        return super().extracts_after(phase, config)
 
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from moot.calls.effects import WireMessage
+from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import claim_text
 from moot.claims.ledger_rendering import (
     card_text,
@@ -59,7 +60,7 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
     """
     material = {
         "opening": _message_blocks,
-        "take": _own_opening,
+        "take": _openings,
         "respond": _exchange,
         "reply": _exchange,
         "closing": _before_closing,
@@ -126,15 +127,24 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
     )
 
 
-def _own_opening(ctx: PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks with the speaker's opening and with people's messages."""
+def _openings(ctx: PromptContext) -> Iterator[Block]:
+    """Yield the blocks with the speaker's opening, unread openings and people's messages."""
     own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
     first = next(own, None)
-    yield from _message_blocks(ctx, [first] if first else [])
+    yield from _message_blocks(ctx, [*([first] if first else []), *_unread_openings(ctx)])
+
+
+def _unread_openings(ctx: PromptContext) -> list[Entry]:
+    """Return the openings while the first aspect is discussed and the claim ledger does not cover them."""
+    if ctx.step["round"] != 2:
+        return []
+    read = ledger_of(ctx.state).read_through
+    openings = (entry for entry in ctx.state["full_transcript"] if entry["phase"] == "opening")
+    return [entry for entry in openings if entry["seq"] > read and traits_of(entry).argues]
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks with the messages of the current round.
+    """Yield the blocks with the messages of the round, and unread openings before them.
 
     The message to answer has the highest priority. Messages of this round's crux rooms follow; if tokens are
     short, only those of the speaker's own rooms stay.
@@ -147,8 +157,10 @@ def _exchange(ctx: PromptContext) -> Iterator[Block]:
             heard = own if ctx.speaker.id in room["between"] else others
             heard += room["message_ids"]
     elsewhere = entries_of(others, transcript)
-    speeches = [*recent_exchange(transcript, round_no), *entries_of(own, transcript), *elsewhere]
-    yield from _message_blocks(ctx, speeches, ctx.turn["targets"], elsewhere)
+    openings = _unread_openings(ctx)
+    recent = recent_exchange(transcript, round_no)
+    speeches = [*openings, *recent, *entries_of(own, transcript), *elsewhere]
+    yield from _message_blocks(ctx, speeches, ctx.turn["targets"], [*openings, *elsewhere])
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:

@@ -297,9 +297,8 @@ class JudgeConfig(Section):
     """True if the judge's prompt shows neutral labels instead of the debaters' names. The labels also replace
     names in the text of messages. Switch it off if names carry meaning."""
     swap: bool | None = None
-    """True if the judge gives a second verdict with the debaters in reverse order, at twice the cost.
-    Contradicting verdicts count as a tie. `None`: the protocol decides, and swaps if there is a winner to
-    choose."""
+    """True if the judge scores the debaters a second time, in reverse order, which nearly doubles the cost.
+    `None`: the protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
     panel: tuple[PanelJudge, ...] = ()
     """Judges on the panel. Empty: one judge."""
     rule: Rule = "mean"
