@@ -13,6 +13,7 @@ from moot.evals.statistics import (
     Interval,
     PairedDifference,
     brier_score,
+    calibration_bins,
     calibration_error,
     mean_interval,
     paired_difference,
@@ -74,6 +75,7 @@ def evaluation_report(
             {"answers": answers, "accuracy": accuracy, "tokens": tokens, "cost_usd": cost}
             for answers, accuracy, tokens, cost in scored.vote_curve()
         ],
+        "calibration": _calibration_rows(scored),
         "preferences": _preferences(meetings),
         "unreadable": [_unreadable_row(score) for score in scored.unreadable()[:LISTED]],
     }
@@ -188,6 +190,16 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
         "ece": calibration_error(confidences, values),
         "stated": len(known),
     }
+
+
+def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
+    """Return each model's `[stated, measured]` pairs, as the setting `calibration` takes them."""
+    rows = []
+    for model, found in scored.stated_confidences().items():
+        bins = calibration_bins([stated for stated, _ in found], [right for _, right in found])
+        pairs = [[round(each.stated, 3), round(each.measured, 1)] for each in bins]
+        rows.append({"model": model, "pairs": pairs, "answers": [each.answers for each in bins]})
+    return rows
 
 
 def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:

@@ -116,6 +116,13 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
         if row["stated"]
     ]
     yield ReportTable("Stated confidence", ("arm", "answers", "Brier", "ECE"), stated)
+    bins = [
+        (each["model"], f"{claimed:g}", f"{measured:g}", str(answers))
+        for each in report["calibration"]
+        for (claimed, measured), answers in zip(each["pairs"], each["answers"], strict=True)
+    ]
+    titles = ["model", "stated", "measured", "answers"]
+    yield ReportTable("Calibration in percent, for the setting calibration", titles, bins)
     unread = [
         (row["item"], row["arm"], str(row["seed"]), " · ".join(row["texts"])[:120])
         for row in report["unreadable"]
