@@ -10,6 +10,7 @@ from moot.evals.answer_matching import gold_answer, topic_of
 from moot.evals.items import Item, PairItem, QuestionItem
 from moot.evals.results import AnswerScore, ScoredEvaluation, meeting_scores
 from moot.evals.statistics import (
+    LEVEL,
     Interval,
     PairedDifference,
     brier_score,
@@ -30,6 +31,9 @@ LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
 """Maximum number of characters of a text, and of texts of an answer, in the list of items."""
+ASKED = ("judge", "recorded")
+"""Kinds of arms whose comparison with the baseline is stated first, after that of the debates. Votes and
+single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
 """Names of equal-budget arms that serve as the baseline if an evaluation contains them."""
 
@@ -85,8 +89,15 @@ def evaluation_report(
     for name in names:
         if name != base and scored.scores[name] and scored.scores[base]:
             rows[name]["difference"] = _difference_row(base, _paired(scored, name, base))
-    report["headline"] = [*_headlines(rows, base), *_preference_headlines(report["preferences"])]
-    report["findings"] = [*_discussion_findings(scored, rows), *_difficulty_findings(report, base)]
+    compared = _comparisons(rows, base)
+    asked = {arm.name for arm in evaluation.arms if arm.is_debate or arm.kind in ASKED}
+    first = [sentence for name, sentence in compared.items() if name in asked] or [*compared.values()]
+    report["headline"] = [*first, *_preference_headlines(report["preferences"])]
+    report["findings"] = [
+        *(sentence for sentence in compared.values() if sentence not in first),
+        *_discussion_findings(scored, rows),
+        *_difficulty_findings(report, base),
+    ]
     report["notes"] = _notes(scored, report)
     return report
 
@@ -377,9 +388,9 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 # Words
 
 
-def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
-    """Return one cautious sentence about the test result of each arm that has a difference."""
-    sentences = []
+def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
+    """Return one cautious sentence about the test result of each arm that has a difference, by arm."""
+    sentences = {}
     for name, row in rows.items():
         if not (found := row["difference"]):
             continue
@@ -394,8 +405,21 @@ def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
             conclusion = "shown to be less accurate" if shown else "no difference is shown"
         else:
             said, conclusion = f"{name} and {base} were equally accurate ({bounds})", "no difference is shown"
-        sentences.append(f"{said}: {conclusion}.")
+        sentences[name] = f"{said}: {conclusion}{_contradiction(found)}."
     return sentences
+
+
+def _contradiction(found: JsonObject) -> str:
+    """Return the p-value of a difference that is not shown although its test or interval suggests it."""
+    suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
+    if found["shown"] or not suggested:
+        return ""
+    return f", because the test (p {p_text(found['p_value'])}) and the interval disagree"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value with three decimals, or `< 0.001`."""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
