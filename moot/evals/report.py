@@ -479,10 +479,11 @@ def _preference_headlines(preferences: Sequence[JsonObject]) -> list[str]:
         if share < 0.5:
             first, second, share, low, high = second, first, 1 - share, 1 - high, 1 - low
         conclusion = "shown to be preferred" if row["shown"] else "no preference is shown"
-        sentences.append(
-            f"{first} was preferred to {second} in {100 * share:.1f} % (95 % {100 * low:.1f} to "
-            f"{100 * high:.1f}): {conclusion}."
-        )
+        bounds = f" (95 % {100 * low:.1f} to {100 * high:.1f})" if low < high else ""
+        said = f"{first} was preferred to {second} in {100 * share:.1f} %"
+        if share == 0.5:
+            said = f"{first} and {second} were preferred equally often"
+        sentences.append(f"{said}{bounds}: {conclusion}.")
     return sentences
 
 

@@ -190,6 +190,8 @@ def _coefficient(value: float | None) -> str:
 
 
 def _range(row: JsonObject) -> str:
+    if row["low"] == row["high"]:  # all values are equal, so a bootstrap says nothing
+        return "–"
     return f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
 
 

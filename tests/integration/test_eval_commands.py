@@ -295,6 +295,7 @@ def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
         ("a.jsonl", '{"id": "1", "question": "Q?", "answer": " *"}', "a.jsonl:1: answer is empty"),
         ("a.jsonl", '{"id": "1", "question": "Q?", "answer": ["a", ""]}', "a.jsonl:1: answer must be a list"),
         ("a.jsonl", '{"id": "1", "question": "Q?", "answer": NaN}', "a.jsonl:1: answer is not a finite"),
+        ("a.jsonl", '{"id": "1", "question": "Q?"}', "neither `answer` nor `reference`"),
         ("a.jsonl", "", "the set has no items"),
         ("a.jsonl", "[1]", "a.jsonl:1: expected a JSON object"),
         ("a.csv", "id,question,answer\n1,Q?", "a.csv:2: 2 cells"),

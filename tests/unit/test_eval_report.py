@@ -107,6 +107,15 @@ def test_the_page_says_which_line_up_won() -> None:
     assert sentence in report_html(report)
 
 
+def test_ties_alone_give_no_interval() -> None:
+    lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
+    topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
+    tied = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("tie",)) for each in topics]
+    report = report_of(ItemSet("topics.jsonl", "topic", topics), lineups, tied)
+    assert report["headline"] == ["a.yaml and b.yaml were preferred equally often: no preference is shown."]
+    assert "50.0 to 50.0" not in report_markdown(report)
+
+
 def test_the_page_has_its_tables_however_many_answers_are_unreadable() -> None:
     unreadable = "I cannot tell <which> one of the two is right. " * 4
     outcomes = [Outcome(str(n), VOTE.name, 1, texts=(unreadable,)) for n in range(200)]
