@@ -102,8 +102,8 @@ def open_queue(db: str | None) -> WorkQueue:
     url = check_database(db)
     if not is_postgres(url):
         raise InputError(
-            "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch FILE` "
-            "without --queue"
+            "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch` or `moot eval "
+            "run` without --queue"
         )
     from moot.work_queue import WorkQueue
 

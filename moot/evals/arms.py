@@ -151,6 +151,11 @@ def read_arms(
         arms.append(_read_arm("single", items, flags, base, warn))
     if items.kind == "topic" and len(arms) < 2:
         raise ConfigError("line-ups meet each other: give at least two --arm FILE.yaml")
+    if items.needs_comparison and len({arm.name for arm in (*arms, *earlier)}) < 2:
+        raise ConfigError(
+            f"{items.name}: the items have neither `answer` nor `reference`, so a judge compares the answers "
+            "of two arms: add either to the items, or give a second --arm"
+        )
     return [_with_source(arm, debates) for arm in arms]
 
 

@@ -169,6 +169,11 @@ class ItemSet:
         """Hash of the contents of all items, as 16 hexadecimal digits."""
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def needs_comparison(self) -> bool:
+        """True if a judge compares the arms' answers with each other, because the questions have no gold."""
+        return any(isinstance(item, QuestionItem) and item.graded_by == "comparison" for item in self.items)
+
     def to_json(self) -> list[JsonObject]:
         """Return the items as JSON data."""
         return [each.model_dump(mode="json") for each in self.items]

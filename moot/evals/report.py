@@ -10,9 +10,11 @@ from moot.evals.answer_matching import gold_answer, topic_of
 from moot.evals.items import Item, PairItem, QuestionItem
 from moot.evals.results import AnswerScore, ScoredEvaluation, meeting_scores
 from moot.evals.statistics import (
+    LEVEL,
     Interval,
     PairedDifference,
     brier_score,
+    calibration_bins,
     calibration_error,
     mean_interval,
     paired_difference,
@@ -28,7 +30,10 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum number of characters of a text, and maximum number of texts per answer, in the list of items."""
+"""Maximum number of characters of a text, and of texts of an answer, in the list of items."""
+ASKED = ("judge", "recorded")
+"""Kinds of arms whose comparison with the baseline is stated first, after that of the debates. Votes and
+single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
 """Names of equal-budget arms, which are preferred as the baseline."""
 
@@ -74,6 +79,7 @@ def evaluation_report(
             {"answers": answers, "accuracy": accuracy, "tokens": tokens, "cost_usd": cost}
             for answers, accuracy, tokens, cost in scored.vote_curve()
         ],
+        "calibration": _calibration_rows(scored),
         "preferences": _preferences(meetings),
         "unreadable": [_unreadable_row(score) for score in scored.unreadable()[:LISTED]],
     }
@@ -83,8 +89,15 @@ def evaluation_report(
     for name in names:
         if name != base and scored.scores[name] and scored.scores[base]:
             rows[name]["difference"] = _difference_row(base, _paired(scored, name, base))
-    report["headline"] = [*_headlines(rows, base), *_preference_headlines(report["preferences"])]
-    report["findings"] = [*_discussion_findings(scored, rows), *_difficulty_findings(report, base)]
+    compared = _comparisons(rows, base)
+    asked = {arm.name for arm in evaluation.arms if arm.is_debate or arm.kind in ASKED}
+    first = [sentence for name, sentence in compared.items() if name in asked] or [*compared.values()]
+    report["headline"] = [*first, *_preference_headlines(report["preferences"])]
+    report["findings"] = [
+        *(sentence for sentence in compared.values() if sentence not in first),
+        *_discussion_findings(scored, rows),
+        *_difficulty_findings(report, base),
+    ]
     report["notes"] = _notes(scored, report)
     return report
 
@@ -188,6 +201,16 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
         "ece": calibration_error(confidences, values),
         "stated": len(known),
     }
+
+
+def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
+    """Return each model's `[stated, measured]` pairs, as the setting `calibration` takes them."""
+    rows = []
+    for model, found in scored.stated_confidences().items():
+        bins = calibration_bins([stated for stated, _ in found], [right for _, right in found])
+        pairs = [[round(each.stated, 3), round(each.measured, 1)] for each in bins]
+        rows.append({"model": model, "pairs": pairs, "answers": [each.answers for each in bins]})
+    return rows
 
 
 def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
@@ -365,9 +388,9 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 # Words
 
 
-def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
-    """Return one cautious sentence about each arm's difference from the baseline."""
-    sentences = []
+def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
+    """Return one cautious sentence about the test result of each arm that has a difference, by arm."""
+    sentences = {}
     for name, row in rows.items():
         if not (found := row["difference"]):
             continue
@@ -382,8 +405,21 @@ def _headlines(rows: dict[str, JsonObject], base: str) -> list[str]:
             conclusion = "shown to be less accurate" if shown else "no difference is shown"
         else:
             said, conclusion = f"{name} and {base} were equally accurate ({bounds})", "no difference is shown"
-        sentences.append(f"{said}: {conclusion}.")
+        sentences[name] = f"{said}: {conclusion}{_contradiction(found)}."
     return sentences
+
+
+def _contradiction(found: JsonObject) -> str:
+    """Return the p-value of a difference that is not shown although its test or interval suggests it."""
+    suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
+    if found["shown"] or not suggested:
+        return ""
+    return f", because the test (p {p_text(found['p_value'])}) and the interval disagree"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value with three decimals, or `< 0.001`."""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
@@ -443,10 +479,11 @@ def _preference_headlines(preferences: Sequence[JsonObject]) -> list[str]:
         if share < 0.5:
             first, second, share, low, high = second, first, 1 - share, 1 - high, 1 - low
         conclusion = "shown to be preferred" if row["shown"] else "no preference is shown"
-        sentences.append(
-            f"{first} was preferred to {second} in {100 * share:.1f} % (95 % {100 * low:.1f} to "
-            f"{100 * high:.1f}): {conclusion}."
-        )
+        bounds = f" (95 % {100 * low:.1f} to {100 * high:.1f})" if low < high else ""
+        said = f"{first} was preferred to {second} in {100 * share:.1f} %"
+        if share == 0.5:
+            said = f"{first} and {second} were preferred equally often"
+        sentences.append(f"{said}{bounds}: {conclusion}.")
     return sentences
 
 

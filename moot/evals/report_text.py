@@ -7,8 +7,10 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup
 
+from moot.evals.report import p_text
 from moot.reports.html import template_environment
 from moot.reports.markdown import as_page, plain
+from moot.reports.markdown_html import Prose
 from moot.state.entries import JsonObject
 from moot.text.plain_text import count_noun
 
@@ -21,7 +23,6 @@ ARM_HEADING = (
     "items",
     "right",
     "accuracy (95 %)",
-    "difference (95 %)",
     "tokens",
     "calls",
     "US$",
@@ -35,19 +36,29 @@ class ReportTable:
     def __init__(self, title: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self.title, self.heading, self.rows = title, heading, rows
 
+    @property
+    def numeric(self) -> list[bool]:
+        """True for each column of figures, which is aligned right."""
+        return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
+
     def markdown(self) -> str:
         """Return the table as Markdown, with its title above."""
         rows = [f"| {' | '.join(map(plain, line))} |" for line in (self.heading, *self.rows)]
-        columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.heading)
-        rows.insert(1, f"|{'|'.join(' ---: ' if _is_numeric(cells) else ' --- ' for cells in columns)}|")
+        rows.insert(1, f"|{'|'.join(' ---: ' if numeric else ' --- ' for numeric in self.numeric)}|")
         table = "\n".join(rows)
         return f"## {plain(self.title)}\n\n{table}" if self.title else table
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return True if a column of cells contains only numbers and blanks."""
-    starts = [cell.lstrip("+−")[:1] for cell in cells]
+    """Return True if each cell of a column begins with a figure or has none."""
+    starts = [cell.lstrip("+−<. ")[:1] for cell in cells]
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
+
+
+def tables_html(tables: Sequence[ReportTable]) -> Markup:
+    """Return tables as HTML, with their titles above."""
+    text = template_environment().get_template("evaluation-tables.html.j2").render(tables=tables)
+    return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
 
 
 def report_tables(report: JsonObject) -> list[ReportTable]:
@@ -60,11 +71,14 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
     rated = any("rating" in row for row in arms)
     if any(row["answers"] for row in arms) or not rated:
         yield ReportTable("", ARM_HEADING, [_arm_cells(row) for row in arms])
+    differences = [_difference_cells(row["arm"], row["difference"]) for row in arms if row["difference"]]
+    titles = ["arm", "points (95 %)", "better", "worse", "p", "test"]
+    yield ReportTable(f"Differences to {report['baseline']}", titles, differences)
     if rated:
         titles = ["arm", "rating (95 %)", "won", "met"]
         yield ReportTable("Ratings (Bradley–Terry)", titles, [_rating_cells(row) for row in arms])
     preferences = [
-        (row["first"], row["second"], _percent(row["share"]), _range(row), f"{row['p_value']:.3f}")
+        (row["first"], row["second"], _percent(row["share"]), _range(row), p_text(row["p_value"]))
         for row in report["preferences"]
     ]
     yield ReportTable("Preferences", ("first", "second", "first preferred", "95 %", "p"), preferences)
@@ -116,6 +130,13 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
         if row["stated"]
     ]
     yield ReportTable("Stated confidence", ("arm", "answers", "Brier", "ECE"), stated)
+    bins = [
+        (each["model"], f"{claimed:g}", f"{measured:g}", str(answers))
+        for each in report["calibration"]
+        for (claimed, measured), answers in zip(each["pairs"], each["answers"], strict=True)
+    ]
+    titles = ["model", "stated", "measured", "answers"]
+    yield ReportTable("Calibration in percent, for the setting calibration", titles, bins)
     unread = [
         (row["item"], row["arm"], str(row["seed"]), " · ".join(row["texts"])[:120])
         for row in report["unreadable"]
@@ -124,22 +145,22 @@ def _tables(report: JsonObject) -> Iterator[ReportTable]:
 
 
 def _arm_cells(row: JsonObject) -> tuple[str, ...]:
-    found = row["difference"]
-    difference = "–"
-    if found:
-        difference = f"{found['points']:+.1f} ({found['low']:+.1f} to {found['high']:+.1f})"
     accuracy = f"{_percent(row['accuracy'])} ({_range(row)})" if row["answers"] else "–"
     return (
         row["arm"],
         str(row["items"]),
         f"{row['correct']:g}",
         accuracy,
-        difference.replace("-", "−"),
         f"{row['tokens']:,}",
         f"{row['calls']:,}",
         f"{row['cost_usd']:.4f}" if row["cost_usd"] else "–",
         "–" if row["seconds"] is None else f"{row['seconds']:.1f}",
     )
+
+
+def _difference_cells(arm: str, found: JsonObject) -> tuple[str, ...]:
+    points = f"{found['points']:+.1f} ({found['low']:+.1f} to {found['high']:+.1f})".replace("-", "−")
+    return arm, points, str(found["better"]), str(found["worse"]), p_text(found["p_value"]), found["test"]
 
 
 def _rating_cells(row: JsonObject) -> tuple[str, ...]:
@@ -169,6 +190,8 @@ def _coefficient(value: float | None) -> str:
 
 
 def _range(row: JsonObject) -> str:
+    if row["low"] == row["high"]:  # all values are equal, so a bootstrap says nothing
+        return "–"
     return f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
 
 
@@ -181,10 +204,9 @@ def summary_line(report: JsonObject) -> str:
 
 def report_markdown(report: JsonObject) -> str:
     """Return the report as Markdown with conclusions, tables and notes."""
-    return (
-        "\n\n".join([f"# {plain(report['name'])}", _lead(report), _body(report, report_tables(report))])
-        + "\n"
-    )
+    tables = [table.markdown() for table in report_tables(report)]
+    parts = [f"# {plain(report['name'])}", _lead(report), *tables, _notes(report)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _lead(report: JsonObject) -> str:
@@ -193,21 +215,21 @@ def _lead(report: JsonObject) -> str:
     return "\n\n".join(filter(None, [*sentences, findings, plain(summary_line(report))]))
 
 
-def further_tables(report: JsonObject) -> str:
-    """Return the notes and all tables of a report, except the table of arms, as Markdown."""
-    return _body(report, report_tables(report)[1:])
+def further_html(report: JsonObject) -> Markup:
+    """Return all tables of a report except the one of the arms, and the notes, as HTML."""
+    return tables_html(report_tables(report)[1:]) + Prose({}).block(_notes(report), base=2)
 
 
-def _body(report: JsonObject, tables: Sequence[ReportTable]) -> str:
+def _notes(report: JsonObject) -> str:
     notes = "\n".join(f"- {plain(note)}" for note in report["notes"])
-    parts = [table.markdown() for table in tables]
-    return "\n\n".join(filter(None, [*parts, f"## Notes\n\n{notes}" if notes else ""]))
+    return f"## Notes\n\n{notes}" if notes else ""
 
 
 def report_html(report: JsonObject) -> str:
     """Return the report as one self-contained HTML page with a chart of accuracy against cost."""
-    body = f"# {plain(report['name'])}\n\n{_body(report, report_tables(report))}"
-    return as_page(body, report["name"], "Evaluation", chart=chart(report), lead=_lead(report))
+    figures = chart(report) + tables_html(report_tables(report))
+    body = f"# {plain(report['name'])}\n\n{_notes(report)}"
+    return as_page(body, report["name"], "Evaluation", figures=figures, lead=_lead(report))
 
 
 def chart(report: JsonObject) -> Markup:
@@ -257,6 +279,7 @@ def chart(report: JsonObject) -> Markup:
             label="Accuracy of each arm, with its 95 % interval, against its mean cost per answer",
             x_title="tokens per answer" if unit == "tokens" else "US$ per answer",
             points=points,
+            baseline=report["baseline"],
             curve=[{"x": x_of(x), "y": y_of(y)} for x, y in curve],
             x_ticks=[{"at": x_of(value), "text": f"{value:,.{decimals}f}"} for value in x_ticks],
             y_ticks=[{"at": y_of(value / 100), "text": f"{value:.0f} %"} for value in y_ticks],

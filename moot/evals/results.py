@@ -155,6 +155,16 @@ class ScoredEvaluation:
                 return arm.name, levels
         return "", {}
 
+    def stated_confidences(self) -> dict[str, list[tuple[float, bool]]]:
+        """Return each model's stated confidences in percent, each with whether the answer was right."""
+        found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
+        for outcome in (each for of in self.outcomes.values() for each in of):
+            gold = self._gold(outcome.item)
+            for each in outcome.stated if gold is not None else ():
+                right = read_answer(each["answer"], self._question(outcome.item)) == gold
+                found[each["model"]].append((each["confidence"], right))
+        return dict(sorted(found.items()))
+
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
         """Return the accuracy and mean usage of votes with increasing numbers of answers.
 

@@ -23,8 +23,9 @@ from moot.debates.preflight import check_config, check_judges
 from moot.evals.answer_matching import DECISIONS, answer_part, grade_answer, has_answer_line, topic_of
 from moot.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
 from moot.evals.items import Item, PairItem, QuestionItem, TopicItem
-from moot.evals.store import EvaluationRecord, Evaluations, Outcome
+from moot.evals.store import EvaluationRecord, Evaluations, Outcome, StatedConfidence
 from moot.judging.panel import winning_side
+from moot.protocols.answers import parse_confidence
 from moot.run_many import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
 from moot.runtime.run_node import JournalPosition, run_to_end
@@ -35,7 +36,7 @@ from moot.state.config.model_settings import is_built_in
 from moot.state.entries import Entry, JsonObject, tokens_of, traits_of
 from moot.state.errors import ConfigError, DebateNotFound, MootError
 from moot.state.reducers import add_totals
-from moot.state.verdict import TIE, PanelVerdict, Verdict
+from moot.state.verdict import TIE, FinalAnswer, PanelVerdict, Verdict
 from moot.storage.catalogue import thread_id_of
 from moot.storage.rate_limiter import SharedBudget
 
@@ -469,6 +470,7 @@ def outcome_of(debate: Debate, task: Task) -> Outcome:
         seed=task.seed,
         debate=debate.id,
         confidence=verdict.get("confidence") if verdict.get("status") == "ok" else None,
+        stated=_stated_confidences(debate.state().values.get("final_answers") or [], argued),
         tokens=tokens_of(usage),
         calls=usage["calls"],
         cost_usd=usage["cost_usd"],
@@ -544,6 +546,22 @@ def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
             later.setdefault(entry["round"], {})[entry["speaker"]] = answer_part(entry["content"])
     opening = {who: answer_part(entry["content"]) for who, entry in first.items()}
     return (opening, *(later[number] for number in sorted(later))) if len(first) > 1 else ()
+
+
+def _stated_confidences(
+    final_answers: Sequence[FinalAnswer], argued: Sequence[Entry]
+) -> tuple[StatedConfidence, ...]:
+    """Return the answers with a stated confidence, from the final answers or else from the messages."""
+    if final_answers:
+        found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
+    else:
+        said = [(each, parse_confidence(each["content"])) for each in argued]
+        found = [(each["model"], answer_part(each["content"]), confidence) for each, confidence in said]
+    return tuple(
+        StatedConfidence(model=model, answer=answer, confidence=confidence)
+        for model, answer, confidence in found
+        if confidence is not None and model and not is_built_in(model)
+    )
 
 
 def _first_usage(argued: Sequence[Entry]) -> dict[str, float]:

@@ -191,6 +191,35 @@ def calibration_error(confidences: Sequence[float], correct: Sequence[float]) ->
 
 
 @dataclass(frozen=True)
+class CalibrationBin:
+    """Answers with a similar stated confidence."""
+
+    stated: float
+    """Mean stated confidence in percent."""
+    measured: float
+    """Accuracy of the answers in percent."""
+    answers: int
+
+
+def calibration_bins(stated: Sequence[float], correct: Sequence[float]) -> list[CalibrationBin]:
+    """Return the measured accuracy for each level of stated confidence in percent, in rising order.
+
+    Histogram binning with Laplace's correction (Zadrozny and Elkan 2001, *Obtaining calibrated probability
+    estimates from decision trees and naive Bayesian classifiers*), in the bins of `calibration_error`. The
+    correction keeps a bin with few answers near 50 %. Bins without answers are left out.
+    """
+    confidences, right = np.asarray(stated, dtype=float), np.asarray(correct, dtype=float)
+    bins = np.minimum((confidences / 100 * BINS).astype(int), BINS - 1)
+    found = [(confidences[bins == each], right[bins == each]) for each in np.unique(bins)]
+    return [
+        CalibrationBin(
+            float(confidence.mean()), float(100 * (values.sum() + 1) / (len(values) + 2)), len(values)
+        )
+        for confidence, values in found
+    ]
+
+
+@dataclass(frozen=True)
 class Rating:
     """Bradley–Terry rating on the Elo scale, with a mean of 1,000 over all arms."""
 

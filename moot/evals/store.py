@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
+from typing_extensions import TypedDict
+
 from moot.evals.arms import Arm
 from moot.evals.items import ItemSet
 from moot.state.entries import JsonObject
@@ -64,6 +66,16 @@ class EvaluationRecord:
         ]
 
 
+class StatedConfidence(TypedDict):
+    """An answer of one debater with the confidence that the debater's model stated."""
+
+    model: str
+    answer: str
+    """Text that contains the answer."""
+    confidence: float
+    """Stated confidence in percent."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Result of one arm on one item."""
@@ -87,6 +99,8 @@ class Outcome:
     """Winners that each judge of a panel chose, keyed by judge id."""
     confidence: float | None = None
     """Stated confidence in percent."""
+    stated: tuple[StatedConfidence, ...] = ()
+    """Debaters' answers with a stated confidence. A weighted vote asks for it."""
     tokens: int = 0
     calls: int = 0
     cost_usd: float = 0.0
@@ -214,6 +228,6 @@ def _from_json(data: JsonObject) -> EvaluationRecord:
 
 
 def _outcome(data: JsonObject) -> Outcome:
-    lists = {key: tuple(data[key]) for key in ("texts", "rounds", "winners")}
+    lists = {key: tuple(data.get(key, ())) for key in ("texts", "rounds", "winners", "stated")}
     judges = {judge: tuple(winners) for judge, winners in data.get("judges", {}).items()}
     return Outcome(**{**data, **lists, "judges": judges})

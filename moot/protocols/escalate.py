@@ -153,7 +153,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Explain why all answers were taken although the first two agree."""
+        """Return the reason for taking all answers, unless the reason is that the first two differ."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -162,6 +162,8 @@ class Escalate(IndependentAnswers):
                 "The agreement of two answers says little here, so all five were counted: of "
                 f"{earlier['audited']} audited agreements a vote of five overturned {earlier['overturned']}."
             ]
+        if not agreed:
+            return []
         return [f"The first two answers agree on “{agreed}”. All five were taken to audit such agreement."]
 
     def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ def render_brief_html(document: Mapping[str, object]) -> str:
 
 
 def as_page(
-    text: str, title: str, kicker: str = "In brief", chart: Markup | None = None, lead: str = ""
+    text: str, title: str, kicker: str = "In brief", figures: Markup | None = None, lead: str = ""
 ) -> str:
     """Render a Markdown text as a self-contained HTML page with a title.
 
@@ -188,13 +188,13 @@ def as_page(
         text: Markdown whose first line is the title.
         title: Title of the page.
         kicker: Line above the title.
-        chart: Trusted HTML that is shown before the text. `None`: nothing.
-        lead: Markdown that is shown before the chart.
+        figures: Trusted HTML that is shown before the text. `None`: nothing.
+        lead: Markdown that is shown before the figures.
     """
     body, before = Prose({}).block(text.partition("\n")[2], base=2), Prose({}).block(lead, base=2)
     template = template_environment().get_template("brief.html.j2")
     return show_reordering(
-        template.render(title=title, lead=before, body=body, kicker=kicker, chart=chart or "")
+        template.render(title=title, lead=before, body=body, kicker=kicker, figures=figures or "")
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 
 from moot.evals.report import evaluation_report, item_rows
-from moot.evals.report_text import chart, further_tables
+from moot.evals.report_text import chart, further_html
 from moot.evals.store import Evaluations
-from moot.reports.markdown_html import Prose
 from moot.state.entries import JsonObject
 from moot.web.debate_host import DebateHost
 
@@ -31,6 +30,6 @@ def show_evaluation(request: Request, host: DebateHost) -> JsonObject:
     return {
         "report": report,
         "chart": str(chart(report)),
-        "tables": str(Prose({}).block(further_tables(report), base=2)),
+        "tables": str(further_html(report)),
         "items": item_rows(evaluation, outcomes),
     }

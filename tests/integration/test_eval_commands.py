@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from moot import open_debates
+from moot.state.config.config_files import make_config
 from tests.support.moot_command import Moot, Result
 from tests.support.openai_answers import Act, Json, schema_of
 from tests.support.openai_server import OpenAIServer
@@ -34,12 +35,20 @@ from tests.support.scripted_answers import (
 ARMS = ("--arm", "single", "--arm", "vote@5", "--arm", "debate.yaml", "--arm", "vote@tokens")
 
 
+WEIGHTED_VOTE = "protocol: vote\nvote: {answers: 3}\ndecide: weighted-vote\n"
+
+
 CALLS = 6
 """Calls of the debate, all of equal size: the question, three turns and two orders of the judgement."""
 
 
+HEAVY_TIMEOUT_S = 6_000.0
+"""Longest run of 1,000 items, which make 18,000 calls."""
+
+
 def evaluate(moot: Moot, server: OpenAIServer, *words: object) -> Result:
-    return moot("eval", *words, OPENAI_BASE_URL=server.base_url, OPENAI_API_KEY="k", MOOT_MODEL="m")
+    variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "MOOT_MODEL": "m"}
+    return moot("eval", *words, timeout_s=HEAVY_TIMEOUT_S, **variables)
 
 
 def ok(result: Result) -> Result:
@@ -76,7 +85,7 @@ def expected_rows(script: Script, items: int) -> dict[str, int]:
     [
         12,
         pytest.param(40, marks=pytest.mark.slow),
-        pytest.param(1_000, marks=[pytest.mark.heavy, pytest.mark.timeout(3600)]),
+        pytest.param(1_000, marks=[pytest.mark.heavy, pytest.mark.timeout(HEAVY_TIMEOUT_S)]),
     ],
 )
 def test_the_table_equals_what_follows_from_the_script_and_a_second_call_asks_nothing(
@@ -115,6 +124,28 @@ def test_the_table_equals_what_follows_from_the_script_and_a_second_call_asks_no
     text = ok(moot("eval", "report", "set", "--md")).out
     assert f"| single | {items} | {rows['single']['correct']} |" in text
     assert ok(moot("eval", "list", "--json")).json[0]["answers"] == 4 * items
+
+
+@pytest.mark.parametrize(
+    "config", [f"{DEBATE}decide: weighted-vote\n", WEIGHTED_VOTE], ids=["debate", "vote"]
+)
+def test_the_measured_calibration_can_be_used_by_a_weighted_vote(moot: Moot, config: str) -> None:
+    (moot.folder / "weighted.yaml").write_text(config)
+    with OpenAIServer(default_plan.act) as server:
+        run = ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "weighted.yaml", "--json", "-q"))
+    models = [("ann", 1), ("bo", 1), ("cy", 1)] if config != WEIGHTED_VOTE else [("m", n) for n in (1, 2, 3)]
+    right: dict[str, list[bool]] = {}
+    for model, seed in models:
+        right.setdefault(model, []).extend(default_plan.is_right(model, item, seed) for item in range(12))
+    measured = {
+        model: [[80, round(100 * (sum(given) + 1) / (len(given) + 2), 1)]] for model, given in right.items()
+    }
+    found = run.json["calibration"]
+    assert {row["model"]: row["pairs"] for row in found} == measured
+    assert [row["answers"] for row in found] == [[len(given)] for given in right.values()]
+    calibrated = make_config({"calibration": measured, "decide": "weighted-vote"})
+    assert calibrated.calibrated(models[0][0], 80) == measured[models[0][0]][0][1]
+    assert "setting calibration" in ok(moot("eval", "report", "set", "--md")).out
 
 
 def test_no_gold_reaches_a_prompt(moot: Moot) -> None:
@@ -264,6 +295,7 @@ def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
         ("a.jsonl", '{"id": "1", "question": "Q?", "answer": " *"}', "a.jsonl:1: answer is empty"),
         ("a.jsonl", '{"id": "1", "question": "Q?", "answer": ["a", ""]}', "a.jsonl:1: answer must be a list"),
         ("a.jsonl", '{"id": "1", "question": "Q?", "answer": NaN}', "a.jsonl:1: answer is not a finite"),
+        ("a.jsonl", '{"id": "1", "question": "Q?"}', "neither `answer` nor `reference`"),
         ("a.jsonl", "", "the set has no items"),
         ("a.jsonl", "[1]", "a.jsonl:1: expected a JSON object"),
         ("a.csv", "id,question,answer\n1,Q?", "a.csv:2: 2 cells"),
@@ -433,7 +465,9 @@ def journalled(moot: Moot) -> int:
 
 
 @pytest.mark.parametrize(
-    ("items", "kills"), [(8, 3), pytest.param(200, 20, marks=pytest.mark.heavy)], ids=["small", "20 kills"]
+    ("items", "kills"),
+    [(8, 3), pytest.param(200, 20, marks=[pytest.mark.heavy, pytest.mark.timeout(HEAVY_TIMEOUT_S)])],
+    ids=["small", "20 kills"],
 )
 def test_kills_at_random_moments_change_no_figure_and_repeat_no_completed_call(
     moot: Moot, items: int, kills: int

@@ -53,10 +53,12 @@ class Moot:
             **variables,
         }
 
-    def __call__(self, *words: object, stdin: bytes = b"", **variables: str) -> Result:
+    def __call__(
+        self, *words: object, stdin: bytes = b"", timeout_s: float = LONG_TIMEOUT_S, **variables: str
+    ) -> Result:
         """Run to the end."""
         with self.start(*words, stdin=stdin, disk_bytes=0, **variables) as process:
-            out, err = process.communicate(timeout=LONG_TIMEOUT_S)
+            out, err = process.communicate(timeout=timeout_s)
         return Result(process.returncode, out, err)
 
     def start(self, *words: object, stdin: bytes = b"", disk_bytes: int = 0, **variables: str) -> WarmProcess:

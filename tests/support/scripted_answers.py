@@ -18,6 +18,7 @@ from tests.support.schema_answers import filled
 
 CHOICES = ("red", "blue", "green", "grey")
 LETTERS = "ABCD"
+CONFIDENCE = 80
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
@@ -55,9 +56,12 @@ class Script:
         letter = self.letter(asked["model"], int(found[1]), int(asked.get("seed") or 1))
         schema = schema_of(asked)
         if schema is None:
-            return Act(text=f"I thought about it.\n\nAnswer: {letter}", usage=USAGE)
+            stated = f"\nConfidence: {CONFIDENCE}" if "Confidence: " in text else ""
+            return Act(text=f"I thought about it.\n\nAnswer: {letter}{stated}", usage=USAGE)
         decision = letter if "enum" in schema["properties"].get("decision", {}) else f"Answer: {letter}"
-        reply = filled(schema, {"winner": "tie", "confidence": 80, "decision": decision})
+        reply = filled(
+            schema, {"winner": "tie", "confidence": CONFIDENCE, "decision": decision, "answer": letter}
+        )
         return Act(text=json.dumps(reply), usage=USAGE)
 
 

@@ -260,6 +260,14 @@ def test_escalate_takes_three_more_if_two_differ(tmp_path: Path) -> None:
     assert [(each["calls"], each["answer"]) for each in document["verdict"]["stages"]] == [(2, ""), (3, "y")]
 
 
+def test_no_note_of_escalate_says_that_differing_answers_agree(tmp_path: Path) -> None:
+    answers = {"1": "x", "2": "y", "3": "y", "4": "y", "5": "z"}
+    document, _ = run(tmp_path, solving(answers), protocol="escalate")
+    assert document["verdict"]["notes"] == [
+        "Answer after each stage: two answers (2 calls): no answer leads; five answers (3 calls): “y”."
+    ]
+
+
 def test_escalate_debates_between_those_who_differ_if_nothing_has_a_majority(tmp_path: Path) -> None:
     answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
     document, model = run(tmp_path, solving(answers, {"1": "y", "2": "y", "5": "y"}), protocol="escalate")

@@ -8,9 +8,9 @@ import krippendorff
 import pytest
 
 from moot.evals.arms import Arm
-from moot.evals.items import ItemSet, PairItem, QuestionItem
+from moot.evals.items import ItemSet, PairItem, QuestionItem, TopicItem
 from moot.evals.report import evaluation_report
-from moot.evals.report_text import report_html, report_markdown
+from moot.evals.report_text import further_html, report_html, report_markdown
 from moot.evals.store import EvaluationRecord, Outcome
 from moot.state.config.config_files import make_config
 
@@ -69,6 +69,62 @@ def test_the_first_lines_say_what_the_discussion_changed_and_where() -> None:
     text, page = report_markdown(report), report_html(report)
     assert text.index("turned 3 wrong") < text.index("| arm |")
     assert page.index("turned 3 wrong") < page.index("<svg") < page.index("<table")
+
+
+def test_the_debates_come_first_and_votes_after_them() -> None:
+    single = Arm("single", "debate", make_config({"protocol": "single"}))
+    texts = {DEBATE.name: "A", VOTE.name: "B", single.name: "B"}
+    outcomes = [
+        Outcome(str(n), arm, 1, texts=(f"Answer: {letter if n < 3 else 'A'}",))
+        for n in range(30)
+        for arm, letter in texts.items()
+    ]
+    report = report_of(questions(30), (single, VOTE, DEBATE), outcomes)
+    assert [each.split(" ")[0] for each in report["headline"]] == [DEBATE.name]
+    assert report["findings"][0].startswith("single and vote@tokens were equally accurate")
+
+
+def test_a_difference_is_not_shown_where_test_and_interval_disagree() -> None:
+    outcomes = [
+        Outcome(str(n), arm.name, 1, texts=(f"Answer: {'A' if right else 'B'}",))
+        for n in range(30)
+        for arm, right in ((DEBATE, n < 9 or n > 10), (VOTE, n > 8))
+    ]
+    (sentence,) = report_of(questions(30), (DEBATE, VOTE), outcomes)["headline"]
+    assert sentence == (
+        "council.yaml beat vote@tokens by 23.3 points (95 % 1.9 to 42.6): not shown to be worth it, because "
+        "the test (p 0.065) and the interval disagree."
+    )
+
+
+def test_the_page_says_which_line_up_won() -> None:
+    lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
+    topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
+    won = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("a.yaml",)) for each in topics]
+    report = report_of(ItemSet("topics.jsonl", "topic", topics), lineups, won)
+    (sentence,) = report["headline"]
+    assert sentence.startswith("a.yaml was preferred to b.yaml in 100.0 %")
+    assert sentence in report_html(report)
+
+
+def test_ties_alone_give_no_interval() -> None:
+    lineups = tuple(Arm(name, "lineup", make_config({})) for name in ("a.yaml", "b.yaml"))
+    topics = tuple(TopicItem(id=str(n), topic=f"Topic {n}") for n in range(12))
+    tied = [Outcome(each.id, "a.yaml vs b.yaml", 1, winners=("tie",)) for each in topics]
+    report = report_of(ItemSet("topics.jsonl", "topic", topics), lineups, tied)
+    assert report["headline"] == ["a.yaml and b.yaml were preferred equally often: no preference is shown."]
+    assert "50.0 to 50.0" not in report_markdown(report)
+
+
+def test_the_page_has_its_tables_however_many_answers_are_unreadable() -> None:
+    unreadable = "I cannot tell <which> one of the two is right. " * 4
+    outcomes = [Outcome(str(n), VOTE.name, 1, texts=(unreadable,)) for n in range(200)]
+    report = report_of(questions(200), (VOTE,), outcomes)
+    page, cells = report_html(report), str(further_html(report))
+    assert (page.count("<table"), cells.count("<table")) == (2, 1)
+    rows = [text.count('<td dir="auto">I cannot tell &lt;which&gt; one') for text in (page, cells)]
+    assert rows == [200, 200]
+    assert '<td class="number" dir="auto">200</td>' in page
 
 
 def test_the_agreement_of_a_panel_is_that_of_the_reference_implementation() -> None:

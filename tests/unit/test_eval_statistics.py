@@ -9,6 +9,7 @@ import pytest
 
 from moot.evals.statistics import (
     brier_score,
+    calibration_bins,
     calibration_error,
     mcnemar_p,
     mean_interval,
@@ -33,6 +34,16 @@ def test_confidence_is_scored_against_what_was_right() -> None:
     assert calibration_error([0.95, 0.95, 0.15], [1, 0, 0]) == pytest.approx((0.9 + 0.15) / 3)
     assert brier_score([], []) is None
     assert calibration_error([], []) is None
+
+
+def test_calibration_gives_the_accuracy_of_each_level_of_confidence() -> None:
+    stated = [90.0] * 8 + [100.0] * 2 + [55.0] * 3
+    right = [1.0] * 4 + [0.0] * 6 + [1.0, 1.0, 0.0]
+    high, low = (4 + 1) / (10 + 2), (2 + 1) / (3 + 2)
+    found = calibration_bins(stated, right)
+    assert [(each.stated, each.answers) for each in found] == [(55, 3), (92, 10)]
+    assert [each.measured for each in found] == pytest.approx([100 * low, 100 * high])
+    assert calibration_bins([], []) == []
 
 
 def test_equal_arms_and_few_items_show_nothing() -> None:

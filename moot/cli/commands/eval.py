@@ -257,7 +257,7 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
     parts.append(Text(summary_line(report)))
     for table in report_tables(report):
         parts.append(Padding(Text(table.title, "bold"), (1, 0, 0, 0)) if table.title else Text(""))
-        parts.append(Grid(table.heading, table.rows).screen())
+        parts.append(Grid(table.heading, table.rows, table.numeric).screen())
     parts += [Padding(Text(note, "dim"), (1, 0, 0, 0)) for note in report["notes"]]
     return parts
 

@@ -35,6 +35,8 @@ class Grid:
 
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
+    numeric: Sequence[bool] | None = None
+    """True for each column that the screen aligns right. `None`: all columns but the first."""
 
     def markdown(self) -> str:
         """Return the table in Markdown, with special characters in its cells escaped."""
@@ -42,14 +44,13 @@ class Grid:
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 
     def screen(self) -> Table:
-        """Return the table in a form that rich can print.
-
-        All columns but the first are aligned right.
-        """
+        """Return the table as a renderable for the screen."""
         from rich.text import Text
 
-        first, *others = (one_line(title, CELL_CHARS) for title in self.heading)
-        table = borderless_table(first, figures=others)
+        table = borderless_table()
+        right = self.numeric or [False, *(True for _ in self.heading[1:])]
+        for title, is_right in zip(self.heading, right, strict=True):
+            table.add_column(Text(one_line(title, CELL_CHARS)), justify="right" if is_right else "left")
         for row in self.rows:
             table.add_row(*(Text(one_line(cell, CELL_CHARS)) for cell in row))
         return table
