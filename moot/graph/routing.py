@@ -1,7 +1,7 @@
 """Routing: the conditional edges of the debate graph."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
@@ -14,6 +14,7 @@ from moot.runtime.environment import Environment
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ENDED_STATUSES, ConversationState
 from moot.state.entries import traits_of
+from moot.state.errors import InputError
 
 LABELS: Mapping[str, str] = {
     "extract": "claims are due",
@@ -33,8 +34,21 @@ LABELS: Mapping[str, str] = {
 def successor(node: str, state: ConversationState, env: Environment, targets: Collection[str]) -> str:
     """Return the name of the node in `targets` to run after `node`."""
     if node == "plan":
-        return state["step"]["kind"]
-    return after_open(state, env) if node == "open" else first_due(state, env, targets)
+        return _kept(state, "step")["step"]["kind"]
+    if node == "open":
+        return after_open(_kept(state, "status"), env)
+    return first_due(state, env, targets)
+
+
+def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
+    """Return the state if it has a value in a channel that a node fills before it leads to the next one.
+
+    Raises:
+        InputError: a client updates the state as a node that has not run.
+    """
+    if not state.get(channel):
+        raise InputError(f"the debate has no `{channel}` yet: update its state as a node that has run")
+    return state
 
 
 def after_open(state: ConversationState, env: Environment) -> str:

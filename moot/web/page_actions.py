@@ -67,7 +67,13 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """End a debate that is paused or waits for a person, with a verdict on its messages so far."""
+    """Judge a debate again, or end a debate that is paused or waits for a person with a verdict."""
+
+    @override
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        if (await run_in_thread(debate.state)).values.get("verdict"):
+            await run_in_thread(host.check_spending, debate)
+        return await super().perform(host, debate)
 
     @override
     def act(self, debate: Debate) -> JsonObject:
@@ -127,8 +133,9 @@ class AskQuestion(PageAction):
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 
     @override
-    def act(self, debate: Debate) -> JsonObject:
-        return {"html": str(Prose({}).block(debate.ask(self.question).to_markdown(), base=3))}
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        answer = await run_in_thread(host.ask, debate, self.question)
+        return {"html": str(Prose({}).block(answer.to_markdown(), base=3))}
 
 
 class GiveFeedback(PageAction):

@@ -41,6 +41,7 @@ from moot.reports import render_brief, render_brief_html, render_html, render_ma
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.reports.markdown_html import Prose
 from moot.reports.positions import SECTIONS
+from moot.runtime.environment import Environment
 from moot.state import settings as environment
 from moot.state.config.model_settings import ModelSettings
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
@@ -487,5 +488,11 @@ def serve_page(
     """Serve the live page until the process is stopped."""
     import uvicorn  # not needed under LangGraph's server
 
-    app = page_app(lambda: open_debates(database), default_config, token, launch_token)
+    environment_of_operator = Environment(default_config=lambda: default_config)
+    app = page_app(
+        lambda: open_debates(database, environment=environment_of_operator),
+        default_config,
+        token,
+        launch_token,
+    )
     uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2)
