@@ -132,6 +132,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         with self._lease(config) as leased, debate_span(leased) as traced:
             input = _checked_input(input)
             if self.checkpointer and _has_thread(config):
+                if _names_checkpoint(config):
+                    _require_checkpoint(self.get_state(config or {}))
                 if isinstance(options.get("context"), DebateConfig):
                     _tell_other_context(self.get_state(config or {}), options["context"])
                 if _changes_state(input):
@@ -151,6 +153,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             with debate_span(leased) as traced:
                 input = _checked_input(input)
                 if self.checkpointer and _has_thread(config):
+                    if _names_checkpoint(config):
+                        _require_checkpoint(await self.aget_state(config or {}))
                     if isinstance(options.get("context"), DebateConfig):
                         _tell_other_context(await self.aget_state(config or {}), options["context"])
                     if _changes_state(input):
@@ -217,6 +221,8 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         Messages stay as they are if `plan` runs next and adds the entries.
         """
         values: JsonObject = {**snapshot.values}
+        if _names_checkpoint(snapshot.config):
+            _require_checkpoint(snapshot)
 
         def normalize(update: StateUpdate) -> StateUpdate:
             if not isinstance(update.values, dict):
@@ -345,6 +351,22 @@ def _has_thread(config: RunnableConfig | None) -> bool:
     """Return True if a run has its own thread, so that it is not the run of a nested graph."""
     configurable = (config or {}).get("configurable", {})
     return "thread_id" in configurable and not configurable.get("checkpoint_ns")
+
+
+def _names_checkpoint(config: RunnableConfig | None) -> bool:
+    """Return True if a run or an update starts from a given checkpoint."""
+    return bool((config or {}).get("configurable", {}).get("checkpoint_id"))
+
+
+def _require_checkpoint(snapshot: StateSnapshot) -> None:
+    """Raise an error if a checkpoint does not exist. LangGraph would start another debate in its thread.
+
+    Raises:
+        InputError: there is no such checkpoint.
+    """
+    if snapshot.created_at is None:
+        named = snapshot.config["configurable"]["checkpoint_id"]
+        raise InputError(f"checkpoint_id: the debate has no checkpoint {named!r}")
 
 
 def _changes_state(graph_input: object) -> bool:

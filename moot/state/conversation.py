@@ -331,6 +331,27 @@ class CallReceipt(RequestRecord):
     """Options of the `moot judge` command that replaced values of the debate's configuration."""
 
 
+class EarlierPosition(TypedDict):
+    """Position that a debater took in an earlier debate."""
+
+    topic: str
+    stance: str
+    """What the debater said last about the main question."""
+    positions: list[str]
+    """What the debater said last about other claims."""
+    concessions: list[str]
+    challenged: NotRequired[list[str]]
+    """Challenges that the debater did not answer."""
+    last: str
+    """Beginning of the debater's last message."""
+    winner: bool
+    """True if the decision was for the debater."""
+    debate: str
+    """LangGraph thread id of the debate."""
+    at: str
+    """Date on which the debate ended."""
+
+
 class InputSettings(TypedDict, total=False):
     """Settings in the input of a run. These settings override the settings in the run's `context`.
 
@@ -444,7 +465,7 @@ class ConversationState(TypedDict, total=False):
     """How far the proposals agree at the end of each round in which this was checked."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
     """Final answers that the debaters gave alone after the discussion, for a vote."""
-    cross_debate_memory: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
+    cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
     last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]

@@ -25,10 +25,10 @@ from moot.api import Debate, DebateConfig, aopen_debates
 from moot.calls.event_loop import run_in_thread
 from moot.configuration.configure import validate
 from moot.debates.dry_run import with_plan
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
 from moot.embedding import MAX_QUESTION_CHARS, VERDICT_SHARE, DebateRequest, DebaterRequest
 from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
 from moot.nodes.close import result_text
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment

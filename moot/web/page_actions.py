@@ -11,7 +11,7 @@ from typing_extensions import override
 from moot.api import Debate
 from moot.calls.event_loop import run_in_thread
 from moot.debates.feedback import give_feedback
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
 from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError

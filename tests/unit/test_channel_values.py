@@ -64,9 +64,15 @@ WRONG: dict[str, tuple[object, str]] = {
     "numbers as pins": ([7], "pinned"),
     "a number as verdict": (7, "verdict"),
     "a number as message": ([7], "messages"),
+    "a message longer than an interjection may be": ("x" * 100_001, "the interjection"),
+    "half a position in an earlier debate": ({"advocate": [{"topic": "T"}]}, "cross_debate_memory"),
     "no message": (None, "messages"),
     "an operation on the window": ([{"op": "drop_through", "seq": 99}], "messages"),
 }
+
+
+def _channel(place: str) -> str:
+    return "messages" if place == "the interjection" else place.partition(":")[0].partition(".")[0]
 
 
 @pytest.fixture
@@ -82,7 +88,7 @@ def test_an_update_that_a_debate_could_not_run_on_with_is_refused(
 ) -> None:
     before = graph.get_state(THREAD)
     with pytest.raises(UserError, match=rf"^{channel}\b"):
-        graph.update_state(THREAD, {channel.partition(":")[0].partition(".")[0]: value})
+        graph.update_state(THREAD, {_channel(channel): value})
     after = graph.get_state(THREAD)
     assert (after.config, after.values) == (before.config, before.values)
     assert graph.invoke(None, THREAD)["status"] == "done"
@@ -93,7 +99,7 @@ def test_an_update_that_a_debate_could_not_run_on_with_is_refused(
 def test_a_command_cannot_write_what_an_update_cannot(
     value: object, channel: str, graph: DebateGraph, as_pairs: bool
 ) -> None:
-    name = channel.partition(":")[0].partition(".")[0]
+    name = _channel(channel)
     before = graph.get_state(THREAD)
     with pytest.raises(UserError, match=rf"^{channel}\b"):
         graph.invoke(Command(update=[(name, value)] if as_pairs else {name: value}), THREAD)
@@ -103,6 +109,19 @@ def test_a_command_cannot_write_what_an_update_cannot(
 def test_a_command_cannot_choose_the_next_node(graph: DebateGraph) -> None:
     with pytest.raises(InputError, match="goto"):
         graph.invoke(Command(goto="judge"), THREAD)
+
+
+@pytest.mark.parametrize("given", [None, {"topic": "Buses?"}, {"messages": [("user", "Go on")]}], ids=repr)
+def test_a_run_from_a_checkpoint_that_does_not_exist_is_refused(given: Any, graph: DebateGraph) -> None:
+    before, elsewhere = graph.get_state(THREAD), {"configurable": {**THREAD["configurable"]}}
+    elsewhere["configurable"]["checkpoint_id"] = "1f1e7d1f-0000-6633-8000-2085645c49d8"
+    with pytest.raises(InputError, match="no checkpoint"):
+        graph.invoke(given, elsewhere)  # type: ignore[arg-type]  # a dict
+    with pytest.raises(InputError, match="no checkpoint"):
+        asyncio.run(graph.ainvoke(given, elsewhere))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no checkpoint"):
+        graph.update_state(elsewhere, {"round": 1})  # type: ignore[arg-type]
+    assert graph.get_state(THREAD).config == before.config
 
 
 @pytest.mark.parametrize("update", [7, [("round", 1)], Command(update={"config": 7})], ids=repr)

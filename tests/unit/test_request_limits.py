@@ -20,12 +20,12 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from moot.configuration.configure import requested_config
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
 from moot.embedding import MAX_QUESTION_CHARS
 from moot.evals.comparison import MAX_COMPARED
 from moot.importing.read_context import MAX_UNPACKED_BYTES, read_upload
 from moot.models import attempt
 from moot.people import person_questions
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.state.config import DebateConfig
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES, NAME_CHARS
 from moot.state.errors import ConfigError
