@@ -30,10 +30,11 @@ from moot.state.config.boundary import (
     Permissions,
     capabilities_of,
     exceeded,
+    only_ceilings,
     within_ceilings,
 )
 from moot.state.config.config_files import load_config, make_config, merge_settings, nested_settings
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import variable
@@ -259,6 +260,15 @@ def authorize(
     return Permissions(within_ceilings(config, given, allowed), allowed, safe)
 
 
+def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
+    """Return an authorized configuration that has only those limits that the operator sets for everybody.
+
+    A limit that the operator raised for this debate is left out.
+    """
+    given = [each for each in (operators_config(), operator) if each is not None]
+    return only_ceilings(config, given)
+
+
 def authorize_operator(config: DebateConfig) -> Permissions:
     """Grant the operator's own configuration all capabilities and limits that it requests."""
     return Permissions(config, {*capabilities_of(config), *exceeded(config, [operators_config()])})
@@ -323,6 +333,11 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
     if isinstance(debaters := said.get("debaters"), list | tuple) and len(debaters) > MAX_REQUESTED_DEBATERS:
         raise ConfigError(
             f"debaters: {len(debaters)} debaters: a request may have at most {MAX_REQUESTED_DEBATERS}"
+        )
+    panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
+    if isinstance(panel, list | tuple) and len(panel) > MAX_REQUESTED_JUDGES:
+        raise ConfigError(
+            f"judge.panel: {len(panel)} judges: a request may have at most {MAX_REQUESTED_JUDGES}"
         )
     for key, own in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):
         if isinstance(asked := said.get(key), dict):

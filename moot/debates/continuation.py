@@ -324,7 +324,9 @@ def judge_values(
     """
     own = capabilities_of(options.applied_to(DebateConfig()))
     changed = options.applied_to(read_stored(values["config"]))
-    permissions = authorize(changed, granted={*granted, *own}, safe=environment.safe_capabilities)
+    permissions = authorize(
+        changed, environment.default_config(), {*granted, *own}, environment.safe_capabilities
+    )
     config = permissions.config
     check_config(permissions, environment)
     argued = [entry for entry in values["full_transcript"] if entry["speaker"] in config.names()]

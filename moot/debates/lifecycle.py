@@ -23,8 +23,8 @@ from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Capability, Permissions
-from moot.state.config.debate_config import frozen_config
-from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
+from moot.state.config.debate_config import frozen_config, runnable_config
+from moot.state.config.participants import PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
 from moot.state.entries import Entry, JsonObject, ends_turn, entries_of, topic_text, traits_of, turns_taken
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
@@ -197,6 +197,7 @@ def fork_debate(
     `without`, it repeats all of them except the given one.
     """
     latest = values = session.state().values
+    runnable_config(latest)  # raises if the debate never began
     if without is not None:
         after = _last_turn_before(latest, without)
     if after is not None and after != len(latest["full_transcript"]) - 1:

@@ -13,7 +13,6 @@ from langgraph.types import StateSnapshot
 
 from moot.calls.effects import is_pause
 from moot.configuration.configure import authorize
-from moot.graph.debate import NODES, PHASE_NODES
 from moot.graph.runnable import DebateGraph
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
@@ -70,8 +69,9 @@ class DebateSession:
 
         The permissions include the debate's grants and the capabilities in the operator's configuration.
         """
-        granted = self.records.grants.of(self.thread) if self.thread else ()
-        return authorize(frozen_config(values), operators, granted, self.environment.safe_capabilities)
+        env, granted = self.environment, self.records.grants.of(self.thread) if self.thread else ()
+        operator = operators or env.default_config()
+        return authorize(frozen_config(values), operator, granted, env.safe_capabilities)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
         """Return the debate's latest LangGraph state snapshot, or the snapshot of a given checkpoint.
@@ -138,7 +138,7 @@ class DebateSession:
         """
         snapshot = self.state()
         to_run = following or snapshot.next
-        self.update_after(before_node(self.graph, to_run[0]) if to_run else "close", values)
+        self.update_after(self.graph.node_before(to_run[0]) if to_run else "close", values)
         if not following and any(not is_pause(each.value) for each in snapshot.interrupts):
             self.advance()  # earlier replies come from the journal
 
@@ -179,13 +179,3 @@ def is_over(snapshot: StateSnapshot) -> bool:
 def filled_channels(values: Values) -> dict[str, Any]:
     """Return the state channels whose values are not empty."""
     return {key: value for key, value in values.items() if value not in ({}, [], "")}
-
-
-def before_node(graph: DebateGraph, node: str) -> str:
-    """Return a node that precedes `node` in the graph.
-
-    `open` comes last, because the input of the run decides where it leads.
-    """
-    edges = [edge for edge in graph.get_graph().edges if edge.target == node]
-    order = [*list(NODES)[1:], "open"]
-    return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source

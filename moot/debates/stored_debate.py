@@ -24,7 +24,7 @@ from moot.debates.lifecycle import delete_debate, fork_debate
 from moot.debates.preflight import check_config
 from moot.debates.session import DebateSession, is_over
 from moot.documents import make_document
-from moot.people.interjections import pinnable_id
+from moot.people.interjections import check_length, pinnable_id
 from moot.people.person_questions import PersonQuestion
 from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
@@ -45,10 +45,6 @@ from moot.storage.journal import with_failures
 
 if TYPE_CHECKING:
     from moot.memory.questions import DebateAnswer
-
-
-MAX_MESSAGE_CHARS = 100_000
-"""Maximum number of characters in an interjection or in a client's question about a debate."""
 
 
 class Debate:
@@ -143,10 +139,7 @@ class Debate:
         words = clean_text(text).strip()
         if not words:
             raise InputError("the interjection is empty: give a text")
-        if len(words) > MAX_MESSAGE_CHARS:
-            raise InputError(
-                f"the interjection has {len(words):,} characters: give at most {MAX_MESSAGE_CHARS:,}"
-            )
+        check_length(words)
         if SLUG.fullmatch(speaker) and not can_interject(speaker):
             raise InputError(
                 f"speaker {speaker!r}: this name is reserved. Use 'moderator', a debater's id or a "

@@ -1,7 +1,7 @@
 """Routing: the conditional edges of the debate graph."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
@@ -15,6 +15,7 @@ from moot.runtime.environment import Environment
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ENDED_STATUSES, ConversationState
 from moot.state.entries import traits_of
+from moot.state.errors import InputError
 
 LABELS: Mapping[str, str] = {
     "extract": "claims are due",
@@ -35,8 +36,21 @@ next."""
 def successor(node: str, state: ConversationState, env: Environment, targets: Collection[str]) -> str:
     """Return the name of the node that runs after `node`."""
     if node == "plan":
-        return state["step"]["kind"]
-    return after_open(state, env) if node == "open" else first_due(state, env, targets)
+        return _kept(state, "step")["step"]["kind"]
+    if node == "open":
+        return after_open(_kept(state, "status"), env)
+    return first_due(state, env, targets)
+
+
+def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
+    """Return the state if it has a value in a channel that a node fills before it leads to the next one.
+
+    Raises:
+        InputError: a client updates the state as a node that has not run.
+    """
+    if not state.get(channel):
+        raise InputError(f"the debate has no `{channel}` yet: update its state as a node that has run")
+    return state
 
 
 def turn_node(state: ConversationState, protocol: Protocol | None) -> str:

@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.graph import Graph
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
 
@@ -139,9 +140,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         with self._lease(config) as leased, debate_span(leased) as traced:
             input = _checked_input(input)
             if self.checkpointer and _has_thread(config):
+                if _names_checkpoint(config):
+                    _require_checkpoint(self.get_state(config or {}))
                 if isinstance(options.get("context"), DebateConfig):
                     _tell_other_context(self.get_state(config or {}), options["context"])
-                if _changes_transcript(input):
+                if _changes_state(input):
                     input = _normalize_input(input, self.get_state(config or {}))
             yield from super().stream(input, {**traced, **UNBOUNDED}, **options)
 
@@ -158,9 +161,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             with debate_span(leased) as traced:
                 input = _checked_input(input)
                 if self.checkpointer and _has_thread(config):
+                    if _names_checkpoint(config):
+                        _require_checkpoint(await self.aget_state(config or {}))
                     if isinstance(options.get("context"), DebateConfig):
                         _tell_other_context(await self.aget_state(config or {}), options["context"])
-                    if _changes_transcript(input):
+                    if _changes_state(input):
                         input = _normalize_input(input, await self.aget_state(config or {}))
                 events = super().astream(input, {**traced, **UNBOUNDED}, **options)
                 async with aclosing(events):  # type: ignore[type-var]  # a generator
@@ -224,11 +229,17 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         Messages stay as they are if `plan` runs next and adds the entries.
         """
         values: JsonObject = {**snapshot.values}
+        if _names_checkpoint(snapshot.config):
+            _require_checkpoint(snapshot)
 
         def normalize(update: StateUpdate) -> StateUpdate:
             if not isinstance(update.values, dict):
+                if untrusted and update.values is not None:
+                    raise InputError("the update is not a mapping: give channel names and values")
                 return update
             new = check_update(update.values, values) if untrusted else update.values
+            if untrusted and update.as_node is None:
+                update = update._replace(as_node=self._node_to_update_as(snapshot))
             new = normalize_update(with_message_ids(new), values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
@@ -238,6 +249,27 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             return update._replace(values=new)
 
         return [[normalize(update) for update in superstep] for superstep in supersteps]
+
+    def node_before(self, node: str) -> str:
+        """Return a node before `node` in the graph, preferably one whose only successor is `node`.
+
+        `open` comes last, because the input of the run decides where it leads.
+        """
+        edges = [edge for edge in self.get_graph().edges if edge.target == node]
+        order = [each for each in self.builder.nodes if each != "open"] + ["open", START]
+        return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
+
+    def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
+        """Return the node in whose name to update a debate so that its next node stays the same.
+
+        `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
+        open the debate again.
+        """
+        if not snapshot.values.get("config") or "open" in snapshot.next:
+            return None
+        if snapshot.next:
+            return self.node_before(snapshot.next[0])
+        return None if snapshot.tasks else "close"
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
         """Run the debate to its end or to a pause, and return its output."""
@@ -284,11 +316,20 @@ def _checked_input(graph_input: object) -> object:
     """Return a run's input with an id for every message.
 
     Raises:
-        InputError: a value has another type than its channel.
+        InputError: a value has another type than its channel, or a command chooses the next node.
     """
-    if isinstance(graph_input, Command) and isinstance(graph_input.update, Mapping):
-        check_channels(graph_input.update)
-        return replace(graph_input, update=with_message_ids(graph_input.update))
+    if isinstance(graph_input, Command):
+        if graph_input.goto:
+            raise InputError("goto: the debate chooses its next node: send the command without `goto`")
+        update = graph_input.update
+        if update is None:
+            return graph_input
+        if isinstance(update, list | tuple) and all(isinstance(each, tuple) for each in update):
+            update = dict(update)
+        if not isinstance(update, Mapping):
+            raise InputError("update: give channel names and values")
+        check_channels(update)
+        return replace(graph_input, update=with_message_ids(update))
     if not isinstance(graph_input, Mapping):
         return graph_input
     check_input(graph_input)
@@ -320,8 +361,26 @@ def _has_thread(config: RunnableConfig | None) -> bool:
     return "thread_id" in configurable and not configurable.get("checkpoint_ns")
 
 
-def _changes_transcript(graph_input: object) -> bool:
-    """Return True if a run's input contains a topic, entries or messages."""
+def _names_checkpoint(config: RunnableConfig | None) -> bool:
+    """Return True if a run or an update starts from a given checkpoint."""
+    return bool((config or {}).get("configurable", {}).get("checkpoint_id"))
+
+
+def _require_checkpoint(snapshot: StateSnapshot) -> None:
+    """Raise an error if a checkpoint does not exist. LangGraph would start another debate in its thread.
+
+    Raises:
+        InputError: there is no such checkpoint.
+    """
+    if snapshot.created_at is None:
+        named = snapshot.config["configurable"]["checkpoint_id"]
+        raise InputError(f"checkpoint_id: the debate has no checkpoint {named!r}")
+
+
+def _changes_state(graph_input: object) -> bool:
+    """Return True if the input of a run has a topic, entries, messages, or a command with an update."""
+    if isinstance(graph_input, Command):
+        return bool(graph_input.update)
     return isinstance(graph_input, Mapping) and any(graph_input.get(key) for key in _TRANSCRIPT_KEYS)
 
 
@@ -346,12 +405,16 @@ def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool
     return any(isinstance(values, dict) and not CHECKED_CHANNELS.isdisjoint(values) for values in updates)
 
 
-def _normalize_input(graph_input: Mapping[str, Any], snapshot: StateSnapshot) -> JsonObject:
-    """Return a run's input as a valid update of the debate's state.
+def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
+    """Return a run's input, with its messages and entries converted to a valid update of the debate.
 
     Raises:
-        InputError: the thread's debate has another topic.
+        InputError: the thread's debate has another topic, or a command's update is not valid.
+        ConfigError: a command's `config` is not a valid configuration.
     """
+    if isinstance(graph_input, Command):
+        update = check_update(graph_input.update or {}, snapshot.values)
+        return replace(graph_input, update=normalize_update(update, snapshot.values))
     known = snapshot.values.get("topic") if snapshot.values.get("config") else None
     if known and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(known):
         raise InputError(

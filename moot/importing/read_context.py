@@ -51,13 +51,13 @@ def read_upload(name: str, data: bytes) -> str:
     Raises:
         InputError: the file cannot be read, is not text, or takes too long to convert.
     """
-    if Path(name).suffix.lower() not in CONVERTED:
+    if (suffix := Path(name).suffix.lower()) not in CONVERTED:
         try:
             return clean_text(data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
             raise InputError(f"cannot read context from {name!r}: it is not UTF-8 text") from error
     with tempfile.TemporaryDirectory(prefix="moot-upload-") as folder:
-        path = Path(folder, Path(name).name)
+        path = Path(folder, f"document{suffix}")  # the given name may be too long for a file's name
         path.write_bytes(data)
         command = [sys.executable, "-P", "-m", "moot.importing.read_context", path.name]
         try:
@@ -70,7 +70,7 @@ def read_upload(name: str, data: bytes) -> str:
             ) from error
     if done.returncode == 0:
         return done.stdout.decode()
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    lines = done.stderr.decode(errors="replace").replace(repr(path.name), repr(name)).strip().splitlines()
     raise InputError(lines[-1] if done.returncode == UserError.exit_code and lines else _DAMAGED.format(name))
 
 

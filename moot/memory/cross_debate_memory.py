@@ -9,10 +9,13 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from moot.calls.effects import LocalJob, PutInStore, SearchStore
 from moot.claims.claim_fold import ledger_of
@@ -25,8 +28,8 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.memory_config import RetrievalConfig
 from moot.state.config.participants import ReferenceDocument
-from moot.state.conversation import ConversationState, Turn
-from moot.state.entries import ENTRY_ID, Entry, JsonObject, entries_of, ids_in, seq_of, seqs_of
+from moot.state.conversation import ConversationState, EarlierPosition, Turn
+from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, seq_of, seqs_of
 from moot.state.identity_cache import memoize_by_identity
 from moot.text.plain_text import clip, excerpt, sanitize_line
 from moot.text.terms import question_terms, sentence_terms, split_sentences
@@ -43,26 +46,45 @@ TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
 _CITATION = re.compile(rf"(?<!\s)\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
 
-StoreLookup = Generator[SearchStore, Any, JsonObject]
+StoreLookup = Generator[SearchStore, Any, dict[str, list[EarlierPosition]]]
 
 
 def retrieve_earlier_positions(config: DebateConfig, topic: str, debate: str) -> StoreLookup:
     """Return the positions that each debater took in the most similar earlier debates."""
     from moot.retrieval import MemoryItem, MemoryItems, rank
 
-    found: JsonObject = {}
+    found: dict[str, list[EarlierPosition]] = {}
     for debater_id, identity in identities(config).items():
         stored = (yield SearchStore(namespace_of(identity), MAX_SEARCHED)) or []
-        past = [dict(each) for each in stored if each.get("debate") != debate]
-        texts = [
-            " ".join([each.get("topic", ""), each.get("stance", ""), *each.get("positions", [])])
-            for each in past
-        ]
+        past = [each for each in _valid(stored) if each["debate"] != debate]
+        texts = [" ".join([each["topic"], each["stance"], *each["positions"]]) for each in past]
         items = MemoryItems([MemoryItem(str(age), text) for age, text in enumerate(texts)])
         alike = rank(items, topic[: 8 * TOPIC_CHARS])[:MAX_RETRIEVED]
         if alike:  # the newest first if debates are equally similar
             found[debater_id] = [past[int(each.item.id)] for each in alike]
     return found
+
+
+_POSITION = TypeAdapter(EarlierPosition)
+
+
+def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
+    """Return the stored positions that have the right form, each text on one line.
+
+    Clients of a server can write to the store.
+    """
+    found = []
+    for each in stored:
+        with suppress(ValidationError):
+            position = _POSITION.validate_python(each, strict=True)
+            found.append(cast(EarlierPosition, {key: _on_one_line(value) for key, value in position.items()}))
+    return found
+
+
+def _on_one_line(value: object) -> object:
+    if isinstance(value, list):
+        return [_on_one_line(each) for each in value[:POSITIONS]]
+    return _line(value, TEXT_CHARS) if isinstance(value, str) else value
 
 
 def store_positions(state: ConversationState, debate: str, now: str) -> Generator[PutInStore, Any, None]:
@@ -76,7 +98,7 @@ def store_positions(state: ConversationState, debate: str, now: str) -> Generato
         held = (ledger.stance(debater, key) for key in reversed(ledger.by_salience) if key != MAIN_QUESTION)
         positions = [event["quote"] for event in held if event]
         concessions = [event["quote"] for event in ledger.concessions(debater)]
-        position = {
+        position: EarlierPosition = {
             "topic": _line(state["topic"], TOPIC_CHARS),
             "stance": _line(stance["quote"] if stance else "", TEXT_CHARS),
             "positions": [_line(text, TEXT_CHARS) for text in positions[-POSITIONS:]],
@@ -89,11 +111,11 @@ def store_positions(state: ConversationState, debate: str, now: str) -> Generato
             "debate": debate,
             "at": now[:10],
         }
-        yield PutInStore(namespace_of(identity), debate, position)
+        yield PutInStore(namespace_of(identity), debate, {**position})
 
 
 def earlier_positions_text(
-    cross_debate_memory: Sequence[Mapping[str, Any]], remaining: int, count: TokenCounter
+    cross_debate_memory: Sequence[EarlierPosition], remaining: int, count: TokenCounter
 ) -> str:
     """Return the prompt section with a debater's positions in earlier debates, or `""` if there are none.
 

@@ -201,7 +201,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
         raise ConfigError(
             f"the models of the provider of {name!r} cannot be listed: its API is not OpenAI-compatible"
         )
-    base_url = settings.base_url or environment.variable("OPENAI_BASE_URL")
+    base_url = environment.register_password(settings.base_url or environment.variable("OPENAI_BASE_URL"))
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:

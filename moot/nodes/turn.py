@@ -10,7 +10,7 @@ from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models.failures import REFUSALS
 from moot.prompts.fences import without_frame
-from moot.protocols.registry import protocol_named
+from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.runtime.run_turns import (
     HumanTurnRequest,
@@ -48,6 +48,8 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
     Entries are written in the order of the turns, not of the replies' arrival.
     """
     config, step = frozen_config(state), state["step"]
+    if limit_reached(state, config):
+        return {}  # `plan` ends the debate: a client can write the state, and run this node again
     job = turn_embedding_job(state, context)
     failures: list[str] = (yield LocalWork([job])) if job else []
     requests = make_turn_requests(state, context)

@@ -39,9 +39,21 @@ from moot.state.reducers import fold_window, is_new_input
 from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
-"""Key in a message's `additional_kwargs` that holds the id of the amended transcript entry."""
+"""Key in a message's `additional_kwargs` with the id of the amended transcript entry."""
+MAX_MESSAGE_CHARS = 100_000
+"""Maximum number of characters in an interjection or a question about a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
 """State channels whose updates are validated when they come from outside the graph."""
+
+
+def check_length(text: str) -> None:
+    """Raise an error if a message to a debate has more than `MAX_MESSAGE_CHARS` characters.
+
+    Raises:
+        InputError: the message is too long.
+    """
+    if len(text) > MAX_MESSAGE_CHARS:
+        raise InputError(f"the interjection has {len(text):,} characters: give at most {MAX_MESSAGE_CHARS:,}")
 
 
 def new_input_messages(state: StateValues) -> list[BaseMessage]:
@@ -219,6 +231,7 @@ def _check_message(
         )
     if entry is not None:
         return _amendments(entry, str(message.text), shown.get(message.id))
+    check_length(str(message.text))
     # An id of the form of an entry's would count as an entry's.
     taken = seq_of(message.id or "") is not None
     return [message.model_copy(update={"id": str(uuid4())}) if taken else message]
@@ -238,6 +251,7 @@ def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[Base
     """Return a list with one message that amends a transcript entry, or `[]` if the text is unchanged."""
     if words in (entry["content"], shown):
         return []
+    check_length(words)
     if not traits_of(entry).in_prompts:
         raise InputError("the topic cannot be changed: start another debate, or add a message to this one")
     return [SystemMessage(words, id=str(uuid4()), additional_kwargs={AMENDS: entry["id"]})]

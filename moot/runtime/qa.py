@@ -6,16 +6,18 @@ from dataclasses import replace
 from langchain_core.messages import AIMessage
 
 from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, NodeBody
+from moot.configuration.configure import operators_limits
 from moot.memory.question_prompt import QuestionPrompt, ask_index, question_prompt
 from moot.memory.questions import ANSWER_SCHEMA, DebateAnswer, answer_schema, ask
 from moot.people.interjections import new_input_messages, new_input_text
 from moot.prompts.request import model_params, prompt_budget, schema_tokens, with_schema
+from moot.protocols.registry import limit_reached
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, Permissions
 from moot.state.config.model_settings import OFFLINE, RECORDED
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import message_id
 from moot.state.errors import ModelError
 from moot.state.reducers import RESULT_ID_PREFIX
@@ -31,9 +33,12 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
     """Answer new chat messages about a finished debate. The transcript does not change."""
     context = replace(context, permissions=permissions_for_answer(context.permissions))
     questions = new_input_messages(state)
+    reached = spending_ceiling_reached(state, context.permissions.config, context.env.default_config())
     try:
-        answer = yield from answer_question(state, context, new_input_text(state))
-        text = answer.to_markdown()
+        if reached:
+            text = f"**No answer.** {reached}"
+        else:
+            text = (yield from answer_question(state, context, new_input_text(state))).to_markdown()
     except ModelError as error:
         text = f"**No answer.** {error}"
     number = len(state.get("calls") or [])
@@ -42,6 +47,20 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
     known_as = message_id(f"{RESULT_ID_PREFIX}answer-{number}", *context.origin)
     message = AIMessage(text, id=known_as, name="judge")
     return {"status": state["status"], "messages": [assigned, message]}
+
+
+def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
+    """Return an error message if a debate has used up what the operator allows it to spend, otherwise `""`.
+
+    Args:
+        state: state of the debate.
+        config: authorized configuration of the debate.
+        operator: configuration of the operator, in addition to `MOOT_CONFIG`.
+    """
+    reached = limit_reached(state, operators_limits(config, operator))
+    if not reached or reached.limit == "limits.wall_clock_s":
+        return ""
+    return f"{reached.reason}, so the debate makes no more model calls: only the operator can raise the limit"
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
@@ -71,6 +71,7 @@ from moot.state.errors import BudgetReached, ConfigError, ModelError
 from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import checkpointer_in, is_nested
 from moot.state.reducers import add_totals
+from moot.state.settings import redact_values
 from moot.storage.journal import JournalKey
 from moot.storage.leases import lease_in
 from moot.storage.records import Records, records_of
@@ -212,7 +213,8 @@ class EffectHandler:
     ) -> Reply:
         if known is not None:
             return Reply.from_json(known)
-        reply = await make()
+        # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
+        reply = Reply.from_json(cast(JsonObject, redact_values((await make()).to_json())))
         if reply.is_final and self.position.records is not None:
             # Not cancelled: a received reply has been charged, so a stopping run stores it first.
             await run_inline(

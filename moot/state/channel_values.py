@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -11,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from moot.state.config.config_files import make_config, merge_settings
 from moot.state.config.debate_config import stored_settings
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
 from moot.state.conversation import ConversationInput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError
@@ -29,6 +30,8 @@ _NARROWER: Mapping[str, Any] = {
 }
 """Stricter types for some state channels, used to validate values from outside the graph."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
+_MAX_INTEGER = 2**63 - 1
+"""Largest absolute value of an integer that checkpoints can store."""
 
 
 @lru_cache
@@ -57,8 +60,23 @@ def check_channels(values: Mapping[str, Any]) -> None:
             raise InputError(
                 "\n".join(f"{'.'.join(map(str, (channel, *each['loc'])))}: {each['msg']}" for each in found)
             ) from error
+        _check_numbers(channel, value)
         if channel == "step" and value and (missing := [key for key in _STEP_KEYS if key not in value]):
             raise InputError(f"step: missing keys: {', '.join(missing)}")
+
+
+def _check_numbers(place: str, value: object) -> None:
+    """Raise an error if a value contains a number that checkpoints cannot store or limits cannot count."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            _check_numbers(f"{place}.{key}", each)
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            _check_numbers(f"{place}.{number}", each)
+    elif isinstance(value, int) and abs(value) > _MAX_INTEGER:
+        raise InputError(f"{place}: the number is too large: give at most {_MAX_INTEGER}")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{place}: {value} is not a finite number")
 
 
 def _check_messages(given: Any) -> None:
@@ -99,6 +117,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     known = state.get("topic") if state.get("config") else None
     if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):
         raise InputError("topic: the topic of a debate cannot be changed: start another debate or interject")
+    _check_turns(update.get("step") or {}, update.get("config") or state.get("config") or {})
     if "config" not in update:
         return dict(update)
     try:
@@ -108,4 +127,23 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     before = len((state.get("config") or {}).get("debaters", ()))
     if len(config.debaters) > max(MAX_REQUESTED_DEBATERS, before):
         raise ConfigError(f"config: debaters: give at most {MAX_REQUESTED_DEBATERS} debaters")
+    before = len(((state.get("config") or {}).get("judge") or {}).get("panel", ()))
+    if len(config.judge.panel) > max(MAX_REQUESTED_JUDGES, before):
+        raise ConfigError(f"config: judge.panel: give at most {MAX_REQUESTED_JUDGES} judges")
     return {**update, "config": config.to_json()}
+
+
+def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Raise an error if a step has more turns than a request may have, or a turn of somebody unknown.
+
+    All turns of a step are taken before the operator's limits are checked again.
+    """
+    turns = step.get("turns") or []
+    if len(turns) > MAX_REQUESTED_DEBATERS:
+        raise InputError(f"step.turns: {len(turns)} turns: give at most {MAX_REQUESTED_DEBATERS}")
+    known = {each.get("id") for each in config.get("debaters") or () if isinstance(each, Mapping)}
+    for number, turn in enumerate(turns):
+        if known and turn["speaker"] not in known:
+            raise InputError(
+                f"step.turns.{number}.speaker: {turn['speaker']!r} is not a debater of this debate"
+            )

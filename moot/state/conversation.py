@@ -343,6 +343,27 @@ class UIMessage(TypedDict):
     """`message_id` is the id of the chat message beside which to show the component."""
 
 
+class EarlierPosition(TypedDict):
+    """Position that a debater took in an earlier debate."""
+
+    topic: str
+    stance: str
+    """What the debater said last about the main question."""
+    positions: list[str]
+    """What the debater said last about other claims."""
+    concessions: list[str]
+    challenged: NotRequired[list[str]]
+    """Challenges that the debater did not answer."""
+    last: str
+    """Beginning of the debater's last message."""
+    winner: bool
+    """True if the decision was for the debater."""
+    debate: str
+    """LangGraph thread id of the debate."""
+    at: str
+    """Date on which the debate ended."""
+
+
 class InputSettings(TypedDict, total=False):
     """Settings that are passed as part of a run's input. They override the settings in the run's `context`.
 
@@ -456,8 +477,8 @@ class ConversationState(TypedDict, total=False):
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
     """Level of agreement between the proposals at the end of each round that was checked."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
-    """Final answers for a vote, given by each debater alone after the discussion."""
-    cross_debate_memory: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
+    """Final answers that the debaters gave alone after the discussion, for a vote."""
+    cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
     last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]

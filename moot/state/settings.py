@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from moot.state.errors import ConfigError, InputError
 
@@ -15,6 +16,7 @@ ordinary words."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
+_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s]+)@")
 _IN_URL = (
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
     re.compile(r"(https?://)[^/\s:@]+(?=@)"),
@@ -27,6 +29,23 @@ def register_secret(value: str | None) -> str | None:
     if value and len(value) >= MIN_SECRET_CHARS:
         _secrets.add(value)
     return value
+
+
+def register_password(url: str | None) -> str | None:
+    """Register the password in a URL, as written and decoded, so that it is redacted, and return the URL."""
+    if found := _PASSWORD.search(url or ""):
+        for password in (found[1], unquote(found[1])):
+            register_secret(password)
+    return url
+
+
+def redact_values(value: object) -> object:
+    """Return JSON data in which all registered secrets are redacted."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: redact_values(each) for key, each in value.items()}
+    return [redact_values(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def redact(text: str) -> str:
@@ -234,6 +253,7 @@ def check_database(db: str | None = None) -> str:
         InputError: The value is neither a path nor a supported URL.
     """
     url = database_url() if db is None else db
+    register_password(url)
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
     if not url.strip() or not known:
         raise InputError(f"database {redact_url(url)!r}: give a path, sqlite:///path or postgresql://…")

@@ -106,14 +106,23 @@ class CompressingSerializer(JsonPlusSerializer):
         return _PREFIX + tag, zlib.compress(blob, 1)
 
     def loads_typed(self, data: tuple[str, bytes]) -> object:
-        """Restore an object from its type tag and possibly compressed bytes."""
+        """Restore an object from its type tag and bytes, which may be compressed.
+
+        Raises:
+            StorageError: the value is damaged, or it is too large.
+        """
         tag, blob = data
-        if tag.startswith(_PREFIX):
-            inflating = zlib.decompressobj()
-            tag, blob = tag.removeprefix(_PREFIX), inflating.decompress(blob, MAX_INFLATED)
-            if inflating.unconsumed_tail:
-                raise StorageError("the database contains a value of more than 1 GiB: do not use it")
-        return super().loads_typed((tag, blob))
+        try:
+            if tag.startswith(_PREFIX):
+                inflating = zlib.decompressobj()
+                tag, blob = tag.removeprefix(_PREFIX), inflating.decompress(blob, MAX_INFLATED)
+                if inflating.unconsumed_tail:
+                    raise StorageError("the database contains a value of more than 1 GiB: do not use it")
+            return super().loads_typed((tag, blob))
+        except (TypeError, ValueError, AttributeError, NotImplementedError, zlib.error) as error:
+            raise StorageError(
+                f"a value of the debate is damaged in the database: restore a backup ({error})"
+            ) from error
 
 
 class MootSqliteSaver(AsyncSqliteSaver):

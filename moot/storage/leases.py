@@ -69,8 +69,11 @@ class ProcessIdentity:
 
     @classmethod
     def from_text(cls, text: str) -> ProcessIdentity:
-        """Return the identity from JSON text written by `to_text`."""
-        return cls(**json.loads(text))
+        """Return the identity from a text that `to_text` returned, or `NOBODY` from a damaged text."""
+        try:
+            return cls(**json.loads(text))
+        except (TypeError, ValueError, RecursionError):
+            return NOBODY  # the lease ends when it expires
 
 
 NOBODY = ProcessIdentity("", 0, "")

@@ -28,12 +28,13 @@ from moot.debates.lifecycle import unused_name
 from moot.debates.preflight import shorten_debate
 from moot.debates.session import is_over
 from moot.documents import DebateDocument, load_leniently
-from moot.documents.read_document import question_of
+from moot.memory.questions import DebateAnswer
 from moot.protocols.registry import turns_planned
 from moot.reports.transcript_blocks import Participants
+from moot.runtime.qa import spending_ceiling_reached
 from moot.state.config.debate_config import frozen_config
 from moot.state.entries import JsonObject
-from moot.state.errors import DebatePaused, MootError, WaitingForPerson
+from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 
 EventListener = Callable[[Event], object]
 """Function that receives each event of a running debate."""
@@ -143,6 +144,27 @@ class DebateHost:
         self.errors.pop(debate.id, None)
         self._runs[debate.id] = asyncio.create_task(run())
         return self._runs[debate.id]
+
+    def ask(self, debate: Debate, question: str) -> DebateAnswer:
+        """Answer a question about a debate for a client. See `Debate.ask`.
+
+        Raises:
+            InputError: the debate has reached a limit of the operator.
+        """
+        self.check_spending(debate)
+        return debate.ask(question)
+
+    def check_spending(self, debate: Debate) -> None:
+        """Raise an error if a debate has used up the tokens or the cost that the operator allows.
+
+        Raises:
+            InputError: the operator's limit is reached.
+        """
+        values = debate.state().values
+        if values.get("config"):
+            config = debate.session.permissions(values).config
+            if reason := spending_ceiling_reached(values, config, self.default_config):
+                raise InputError(reason)
 
     def running(self, debate: str) -> asyncio.Task[None] | None:
         """Return the task that runs the debate, or `None` if the debate does not run in this process."""

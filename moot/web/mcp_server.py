@@ -25,12 +25,13 @@ from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.event_loop import run_in_thread
 from moot.configuration.configure import validate
 from moot.debates.dry_run import with_plan
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
 from moot.embedding import MAX_QUESTION_CHARS, VERDICT_SHARE, DebateRequest, DebaterRequest
 from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
 from moot.nodes.close import result_text
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown import render_brief, render_markdown
+from moot.runtime.environment import Environment
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
@@ -366,7 +367,7 @@ class McpDebates:
     ) -> dict[str, object]:
         """Answer a question about a debate and cite its messages. The debate does not change."""
         found = await self._get(debate)
-        answer = (await asyncio.to_thread(found.ask, question)).to_json()
+        answer = (await asyncio.to_thread(self._host.ask, found, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
 
     async def compare(
@@ -511,8 +512,9 @@ async def _serve_http(server: MCPServer[object], port: int) -> None:
 
 
 async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:
-    """Serve the debates in a database over MCP, on stdio or over local HTTP."""
-    async with aopen_debates(database) as debates:
+    """Serve the debates in a database over MCP, on stdio or, if `port` is given, over local HTTP."""
+    environment = Environment(default_config=lambda: default_config)
+    async with aopen_debates(database, environment=environment) as debates:
         host = DebateHost(debates, default_config)
         server = McpDebates(host).server()
         try:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from moot.api import Debate
 from moot.calls.event_loop import run_in_thread
 from moot.debates.feedback import give_feedback
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
 from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject, seq_of
@@ -83,7 +83,13 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """End a debate that is paused or waits for a person, with a verdict on its messages so far."""
+    """Judge a debate again, or end a debate that is paused or waits for a person with a verdict."""
+
+    @override
+    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+        if (await run_in_thread(debate.state)).values.get("verdict"):
+            await run_in_thread(host.check_spending, debate)
+        return await super().perform(host, debate)
 
     @override
     def act(self, debate: Debate) -> JsonObject:
@@ -150,11 +156,8 @@ class AskQuestion(PageAction):
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
-        def ask() -> str:
-            answer = debate.ask(self.question, model=_model_instead(host, debate))
-            return str(Prose({}).block(answer.to_markdown(), base=3))
-
-        return {"html": await run_in_thread(ask)}
+        answer = await run_in_thread(host.ask, debate, self.question)
+        return {"html": str(Prose({}).block(answer.to_markdown(), base=3))}
 
 
 class GiveFeedback(PageAction):

@@ -521,5 +521,11 @@ def serve_page(
     """Serve the live page until the process is stopped."""
     import uvicorn  # not needed under LangGraph's server
 
-    app = page_app(lambda: open_debates(database), default_config, token, launch_token)
+    environment_of_operator = Environment(default_config=lambda: default_config)
+    app = page_app(
+        lambda: open_debates(database, environment=environment_of_operator),
+        default_config,
+        token,
+        launch_token,
+    )
     uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from starlette.testclient import TestClient
 
 from moot.api import open_debates
 from moot.configuration.configure import operators_config, requested_config
@@ -18,7 +19,9 @@ from moot.runtime.environment import Environment
 from moot.state.config.config_files import make_config
 from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError
+from moot.web.page_routes import page_app
 from tests.support.openai_server import OpenAIServer
+from tests.support.patience import until
 
 OFF = {"enabled": False}
 CEILING = 3000
@@ -69,6 +72,65 @@ def test_no_stored_state_passes_the_operators_limit(operators_file: Callable[...
     values = graph.get_state(thread()).values
     assert values["status"] == "limit"
     assert tokens_of(values["usage"]) < ABOVE
+
+
+def test_a_step_that_a_client_writes_takes_no_turn_past_the_operators_limit(
+    operators_file: Callable[..., None],
+) -> None:
+    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    graph = served_graph()
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60})
+    before = graph.get_state(thread()).values
+    turn = {"speaker": "advocate", "targets": [], "instruction": "", "room": ""}
+    step = {"number": 99, "kind": "turn", "phase": "argument", "round": 1, "turns": [turn] * 9}
+    graph.update_state(thread(), {"step": step, "status": "running"}, "plan")
+    graph.invoke(None, thread())
+    after = graph.get_state(thread()).values
+    assert (after["status"], after["usage"]["calls"]) == ("limit", before["usage"]["calls"])
+
+
+def test_a_question_in_the_chat_costs_nothing_past_the_operators_limit(
+    operators_file: Callable[..., None],
+) -> None:
+    operators_file(limits={"total_tokens": CEILING}, judge=OFF)
+    graph = served_graph()
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60})
+    before = graph.get_state(thread()).values
+    graph.invoke({"messages": [("user", "What was said?")]}, thread())
+    after = graph.get_state(thread()).values
+    assert after["usage"]["calls"] == before["usage"]["calls"]
+    assert "only the operator can raise the limit" in str(after["messages"][-1].content)
+
+
+def test_a_debate_that_ended_at_its_own_limit_still_answers_questions(
+    operators_file: Callable[..., None],
+) -> None:
+    operators_file(judge=OFF)
+    graph = served_graph()
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, "limits": {"total_tokens": CEILING}})
+    assert graph.get_state(thread()).values["status"] == "limit"
+    graph.invoke({"messages": [("user", "What was said?")]}, thread())
+    assert "No answer" not in str(graph.get_state(thread()).values["messages"][-1].content)
+
+
+def test_a_served_debate_keeps_to_the_limit_of_the_servers_own_file(tmp_path: Path) -> None:
+    operator = make_config({"limits": {"total_tokens": CEILING}})
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        debates.start("T?", make_config({"turns": 2, "judge": OFF}), name="mine").run()
+    served = Environment(default_config=lambda: operator)
+    app = page_app(lambda: open_debates(path, environment=served), operator)
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+        debate = "/moot/api/debates/mine"
+        assert page.post(f"{debate}/run", json={"turns": 60}).is_success
+        assert until(lambda: page.get(debate).json()["over"] and not page.get(debate).json()["running"])
+        row = page.get(debate).json()
+        assert (row["status"], row["tokens"] < ABOVE) == ("limit", True)
+        told = page.post(f"{debate}/ask", json={"question": "What was said?"})
+        assert (told.status_code, "only the operator" in told.text) == (400, True)
+        assert page.post(f"{debate}/judge", json={}).is_success  # it had no verdict
+        told = page.post(f"{debate}/judge", json={})
+        assert (told.status_code, "only the operator" in told.text) == (400, True)
 
 
 def test_a_worker_keeps_to_the_operators_limit_on_an_imported_debate_and_its_fork(

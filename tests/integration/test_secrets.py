@@ -65,6 +65,30 @@ def test_no_byte_holds_a_secret(tmp_path: Path, failing: bool) -> None:
         assert canary.encode() not in written
 
 
+def test_a_secret_that_an_endpoint_repeats_in_its_replies_is_stored_nowhere(tmp_path: Path) -> None:
+    escaped, plain = "pw-canary%40x", "pw-canary@x"
+
+    def plan(asked: object, number: int) -> Act:
+        return Act(text=f"The key is {KEY}, the password is {escaped} or {plain}.")
+
+    moot = Moot(tmp_path / "home")
+    moot.folder.mkdir()
+    with OpenAIServer(plan) as server:
+        address = server.base_url.replace("http://", f"http://me:{escaped}@")
+        ran = moot(
+            *("run", "Which queue?", "--turns", "2", "--no-judge", "-m", "m", "--id", "d", "--json"),
+            OPENAI_API_KEY=KEY,
+            OPENAI_BASE_URL=address,
+        )
+    assert ran.code == 0, ran.err
+    reported = moot("report", "d", "-o", "d.json")  # a process that does not know the key
+    shown = ran.out + ran.err + reported.out
+    assert "The key is ***" in shown + (moot.folder / "d.json").read_text()
+    for canary in (KEY, escaped, plain):
+        assert canary not in shown
+        assert canary.encode() not in _bytes_in(moot.folder)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -3,28 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
-from moot.graph.debate import build_graph
+from moot import DebateConfig, open_debates
+from moot.graph.debate import NODES, build_graph
 from moot.graph.runnable import DebateGraph
 from moot.state.conversation import ConversationState
 from moot.state.errors import InputError, UserError
 
 THREAD: Any = {"configurable": {"thread_id": "11111111-1111-1111-1111-111111111111"}}
 CONTEXT: Any = {"turns": 3, "judge": {"enabled": False}}
+TURN: dict[str, Any] = {"speaker": "advocate", "targets": [], "instruction": "", "room": ""}
 WRONG: dict[str, tuple[object, str]] = {
     "a number as configuration": (7, "config"),
     "an unknown setting": ({"turnz": 3}, "config"),
     "a wrong setting": ({"turns": "many"}, "config"),
+    "more judges than a request may have": (
+        {"judge": {"panel": [{"id": f"j{n}"} for n in range(21)]}},
+        "config: judge.panel",
+    ),
     "another person's limit": ({"limits": {"total_tokens": -1}}, "config"),
     "words as a step": ("x", "step"),
     "half a step": ({"number": 3}, "step"),
     "a floor without a speaker": (
         {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [{"targets": []}]},
         "step",
+    ),
+    "a turn of a stranger": (
+        {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [TURN | {"speaker": "zoe"}]},
+        "step.turns.0.speaker",
+    ),
+    "more turns than a step may have": (
+        {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [TURN] * 51},
+        "step.turns",
+    ),
+    "a number that no database stores": (2**63, "last_inbox_number"),
+    "a number without an end": ({"cost_usd": float("inf")}, "usage"),
+    "a large number deep inside": (
+        {"number": 10**30, "kind": "close", "phase": "p", "round": 1, "turns": []},
+        "step.number",
     ),
     "numbers as minutes": ([1], "claim_events"),
     "half a summary": ({"text": "All agree."}, "rolling_summary"),
@@ -42,9 +64,15 @@ WRONG: dict[str, tuple[object, str]] = {
     "numbers as pins": ([7], "pinned"),
     "a number as verdict": (7, "verdict"),
     "a number as message": ([7], "messages"),
+    "a message longer than an interjection may be": ("x" * 100_001, "the interjection"),
+    "half a position in an earlier debate": ({"advocate": [{"topic": "T"}]}, "cross_debate_memory"),
     "no message": (None, "messages"),
     "an operation on the window": ([{"op": "drop_through", "seq": 99}], "messages"),
 }
+
+
+def _channel(place: str) -> str:
+    return "messages" if place == "the interjection" else place.partition(":")[0].partition(".")[0]
 
 
 @pytest.fixture
@@ -60,10 +88,67 @@ def test_an_update_that_a_debate_could_not_run_on_with_is_refused(
 ) -> None:
     before = graph.get_state(THREAD)
     with pytest.raises(UserError, match=rf"^{channel}\b"):
-        graph.update_state(THREAD, {channel: value})
+        graph.update_state(THREAD, {_channel(channel): value})
     after = graph.get_state(THREAD)
     assert (after.config, after.values) == (before.config, before.values)
     assert graph.invoke(None, THREAD)["status"] == "done"
+
+
+@pytest.mark.parametrize("as_pairs", [False, True], ids=["mapping", "pairs"])
+@pytest.mark.parametrize(("value", "channel"), WRONG.values(), ids=WRONG)
+def test_a_command_cannot_write_what_an_update_cannot(
+    value: object, channel: str, graph: DebateGraph, as_pairs: bool
+) -> None:
+    name = _channel(channel)
+    before = graph.get_state(THREAD)
+    with pytest.raises(UserError, match=rf"^{channel}\b"):
+        graph.invoke(Command(update=[(name, value)] if as_pairs else {name: value}), THREAD)
+    assert graph.get_state(THREAD).values == before.values
+
+
+def test_a_command_cannot_choose_the_next_node(graph: DebateGraph) -> None:
+    with pytest.raises(InputError, match="goto"):
+        graph.invoke(Command(goto="judge"), THREAD)
+
+
+@pytest.mark.parametrize("given", [None, {"topic": "Buses?"}, {"messages": [("user", "Go on")]}], ids=repr)
+def test_a_run_from_a_checkpoint_that_does_not_exist_is_refused(given: Any, graph: DebateGraph) -> None:
+    before, elsewhere = graph.get_state(THREAD), {"configurable": {**THREAD["configurable"]}}
+    elsewhere["configurable"]["checkpoint_id"] = "1f1e7d1f-0000-6633-8000-2085645c49d8"
+    with pytest.raises(InputError, match="no checkpoint"):
+        graph.invoke(given, elsewhere)  # type: ignore[arg-type]  # a dict
+    with pytest.raises(InputError, match="no checkpoint"):
+        asyncio.run(graph.ainvoke(given, elsewhere))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no checkpoint"):
+        graph.update_state(elsewhere, {"round": 1})  # type: ignore[arg-type]
+    assert graph.get_state(THREAD).config == before.config
+
+
+@pytest.mark.parametrize("update", [7, [("round", 1)], Command(update={"config": 7})], ids=repr)
+def test_an_update_is_a_mapping(update: Any, graph: DebateGraph) -> None:
+    with pytest.raises(InputError, match="not a mapping"):
+        graph.update_state(THREAD, update)
+
+
+@pytest.mark.parametrize("node", [node for node in NODES if node not in ("reflect", "close")])
+def test_a_thread_without_a_debate_cannot_be_updated_as_a_node_that_has_not_run(node: str) -> None:
+    graph = build_graph(InMemorySaver())
+    with pytest.raises(InputError):
+        graph.update_state(THREAD, {"round": 1}, node)
+    assert not graph.get_state(THREAD).values
+
+
+@pytest.mark.parametrize("copy", ["fork", "import"])
+def test_an_update_of_a_copied_debate_does_not_open_it_again(copy: str, tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        made = debates.start("Trams?", DebateConfig.model_validate(CONTEXT))
+        made.run()
+        copied = made.fork() if copy == "fork" else debates.import_document(made.document(), name="copied")
+        following = copied.state().next
+        session = copied.session
+        session.graph.update_state(session.run_config, {"pinned": ["m000001"]})
+        assert copied.state().next == following
+        assert copied.run(turns=1)["status"] == "done"
 
 
 @pytest.mark.parametrize(

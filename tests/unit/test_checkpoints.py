@@ -14,7 +14,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from moot.graph.debate import build_graph
 from moot.state.config import DebateConfig
-from moot.state.errors import InputError
+from moot.state.errors import InputError, StorageError
 from moot.storage.checkpoints import CompressingSerializer, MootSqliteSaver, make, open_saver
 from tests.support.fakes import FakeModel
 
@@ -28,6 +28,16 @@ json_values = st.recursive(
 def test_what_is_stored_comes_back(value: Any) -> None:
     serializer = CompressingSerializer()
     assert serializer.loads_typed(serializer.dumps_typed(value)) == value
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [("x", b""), ("msgpack", b"\xc1"), ("msgpack", "text"), ("zlib+msgpack", b"x"), (None, b"")],
+    ids=repr,
+)
+def test_a_damaged_value_is_reported_as_damage_of_the_database(stored: Any) -> None:
+    with pytest.raises(StorageError, match="restore a backup"):
+        CompressingSerializer().loads_typed(stored)
 
 
 def test_large_blobs_are_compressed_and_plain_ones_are_still_read() -> None:

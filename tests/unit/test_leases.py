@@ -17,7 +17,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.state.errors import DebateBusy
+from moot.state.errors import DebateBusy, InputError
 from moot.storage.checkpoints import open_saver
 from moot.storage.journal import JournalKey
 from moot.storage.leases import LEASE_S, ProcessIdentity, this_process
@@ -84,6 +84,16 @@ def test_a_dead_holder_of_this_machine_is_known_at_once(
             records.leases.acquire("d1")
         _expire(records)
         assert not records.leases.is_held("d1")
+    assert records.leases.acquire("d1").epoch == 2
+
+
+@pytest.mark.parametrize("damaged", ["", "x", "null", "[]", '{"pid": 1}'])
+def test_a_lease_with_a_damaged_holder_ends_when_it_expires(records: Records, damaged: str) -> None:
+    records.leases.acquire("d1")
+    records.sql.execute("UPDATE moot_leases SET holder = ?, token = 'x'", (damaged,))
+    with pytest.raises(DebateBusy):
+        records.leases.acquire("d1")
+    _expire(records)
     assert records.leases.acquire("d1").epoch == 2
 
 
@@ -163,3 +173,11 @@ def test_a_graph_run_holds_its_debate_between_nodes_and_writes_nothing_once_repl
             assert records.sql.execute("SELECT * FROM checkpoints") == rows
 
     asyncio.run(scenario())
+
+
+def test_a_debate_whose_state_is_lost_cannot_be_forked(tmp_path: Path) -> None:
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Trams?", DebateConfig())
+        debate.session.records.sql.execute("UPDATE checkpoints SET thread_id = 'x'")
+        with pytest.raises(InputError, match="never began"):
+            debate.fork()

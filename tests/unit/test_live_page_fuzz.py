@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +15,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.testclient import TestClient
 
 from moot import DebateConfig
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.web.page_actions import ACTIONS
 from moot.web.page_routes import page_app
 from tests.support.live_page import open_page
@@ -75,7 +76,7 @@ HEADERS = st.fixed_dictionaries(
         "host": st.sampled_from(ADDRESSES),
         "origin": st.sampled_from([*(f"http://{each}" for each in ADDRESSES), "null", "http://[::1", "x"]),
         "content-type": st.sampled_from(
-            ["application/json", "application/json; charset=é", "text/plain", ""]
+            ["application/json", "application/json; charset=é", "application/octet-stream", ""]
         ),
         "sec-fetch-site": st.sampled_from(["same-origin", "cross-site", "\xff"]),
         "authorization": st.sampled_from(["Bearer", "Bearer \xff", "Basic x"]),
@@ -121,10 +122,10 @@ def requests(page: TestClient) -> st.SearchStrategy[tuple[str, str, dict[str, st
     @st.composite
     def request(draw: st.DrawFn) -> tuple[str, str, dict[str, str], bytes]:
         path = draw(st.sampled_from(paths))
-        for name in ("debate", "part", "what", "form", "action", "file"):
+        for name in re.findall(r"{(\w+)", path):
             real = st.sampled_from([REAL, REAL, "verdict", "json", "1", "live.css"])
-            text = draw(st.one_of(real, TEXTS)) if "{" + name in path else ""
-            path = path.replace(f"{{{name}}}", quote(text.encode("utf-8", "replace"), safe=""))
+            text = quote(draw(st.one_of(real, TEXTS)).encode("utf-8", "replace"), safe="")
+            path = path.replace(f"{{{name}}}", text).replace(f"{{{name}:path}}", text)
         keys = st.one_of(st.sampled_from(["q", "status", "from", "to", "id", "debate", "token"]), TEXTS)
         query = draw(st.lists(st.tuples(keys, TEXTS), max_size=3))
         words = "&".join(

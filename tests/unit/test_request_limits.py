@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,14 +20,14 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from moot.configuration.configure import requested_config
-from moot.debates.stored_debate import MAX_MESSAGE_CHARS
 from moot.embedding import MAX_QUESTION_CHARS
 from moot.evals.comparison import MAX_COMPARED
-from moot.importing.read_context import MAX_UNPACKED_BYTES
+from moot.importing.read_context import MAX_UNPACKED_BYTES, read_upload
 from moot.models import attempt
 from moot.people import person_questions
+from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.state.config import DebateConfig
-from moot.state.config.participants import MAX_REQUESTED_DEBATERS, NAME_CHARS
+from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES, NAME_CHARS
 from moot.state.errors import ConfigError
 from moot.storage.catalogue import MAX_NAME
 from moot.web import auth_middleware, page_routes
@@ -40,6 +41,7 @@ LIMITS = {
     "time for a body to arrive at the live page": int(auth_middleware.BODY_S),
     "question of a debate that the live page or an agent starts": MAX_QUESTION_CHARS,
     "debaters in a request": MAX_REQUESTED_DEBATERS,
+    "judges on the panel of a request": MAX_REQUESTED_JUDGES,
     "background documents in a request of the live page": page_routes.MAX_DOCUMENTS,
     "interjection, question about a debate": MAX_MESSAGE_CHARS,
     "a person's reply, which is cut at the limit": person_questions.MAX_REPLY_CHARS,
@@ -133,3 +135,14 @@ def test_followers_of_a_debate_share_each_read() -> None:
 
     asyncio.run(follow())
     assert len(reads) == 1
+
+
+@pytest.mark.parametrize("name", ["\x00.html", "é" * 190 + ".html"], ids=["NUL", "long"])
+def test_a_document_with_a_name_that_no_file_can_have_is_converted(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert(command: list[str], cwd: str, **_: Any) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.CompletedProcess(command, 0, Path(cwd, command[-1]).read_bytes(), b"")
+
+    monkeypatch.setattr("moot.importing.read_context.subprocess.run", convert)
+    assert read_upload(name, b"Trams.") == "Trams."

@@ -9,7 +9,6 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, open_debates
-from moot.debates.session import before_node
 from moot.graph.debate import NODES, graph
 from moot.graph.runnable import DebateGraph
 from tests.support.fakes import FakeModel
@@ -27,7 +26,7 @@ CONFIG = DebateConfig.model_validate(
 
 @pytest.mark.parametrize("node", [name for name in NODES if name != "open"])
 def test_the_node_before_another_is_the_graphs_own(node: str) -> None:
-    assert (before_node(graph, node), node) in EDGES
+    assert (graph.node_before(node), node) in EDGES
 
 
 def test_an_update_leaves_what_runs_next(tmp_path: Path) -> None:

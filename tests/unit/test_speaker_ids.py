@@ -84,6 +84,6 @@ def test_speakers_of_a_transcript_with_reserved_names_are_shown_with_others() ->
     assert make_config(config.to_json()).names() == config.names()
 
 
-@pytest.mark.parametrize("speaker", ["judge", "note", "m000002", "you", "Ann", "a\nb"])
+@pytest.mark.parametrize("speaker", ["judge", "note", "m000002", "you", "Ann", "a\nb", "tool", "developer"])
 def test_nobody_interjects_under_a_reserved_name(speaker: str) -> None:
     assert not can_interject(speaker)

@@ -24,7 +24,7 @@ from pydantic.json_schema import JsonSchemaValue
 
 from moot.state import settings as environment
 from moot.state.config.config_files import make_config
-from moot.state.config.debate_config import DebateConfig
+from moot.state.config.debate_config import DebateConfig, LimitsConfig
 from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.errors import ConfigError
 from moot.state.identity_cache import memoize_by_identity
@@ -236,6 +236,16 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
         for key, value, most in found
         if most is not None and _exceeds(value, most)
     }
+
+
+def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
+    """Return the configuration with the operator's ceilings as its only limits.
+
+    A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
+    """
+    ceilings = {key: most for key in CEILINGS if (most := _ceiling(key, operators)) is not None}
+    kept = {key: most for key, most in ceilings.items() if not _exceeds(getattr(config.limits, key), most)}
+    return config.model_copy(update={"limits": LimitsConfig().model_copy(update=kept)})
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:

@@ -43,11 +43,17 @@ NAME_CHARS = 80
 MAX_REQUESTED_DEBATERS = 50
 """Maximum number of debaters in a request. All debaters of a step are called before the operator's limits are
 checked again."""
+MAX_REQUESTED_JUDGES = 20
+"""Maximum number of judges on the panel of a request. The whole panel is called for a verdict, also if a
+limit of the operator is reached."""
 MAX_REFERENCE_CHARS = 40_000
 """Maximum total length of one debater's reference documents, in characters. The documents are stored in the
 state with the configuration."""
 
 
+MODEL_ROLES = frozenset({"developer", "function", "tool"})
+"""Roles of model APIs under which nobody may interject, besides those in `RESERVED_IDS`. The messages of
+other agents have the speaker `assistant`."""
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
 """Slugs of display names that no debater may have, because prompts and reports give them another meaning."""
 _JOINERS = "\u200c\u200d"
@@ -74,7 +80,7 @@ def unreserved_name(name: str) -> str:
 def can_interject(speaker: str) -> bool:
     """Return True if a speaker with this id may interject."""
     known = SLUG.fullmatch(speaker) and not ENTRY_ID.fullmatch(speaker)
-    return bool(known) and speaker not in RESERVED_NAMES - INTERJECTION_SPEAKERS
+    return bool(known) and speaker not in (RESERVED_NAMES | MODEL_ROLES) - INTERJECTION_SPEAKERS
 
 
 def slug(name: str) -> str:
