@@ -24,7 +24,7 @@ from moot.runtime.telemetry import start_langsmith_root
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Capability, Permissions
 from moot.state.config.debate_config import frozen_config, runnable_config
-from moot.state.config.participants import PlannedInterjection, unique_slug
+from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
 from moot.state.entries import Entry, JsonObject, ends_turn, entries_of, topic_text, traits_of, turns_taken
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError

@@ -13,6 +13,7 @@ from langgraph.types import StateSnapshot
 
 from moot.calls.effects import is_pause
 from moot.configuration.configure import authorize
+from moot.graph.debate import PHASE_NODES
 from moot.graph.runnable import DebateGraph
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment

@@ -28,6 +28,7 @@ from moot.debates.lifecycle import unused_name
 from moot.debates.preflight import shorten_debate
 from moot.debates.session import is_over
 from moot.documents import DebateDocument, load_leniently
+from moot.documents.read_document import question_of
 from moot.memory.questions import DebateAnswer
 from moot.protocols.registry import turns_planned
 from moot.reports.transcript_blocks import Participants
