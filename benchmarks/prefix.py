@@ -25,7 +25,7 @@ from moot.state.config import DebateConfig
 from moot.text.tokens import counter
 from tests.support.openai_server import Act, OpenAIServer
 
-SHARE_TARGET, PRICE_TARGET = 0.80, 0.33
+SHARE_TARGET, PRICE_TARGET = 0.80, 0.30
 READ, WRITE = 0.1, 1.25
 TOPIC = "Should a city of a million people make its public transport free of charge within five years?"
 STANCES = ("for it", "against it", "for the poor first", "against any subsidy", "for a trial", "undecided")

@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
+from pydantic import ValidationError
 
 from moot.calls.event_loop import require_asyncio
 from moot.people.interjections import (
@@ -140,11 +141,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         with self._lease(config) as leased, debate_span(leased) as traced:
             input = _checked_input(input)
             if self.checkpointer and _has_thread(config):
-                if _names_checkpoint(config):
-                    _require_checkpoint(self.get_state(config or {}))
-                if isinstance(options.get("context"), DebateConfig):
-                    _tell_other_context(self.get_state(config or {}), options["context"])
-                if _changes_state(input):
+                if wanted := _context_settings(options.get("context")):
+                    _tell_other_context(self.get_state(config or {}), wanted)
+                if _changes_transcript(input):
                     input = _normalize_input(input, self.get_state(config or {}))
             yield from super().stream(input, {**traced, **UNBOUNDED}, **options)
 
@@ -161,11 +160,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             with debate_span(leased) as traced:
                 input = _checked_input(input)
                 if self.checkpointer and _has_thread(config):
-                    if _names_checkpoint(config):
-                        _require_checkpoint(await self.aget_state(config or {}))
-                    if isinstance(options.get("context"), DebateConfig):
-                        _tell_other_context(await self.aget_state(config or {}), options["context"])
-                    if _changes_state(input):
+                    if wanted := _context_settings(options.get("context")):
+                        _tell_other_context(await self.aget_state(config or {}), wanted)
+                    if _changes_transcript(input):
                         input = _normalize_input(input, await self.aget_state(config or {}))
                 events = super().astream(input, {**traced, **UNBOUNDED}, **options)
                 async with aclosing(events):  # type: ignore[type-var]  # a generator
@@ -384,11 +381,27 @@ def _changes_state(graph_input: object) -> bool:
     return isinstance(graph_input, Mapping) and any(graph_input.get(key) for key in _TRANSCRIPT_KEYS)
 
 
-def _tell_other_context(snapshot: StateSnapshot, context: DebateConfig) -> None:
-    """Warn about settings in `context` that differ from the running debate's configuration."""
+def _context_settings(context: object) -> JsonObject:
+    """Return the settings in the context of a run as JSON. A mapping sets only the settings it contains.
+
+    An invalid context has no settings here, because LangGraph refuses it.
+    """
+    if isinstance(context, DebateConfig):
+        return without_definitions(context.to_json())
+    if not isinstance(context, Mapping):
+        return {}
+    try:
+        settings = without_definitions(DebateConfig.model_validate(dict(context)).to_json())
+    except ValidationError:
+        return {}
+    return {key: settings[key] for key in context if key in settings}
+
+
+def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
+    """Log a warning that names the settings in `wanted` that the thread's debate does not use."""
     if not (stored := snapshot.values.get("config")):
         return
-    stored, wanted = without_definitions(stored), without_definitions(context.to_json())
+    stored = without_definitions(stored)
     if differing := sorted(key for key in wanted if stored.get(key) != wanted[key]):
         log.warning(
             "the debate keeps the configuration that it started with; the context differs in %s: change it "

@@ -23,7 +23,7 @@ from moot.claims.claim_status import Ledger, message_seq
 from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
 from moot.memory.window import window_start
 from moot.prompts.truncation import display_name, source_time, speaker_label
-from moot.state.claim_events import MAIN_QUESTION, CruxCard, Reflection
+from moot.state.claim_events import MAIN_QUESTION, OVERALL, CruxCard, Reflection
 from moot.state.config import DebateConfig, slug
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.memory_config import RetrievalConfig
@@ -504,5 +504,6 @@ def retrieval_query(state: ConversationState, window: Sequence[Entry], turn: Tur
     named = entries_of(turn["targets"], state["full_transcript"])
     others = (entry for entry in reversed(window) if entry["speaker"] != turn["speaker"])
     answered = named[-1] if named else next(others, None)
-    query = (state.get("step", {}).get("aspect") or state["topic"])[:QUERY_CHARS]
+    aspect = state.get("step", {}).get("aspect") or OVERALL
+    query = (state["topic"] if aspect == OVERALL else aspect)[:QUERY_CHARS]
     return RetrievalQuery(query, answered["content"][:QUERY_CHARS] if answered else "")

@@ -10,7 +10,7 @@ from moot.memory.summarizers.registry import summarizer_named
 from moot.memory.summarizers.summarizer import JUDGE, SummaryRequest
 from moot.prompts.request import ModelParams, model_params
 from moot.prompts.templates import load_prompt_template, role_of
-from moot.prompts.truncation import label_tokens
+from moot.prompts.truncation import label_tokens, prompt_name
 from moot.state.config import DebateConfig
 from moot.state.config.memory_config import NO_SUMMARY, PerspectiveConfig
 from moot.state.config.participants import DebaterConfig
@@ -132,7 +132,8 @@ def perspective_summary(
     settings = perspective_settings(config, debater)
     entries = perspective_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
-    built_in = SUMMARY.render(name=debater.name, focus=role_of(debater).says("summary"))
+    name = prompt_name(debater_id, config.names())
+    built_in = SUMMARY.render(name=name, focus=role_of(debater).says("summary"))
     prompt = debater.summary_prompt or settings.prompt or built_in
     params = model_params(config, debater)
     request = _request(state, config, params, settings, entries, count, debater_id, prompt)

@@ -1,6 +1,7 @@
 """Blocks of a long-form prompt, including the turn suffix, which differs between debaters."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from moot.calls.effects import WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
@@ -63,6 +64,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
     """Return one prompt block for each message of the window. The newest message is never removed.
 
     A message longer than its share of the messages' budget is cut, so that it displaces no other message.
+    Unused tokens restore only the newest one, so that the messages before it stay the same in the next turn.
     """
     shown = ctx.window if entries is None else entries
     reserved = reserved_tokens(ctx.background, ctx.config, ctx.tool_tokens)
@@ -105,7 +107,7 @@ def _message_block(
         group = entry["id"]
     label = f"message {entry['id']}" if priority == KEEP else "window messages"
     cut = whole if message != whole else None
-    return Block("messages", message, priority, (entry["id"],), group, label, cut)
+    return Block("messages", message, priority, (entry["id"],), group, label, cut, grows=priority == KEEP)
 
 
 def evict_through(
@@ -227,10 +229,11 @@ def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = 
 
 
 def long_form_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the blocks of a long-form prompt."""
+    """Return the blocks of a long-form prompt, such as rules, topic, rolling summary and window."""
+    # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
+    shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]
     return [
-        rules_block(ctx),
-        topic_block(ctx.state["topic"], ctx.config, ctx.count),
+        *(replace(block, grows=False) for block in shared_prefix),
         *summary_blocks(ctx),
         *window_blocks(ctx),
         _long_form_suffix(ctx),

@@ -140,7 +140,7 @@ def retrieve(
     limit = len(index) if before is None else bisect_left(index.seqs, before)
     items, passed_over = items or MemoryItems(), frozenset(exclude)
     asked = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
-    terms = _query_weights(index, items, asked, answering)
+    terms = _query_weights(index, items, asked, answering, passed_over)
     meant = f"{asked.text}\n{answering}".strip() if semantic else ""
     found = [
         *_entries(index, asked, terms, weights, limit, passed_over, meant, noted or {}),
@@ -189,21 +189,31 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
 
 
 def _query_weights(
-    index: EvidenceIndex, items: MemoryItems, asked: RetrievalQuestion, answering: str
+    index: EvidenceIndex,
+    items: MemoryItems,
+    asked: RetrievalQuestion,
+    answering: str,
+    exclude: Collection[int] = (),
 ) -> dict[str, float]:
-    """Return the weights of the rarest query terms in the index and of all query terms not in it.
+    """Return the weights of the rarest query terms that memories contain, and of the query's other terms.
 
-    Unknown terms keep relevance absolute, so that a memory that shares one word with a long question is not
-    relevant.
+    The other terms keep relevance absolute: a memory that shares one word with a long question is not
+    relevant. `exclude` holds the `seq` of the messages that are no memories. One of them is the answered
+    message, whose rarest terms no other message contains.
     """
+    apart = {index.position(seq) for seq in exclude}
+
+    def is_known(term: str) -> bool:
+        return term in items.postings or any(p not in apart for p in index.postings.positions(term))
+
     own = {**asked.terms, **asked.unknown}
     wanted = dict(own)
     for term in dict.fromkeys(question_terms(answering)):
         wanted[term] = wanted.get(term, 0.0) + ANSWERING_SHARE
     weights = term_weights(replace(asked, terms=wanted, unknown={}), index.postings, items.postings)
-    indexed = [term for term in weights if term in index.postings or term in items.postings]
-    known = sorted(indexed, key=lambda term: (-weights[term], term))[:MAX_TERMS]
-    unknown = [term for term in own if term not in index.postings and term not in items.postings]
+    found = set(filter(is_known, weights))
+    known = sorted(found, key=lambda term: (-weights[term], term))[:MAX_TERMS]
+    unknown = [term for term in own if term not in found]
     return {term: weights[term] for term in (*known, *unknown)}
 
 

@@ -19,8 +19,11 @@ from moot.state.errors import ConfigError, InputError
 
 _MISTAKES_SHOWN = 3
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
-"""State channels that `check_channels` skips because they are validated elsewhere. LangChain converts
-`messages`, and `settings` are validated as a configuration."""
+"""State channels that `check_channels` skips. LangChain converts `messages`, and `settings` are validated as
+a configuration."""
+_INTERNAL = ("protocol_state", "cross_debate_memory")
+"""State channels whose values only the debate's own nodes can write, because their form is that of a protocol
+or of earlier debates."""
 _NARROWER: Mapping[str, Any] = {
     "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
     "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],
@@ -107,12 +110,14 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     Keys that `config` omits keep their stored values.
 
     Raises:
-        InputError: A channel is unknown, or a value has the wrong type or changes the topic. The message
-            names the channel.
+        InputError: A channel is unknown or internal, or a value has the wrong type or changes the topic. The
+            message names the channel.
         ConfigError: `config` is not a valid configuration. The message names the key.
     """
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
         raise InputError(f"{unknown[0]}: a debate has no state channel of this name")
+    if internal := [channel for channel in _INTERNAL if channel in update]:
+        raise InputError(f"{internal[0]}: only the debate itself can write this channel")
     check_channels(update)
     known = state.get("topic") if state.get("config") else None
     if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):

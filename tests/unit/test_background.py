@@ -107,6 +107,17 @@ def test_another_context_on_a_resume_is_told(caplog: pytest.LogCaptureFixture) -
     assert "differs in language, turns" in caplog.text
 
 
+def test_another_context_given_as_a_mapping_is_told_by_its_keys(caplog: pytest.LogCaptureFixture) -> None:
+    model, given = FakeModel(), {"turns": 3, "openings": "sequential"}
+    graph: Any = build_graph(InMemorySaver(), environment=model.environment())
+    graph.invoke({"topic": "Should we?"}, THREAD, context=given, interrupt_after=["plan"])
+    with caplog.at_level(logging.WARNING):
+        graph.invoke(None, THREAD, context={"turns": 3})
+        assert not caplog.records
+        graph.invoke(None, THREAD, context={"turns": 9})
+    assert "differs in turns" in caplog.text
+
+
 def test_earlier_arguments_follow_the_judged_ones_even_beside_a_giant_remark() -> None:
     said = [make_entry(seq, "ada", "critique", "No.", tokens=50) for seq in range(1, 4)]
     final = make_entry(4, "ada", "refinement", "Yes.", tokens=50)

@@ -59,6 +59,8 @@ WRONG: dict[str, tuple[object, str]] = {
     "an unknown status": ("merry", "status"),
     "another topic": ("Buses?", "topic"),
     "no topic": (None, "topic"),
+    "a protocol's own data": ({"aspects": 7}, "protocol_state"),
+    "positions of no debate": ({"advocate": [1]}, "cross_debate_memory"),
     "a misspelt channel": ({}, "roling_summary"),
     "words as entries": ("x", "full_transcript"),
     "numbers as pins": ([7], "pinned"),

@@ -14,10 +14,11 @@ from moot.calls.effects import Reply
 from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import make_room
 from moot.debates.dry_run import estimate
-from moot.memory.cross_debate_memory import matching_passages, reference_text
-from moot.protocols.base import ConsultModels
+from moot.memory.cross_debate_memory import matching_passages, reference_text, retrieval_query
+from moot.protocols.base import ConsultModels, make_turn
 from moot.protocols.dialogue.crux_rooms import new_rooms
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
+from moot.state.claim_events import OVERALL
 from moot.state.config import DebateConfig
 from moot.state.config.participants import ReferenceDocument
 from moot.state.conversation import ConversationState, Step
@@ -373,6 +374,11 @@ def test_a_closing_sees_ledger_cards_reflections_and_how_it_opened() -> None:
     ):
         assert seen.count(heading) == 1
     assert seen.count("Ada and Bob talk about different years.") == 1
+
+
+def test_a_closing_looks_for_earlier_messages_by_the_topic() -> None:
+    state = {"topic": "Trams?", "step": {"aspect": OVERALL}, "full_transcript": []}
+    assert retrieval_query(state, [], make_turn("ada")).query == "Trams?"  # type: ignore[arg-type]
 
 
 def test_shifts_are_detected_when_positions_at_the_end_differ() -> None:

@@ -304,6 +304,7 @@ def test_every_prompt_of_a_hostile_debate_is_read_back_as_its_blocks(
             for line in part.text.splitlines():
                 assert not line.startswith(PAYLOAD), line
                 assert not line.endswith(f"<<{fence}")
-        tokens = break_template_tokens(message["content"])
-        assert tokens == message["content"] or fence in message["content"]
+        # The fence lines themselves look like a template token.
+        own = message["content"].replace(f"<<{fence}", "")
+        assert break_template_tokens(own) == own
     assert blocks.total() >= len(prompts)

@@ -114,3 +114,20 @@ def test_every_text_that_shares_a_word_is_ranked_the_most_relevant_first() -> No
     found = rank(MemoryItems([item(str(n), text) for n, text in enumerate(texts)]), "the carbon tax")
     assert [each.item.id for each in found] == ["201", *map(str, range(1, 201))]
     assert all(0 < each.relevance <= 1 for each in found)
+
+
+def test_rare_words_of_the_answered_message_displace_no_words_that_others_share() -> None:
+    rare = " ".join(f"rare{n}" for n in range(40))
+    index = transcript(
+        "Trams at night cost tax money.", "Trees grow.", f"Night trams cost tax money: {rare}."
+    )
+    answering = f"Night trams cost tax money: {rare}."
+    found = retrieve(index, "night", budget=100, answering=answering, exclude={2}, neighbours=0)
+    assert found.seqs == (0,)
+
+
+def test_relevance_does_not_depend_on_excluded_messages_that_share_the_query() -> None:
+    lines = ["Carbon tax.", "Wind is free."]
+    alone = retrieve(transcript(*lines), "carbon pier", budget=100, neighbours=0)
+    index = transcript(*lines, "The pier.")
+    assert retrieve(index, "carbon pier", budget=100, exclude={2}, neighbours=0).seqs == alone.seqs
