@@ -141,9 +141,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         with self._lease(config) as leased, debate_span(leased) as traced:
             input = _checked_input(input)
             if self.checkpointer and _has_thread(config):
+                if _names_checkpoint(config):
+                    _require_checkpoint(self.get_state(config or {}))
                 if wanted := _context_settings(options.get("context")):
                     _tell_other_context(self.get_state(config or {}), wanted)
-                if _changes_transcript(input):
+                if _changes_state(input):
                     input = _normalize_input(input, self.get_state(config or {}))
             yield from super().stream(input, {**traced, **UNBOUNDED}, **options)
 
@@ -160,9 +162,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             with debate_span(leased) as traced:
                 input = _checked_input(input)
                 if self.checkpointer and _has_thread(config):
+                    if _names_checkpoint(config):
+                        _require_checkpoint(await self.aget_state(config or {}))
                     if wanted := _context_settings(options.get("context")):
                         _tell_other_context(await self.aget_state(config or {}), wanted)
-                    if _changes_transcript(input):
+                    if _changes_state(input):
                         input = _normalize_input(input, await self.aget_state(config or {}))
                 events = super().astream(input, {**traced, **UNBOUNDED}, **options)
                 async with aclosing(events):  # type: ignore[type-var]  # a generator
