@@ -45,7 +45,7 @@ LEFT_OUT = object()
 """Marker value for a setting that is removed from the configuration."""
 
 Warn = Callable[[str], object]
-"""Function that receives a warning for each ignored configuration value."""
+"""Function that is called with a warning about each ignored configuration value."""
 log: Warn = logging.getLogger(__name__).warning
 
 
@@ -117,7 +117,7 @@ PROMPTS = (
 
 
 def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
-    """Replace file names in configuration data by the contents of the files.
+    """Replace file names in configuration data with the contents of the files.
 
     Raises:
         ConfigError: A rubric, persona or reference document cannot be read. A prompt that cannot be read is
@@ -136,7 +136,7 @@ def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
 
 
 def with_rubrics(data: JsonObject, folder: Path) -> JsonObject:
-    """Replace the names of rubric files in configuration data by the contents of the files.
+    """Replace the names of rubric files in configuration data with the contents of the files.
 
     Raises:
         ConfigError: A rubric file cannot be read.
@@ -162,7 +162,7 @@ def _text(folder: Path, key: str, value: object) -> object:
 
 
 def _persona(folder: Path, key: str, value: object) -> object:
-    """Replace each `@FILE` value in a persona by the text of the file."""
+    """Replace each `@FILE` value in a persona with the text of the file."""
     if isinstance(value, Mapping):
         return {title: _text(folder, f"{key}.{title}", text) for title, text in value.items()}
     return _text(folder, key, value)
@@ -190,7 +190,7 @@ def _anchor(folder: Path, _: str, value: object) -> object:
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
-    """Replace the value at the path `keys` in configuration data by `read(value)`."""
+    """Replace the value at the path `keys` in configuration data with `read(value)`."""
     if not keys:
         return read(data)
     key, *rest = keys
@@ -210,7 +210,7 @@ def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]
 def read(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> list[JsonObject]:
-    """Return the unvalidated settings from all sources.
+    """Return the settings from each source before they are merged and validated.
 
     Options override the file, and the file overrides the environment.
 

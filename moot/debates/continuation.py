@@ -212,7 +212,8 @@ def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
 
 
 PANEL_TEMPERATURE = 0.7
-"""Minimum temperature for several judges that use the same model. At 0, they would return equal verdicts."""
+"""Minimum temperature for judges if several of them use the same model. At 0, they would return equal
+verdicts."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ class JudgingOptions:
     """Rule that combines the verdicts of the panel, which is `mean`, `majority`, `ranked`, `approval` or
     `unanimous`."""
     swap: bool | None = None
-    """True if each judge gives two verdicts with different orders of the debaters."""
+    """True if each judge gives two verdicts, with the debaters presented in different orders."""
     blind: bool | None = None
     """True if the debaters' names are hidden from the judges."""
     configured: Mapping[str, Any] | None = None

@@ -61,7 +61,7 @@ def has_decision(document: JsonObject) -> bool:
 
 
 def _forecasts(document: JsonObject) -> Iterable[Forecast]:
-    """Yield the decision and the confidence of each judge, or those of the vote."""
+    """Yield the decision and the confidence of each judge, or of the vote if no judge decided."""
     verdict = document["verdict"]
     own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in own if verdict["judge"] != COUNT and own else [verdict]:

@@ -380,7 +380,8 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Minimum share of unused space for rewriting a SQLite file. Rewriting temporarily needs twice the space."""
+"""Minimum share of unused space in an SQLite file at which the file is rewritten. Rewriting temporarily needs
+twice the space."""
 
 
 @dataclass(frozen=True)

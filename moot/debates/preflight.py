@@ -46,7 +46,7 @@ NO_JUDGE = (
 
 
 def check_config(permissions: Permissions, environment: Environment, *, imports: bool = True) -> DebateConfig:
-    """Check that everything that the configuration names can be used.
+    """Check that everything named in the configuration, such as models and tools, can be used.
 
     Return the configuration with the definitions of the tools of MCP servers.
 

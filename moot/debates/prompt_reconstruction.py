@@ -123,7 +123,7 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 
 
 def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
-    """Return the model calls that a graph node makes, as far as their replies are recorded."""
+    """Return the model calls of a graph node for which the journal contains replies or which come next."""
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None
@@ -201,7 +201,7 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """A message of a debate, and its repetition without one kind of memory."""
+    """Message of a debate, together with the reply to the same request without one kind of memory."""
 
     entry_id: str
     speaker: str

@@ -44,7 +44,7 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session only reads."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns that a replay adds, one for each time the debate ended."""
+    """Numbers of turns that a replay adds, one number for each extension of the original debate."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """Root runs of LangSmith traces for debates that have not run yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
@@ -133,7 +133,7 @@ class DebateSession:
         call_from_sync(run)
 
     def update(self, values: Values, following: Sequence[str] = ()) -> None:
-        """Update the state. The next nodes stay the same unless `following` names other nodes.
+        """Update the debate's state without changing the next nodes, unless `following` names other nodes.
 
         Open questions to people are asked again, because an update drops them.
         """

@@ -165,7 +165,7 @@ class Debate:
         return questions_at(self.state())
 
     def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
-        """Judge the debate. The new verdicts are stored in addition to the earlier verdicts.
+        """Judge the debate, and store the new verdicts in addition to the earlier verdicts.
 
         A debate that is paused or waits for a person ends with this verdict.
 
@@ -272,7 +272,7 @@ class Debate:
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
-        """Return the dotted keys of the settings in which a configuration differs from the debate's."""
+        """Return the dotted key of each setting that `config` changes in the debate's configuration."""
         stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 

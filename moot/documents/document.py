@@ -82,7 +82,8 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question or a claim that supports it."""
+    """True if the debater gives up its position on the main question or on a claim that supports this
+    position."""
     message_id: str
     quote: str
     before: str
@@ -123,7 +124,7 @@ class ClaimStatuses(TypedDict):
     open_questions: list[str]
     rounds: list[RoundRecord]
     dropped: dict[str, int]
-    """Number of rejected claims and events, keyed by the reason for the rejection."""
+    """Number of rejected claims and claim events, keyed by the reason for rejecting them."""
 
 
 class Blackboard(TypedDict):
@@ -202,7 +203,7 @@ class DebateDocument(TypedDict):
     """Receipts of all other model calls, such as calls for summaries, claim extraction and verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
-    """Verdicts of all judges, including failed and superseded verdicts."""
+    """Verdicts of all judges, including failed verdicts and verdicts that were replaced later."""
     verdict: PanelVerdict | None
     """Decision of the judge or panel, or `null` if the debate has not been judged."""
     solution: str

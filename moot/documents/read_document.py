@@ -26,8 +26,8 @@ _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryK
 """Default values for missing keys, keyed by the value's type. A missing value of any other `Literal` type
 defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Document keys whose records can have more fields in later versions. Missing fields are filled in with
-defaults."""
+"""Document keys whose records may gain fields in later versions of the format. Missing fields are filled in
+with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
@@ -76,7 +76,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
 
 
 def load_leniently(kind: type[_T], given: object) -> _T:
-    """Return `given` as a typed dict, without invalid values and with defaults for missing values."""
+    """Convert `given` to a typed dict by dropping invalid values and adding defaults for missing ones."""
     value = fill_in(kind, given if isinstance(given, dict) else {})
     adapter = _adapter(cast(Any, kind))
     while True:
@@ -139,7 +139,7 @@ def _zero(kind: Any) -> object:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value type of each key of a typed dict, and the set of required keys."""
+    """Return the value type of each key of a typed dict, together with the set of its required keys."""
     hints = get_type_hints(kind, include_extras=True)
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}

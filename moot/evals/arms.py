@@ -174,7 +174,7 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return an arm with the debate arm that it uses, if it is a `first-answers` arm."""
+    """Return a `first-answers` arm with the debate arm that it uses, or any other arm unchanged."""
     if arm.kind != "first-answers":
         return arm
     source = arm.source or (debates[0] if debates else "")

@@ -313,7 +313,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each arm's accuracy by how much the debaters' first answers agree."""
+    """Return each arm's accuracy, grouped by the level of agreement between the debaters' first answers."""
     source, levels = scored.agreement()
     if not levels:
         return None

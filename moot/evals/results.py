@@ -38,7 +38,7 @@ class RoundChange:
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters whose answers are readable both before and after the change."""
+    """Number of debaters whose answers in both rounds are readable."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class ScoredEvaluation:
         return Discussion(changes, changed / counted if counted else None, counted)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return an arm's name, and how much the first answers of its debaters agree on each item.
+        """Return the name of an arm, and the agreement between its debaters' first answers on each item.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 GRADING = "grade"
 """Journal node name for calls that grade free answers."""
 QUEUED = "queued"
-"""Reason for a missing answer whose debate is still in the queue."""
+"""Text for an answer that is missing because its debate is still in the queue."""
 SIDES = ("candidate-1", "candidate-2")
 """Ids of the two answers in a debate of the protocol `pairwise`."""
 
@@ -408,7 +408,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return the configuration of an equal-budget vote with this number of answers."""
+    """Return the configuration of an equal-budget vote with the given number of answers."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), many)

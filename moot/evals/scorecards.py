@@ -46,7 +46,7 @@ class Scorecard:
     evaluations: list[Evaluation]
 
     def to_json(self) -> JsonObject:
-        """Return the scores as JSON data, with the mean of each criterion and all evaluators."""
+        """Return the mean scores and each evaluator's scores as JSON data."""
         evaluators = [_evaluator_row(each) for each in self.evaluations]
         return {"debate": self.name, "scores": self.averages["scores"], "evaluators": evaluators}
 

@@ -60,7 +60,7 @@ class Interval:
 
 
 def proportion_interval(successes: int, trials: int) -> Interval:
-    """Return the Wilson score interval (Wilson 1927) of a proportion, which is 0 to 1 without trials."""
+    """Return the Wilson score interval (Wilson 1927) of a proportion, or 0 to 1 if there are no trials."""
     if not trials:
         return Interval(0.0, 1.0, "none")
     found = _scipy_stats().binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
@@ -174,14 +174,14 @@ def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval
 
 
 def brier_score(confidences: Sequence[float], correct: Sequence[float]) -> float | None:
-    """Return the Brier score (Brier 1950) of confidences from 0 to 1, or `None` without any."""
+    """Return the Brier score (Brier 1950) of confidences from 0 to 1, or `None` for an empty list."""
     if not confidences:
         return None
     return float(np.mean((np.asarray(confidences) - np.asarray(correct)) ** 2))
 
 
 def calibration_error(confidences: Sequence[float], correct: Sequence[float]) -> float | None:
-    """Return the expected calibration error in ten bins (Guo et al., 2017), or `None` without values."""
+    """Return the expected calibration error in ten bins (Guo et al., 2017), or `None` for an empty list."""
     if not confidences:
         return None
     stated, right = np.asarray(confidences, dtype=float), np.asarray(correct, dtype=float)

@@ -89,7 +89,7 @@ class Outcome:
     texts: tuple[str, ...] = ()
     """Texts that contain the answer. A vote has one text per answer, in order."""
     rounds: tuple[Mapping[str, str], ...] = ()
-    """Possible answers in each round, keyed by debater id."""
+    """Debaters' answers in each round, keyed by debater id."""
     first_usage: Mapping[str, float] = field(default_factory=dict)
     """Usage of the debaters' first messages."""
     winners: tuple[str, ...] = ()

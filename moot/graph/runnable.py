@@ -43,8 +43,8 @@ from moot.storage.records import records_of
 log = logging.getLogger(__name__)
 
 UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
-"""Config whose `recursion_limit` no debate reaches. It replaces the caller's limit. LangGraph's default would
-end a debate at about 2,500 turns."""
+"""LangGraph config with a `recursion_limit` that no debate reaches. It replaces the caller's limit.
+LangGraph's default would end a debate at about 2,500 turns."""
 
 
 def _traced_step(state: StateValues) -> JsonObject:
@@ -62,11 +62,11 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels that a brief history includes in earlier snapshots."""
+"""State channels that are included in the earlier snapshots of a brief history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
-"""Policy that limits what traces of the graph's nodes contain. Traces show only the step and the names of the
-written channels.
+"""Tracing policy that keeps whole states out of the traces of the graph's nodes. Traces show only the step
+and the names of the written channels.
 
 A whole state has up to a megabyte. The traced model calls hold the prompts and replies.
 """
@@ -338,7 +338,10 @@ def _checked_input(graph_input: object) -> object:
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a debate's output for the caller. For a parent graph, return only the debate's own messages."""
+    """Return a debate's output in the form that the caller expects.
+
+    For a parent graph, return only the debate's own messages.
+    """
     namespace = ensure_config(config).get("configurable", {}).get("checkpoint_ns", "")
     if not namespace or not isinstance(output, dict) or "messages" not in output:
         return output

@@ -41,7 +41,7 @@ class ParsedMessage:
     round: int = 0
     """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
     target: str = ""
-    """Speaker whose proposal the message criticises or refines, or `""`."""
+    """Speaker whose proposal the message criticises or refines, or `""` if there is none."""
 
 
 TOOL_SPEAKER = "tools"
@@ -191,7 +191,7 @@ def parse_json(text: str, line: int = 0) -> object:
 
 
 def read_json(value: object) -> ParsedTranscript:
-    """Read messages from a JSON value of any supported form."""
+    """Read messages from a JSON value in any supported form."""
     topic = solution = ""
     if isinstance(value, list):
         items = value
@@ -391,14 +391,14 @@ _LABEL = re.compile(
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
-"""Pattern for words before a colon that are probably not a speaker's name."""
+"""Pattern that matches words before a colon that are probably not a speaker's name."""
 _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text after a colon that does not start a message, such as a number or quotation."""
+"""Pattern that matches text after a colon that does not start a message, such as a number or quotation."""
 _CASELESS = 12
-"""Maximum number of characters per word of a speaker's name in scripts without capital letters."""
+"""Maximum number of characters in each word of a speaker's name in scripts without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
@@ -412,7 +412,7 @@ def read_txt(text: str) -> ParsedTranscript:
 
 
 def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
-    """Return the messages keyed by their first line.
+    """Return the messages, keyed by the number of the line on which they start.
 
     Names that occur repeatedly are checked less strictly.
     """
@@ -431,7 +431,7 @@ def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
 
 
 _BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
-"""Pattern for text in brackets. Its group is empty if the closing bracket is missing."""
+"""Pattern that matches text in brackets. Its group is empty if the closing bracket is missing."""
 
 
 def _is_name(text: str, *, known: bool) -> bool:
@@ -502,7 +502,7 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 
 
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
-    """Split lines into messages, and use the lines before the first message as the topic."""
+    """Split lines into messages, using the lines before the first message as the topic."""
     if not heads:
         raise InputError(f"line 1: no speaker found; write each message as `{form}`")
     starts = [*heads, len(lines)]

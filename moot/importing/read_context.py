@@ -113,7 +113,7 @@ def _document_text(path: Path) -> str:
 
 
 def main() -> None:
-    """Print the text of the document named in the first argument, within a memory limit."""
+    """Print the text of the document that the first command-line argument names, within a memory limit."""
     try:
         import resource  # does not exist on Windows
     except ImportError:

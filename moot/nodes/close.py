@@ -18,7 +18,7 @@ from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum numbers of characters of the judge's reasons and of the solution in the result message."""
+"""Maximum lengths in characters of the judge's reasons and of the solution in the result message."""
 MOST = 6
 """Maximum number of items in each list of the result message."""
 
@@ -120,7 +120,7 @@ def _field_text(field: ShownField, most: int, chars: int) -> str:
 
 
 def final_answer(values: StateValues) -> str:
-    """Return a debate's final answer, consisting of its decision and its solution, as Markdown.
+    """Return a debate's final answer as Markdown, made from its decision and its solution.
 
     Every protocol has an answer, so a debate can be compared with a single answer or a vote. It is `""`
     before the end.

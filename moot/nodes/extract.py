@@ -54,7 +54,7 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the crux rooms with new messages, including the ids of these messages."""
+    """Return the crux rooms that have new messages, with the ids of these messages added."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
@@ -80,7 +80,7 @@ def due_through(state: ConversationState, leaving: int) -> int:
 def _extract_claims(
     state: ConversationState, context: NodeContext, entries: Sequence[Entry]
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
-    """Return the claims extracted from the entries, and an error text for each failed model call."""
+    """Extract claims from the entries, and return them with an error text for each failed model call."""
     config, transcript = frozen_config(state), state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
@@ -109,7 +109,7 @@ def _extract_claims(
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect that the entries discuss, and a description for the extraction prompt."""
+    """Return the aspect that the entries discuss, together with its description for the extraction prompt."""
     rooms = state.get("crux_rooms", {})
     first = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first["claim"]) if first else None

@@ -121,7 +121,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
 ) -> CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Return the debate's question as a model finds it in the topic, and an error if the call failed.
+    """Find the debate's question in the topic with a model, and return it with an error if the call failed.
 
     No model is asked if the topic is short and neither options nor criteria are needed.
     """
@@ -140,7 +140,7 @@ def _ask_question(
 def _topic(
     state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
 ) -> tuple[str, bool]:
-    """Return the topic, and True if the topic is the debate's first message.
+    """Return the topic, and True if the debate's first message serves as the topic.
 
     Without a `topic`, a person's first message is the topic. A parent graph sends its whole conversation, so
     there the person's last message is.

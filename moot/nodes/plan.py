@@ -67,7 +67,7 @@ def plan(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def _next_step(given: StateValues, config: DebateConfig) -> CallGenerator[tuple[Step, list[str]]]:
-    """Return the next step of the debate, and an error for each failed model call."""
+    """Return the next step of the debate, together with an error for each failed model call."""
     state = cast(ConversationState, given)
     clarifying = None if limit_reached(state, config) else clarification_step(state, config)
     if clarifying is not None:

@@ -32,7 +32,7 @@ TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
 }
-"""Text to append to a truncated message, keyed by the finish reason of the model's reply."""
+"""Text appended to a truncated message, keyed by the finish reason of the model's reply."""
 PASSES = "[passes: would not answer]"
 """Message content that is stored if a model refuses to reply. The debate's errors contain the reason."""
 

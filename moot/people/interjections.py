@@ -130,7 +130,7 @@ def _message_fields(message: BaseMessage) -> tuple[str, EntryKind, str]:
 
 
 def _use(message: ToolMessage, state: StateValues) -> ToolUse:
-    """Return a record of a tool call of the parent graph, with its arguments and result."""
+    """Return a record of a tool call in the parent graph, including its arguments and result."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
@@ -221,7 +221,10 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
 def _check_message(
     message: BaseMessage, entry: Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Return the messages to write instead of `message`. `entry` is its transcript entry, if any."""
+    """Return the messages that replace `message` in a state update.
+
+    `entry` is its transcript entry, if any.
+    """
     if isinstance(message, RemoveMessage):
         if message.id in shown and entry is None:
             return [message]

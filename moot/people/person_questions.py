@@ -28,7 +28,7 @@ class PersonQuestion(TypedDict):
     """Question that the debate asks a person."""
 
     id: str
-    """Id of the question, such as `architect.2`, which consists of the debater's id and a number."""
+    """Id of the question, made from the debater's id and a number, such as `architect.2`."""
     debater: str
     """Id of the debater who asks the question, or of the person whose turn it is."""
     name: str
@@ -121,7 +121,7 @@ def _plain(given: object) -> object:
 
 
 def _joined(replies: list[object]) -> object:
-    """Merge several replies into one mapping keyed by question id, or else into a list."""
+    """Merge several replies into one mapping if all of them are mappings, or else into a list."""
     if len(replies) == 1:
         return replies[0]
     if all(isinstance(each, Mapping) for each in replies):
@@ -155,7 +155,7 @@ def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
 
 
 def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
-    """Return the prepared replies that are left for later questions.
+    """Return the prepared replies that remain for later questions.
 
     Lists under a debater stay, because their items are selected by the question's number.
     """

@@ -25,7 +25,7 @@ from moot.text.plain_text import MARK, break_template_tokens
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
 
 FENCE_TOKENS = 9
-"""Number of tokens that the two fence lines add to a block. The average is 8.3."""
+"""Number of tokens that a block's two fence lines add to the prompt. The average is 8.3."""
 
 QUOTED = load_prompt_template("quoted", "fence")
 
@@ -44,7 +44,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 class ContentPart(NamedTuple):
-    """Block of quoted text in a prompt message, or the program's own text between blocks."""
+    """Part of a prompt message, either a block of quoted text or the program's own text."""
 
     title: str
     """Title of the block, written before the fence on the block's opening line. The program's own text has no
@@ -66,12 +66,12 @@ def fenced_section(text: str, fence: str) -> str:
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Return one message of a shared block as a paragraph that begins with the fence and a label."""
+    """Return a message as a labelled paragraph for a block that quotes several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return one block of quoted text that contains several items made by `fenced_item`.
+    """Return one block of quoted text that contains several paragraphs made by `fenced_item`.
 
     It costs fewer tokens than a block for each message.
     """
@@ -85,7 +85,7 @@ def system_message(text: str, fence: str) -> WireMessage:
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Insert a middle dot into every occurrence of the fence in `text`.
+    """Insert a middle dot into each fence in `text`, so that the text cannot end its block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """

@@ -25,8 +25,8 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority given to a block that does not fit the prompt budget. The block is dropped first and named in
-the receipt."""
+"""Priority assigned to a block that is left out because too few tokens remain for it. The block is dropped
+first and named in the receipt."""
 
 PROBLEM_SHARE = 0.5
 """Maximum share of the total prompt budget for the problem statement."""

@@ -31,7 +31,7 @@ _MESSAGE_ID = r"^m[0-9]{6,9}$"
 
 @dataclass(frozen=True)
 class ModelParams:
-    """Name of the model and sampling parameters for one model call."""
+    """Model name and sampling parameters for one model call."""
 
     model: str
     temperature: float | None
@@ -206,7 +206,7 @@ def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> i
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of the prompt in which the reply's JSON schema is counted as a separate section."""
+    """Return a copy of the prompt whose token counts include the reply's JSON schema."""
     tokens = schema_tokens(schema, count)
     return replace(
         prompt,

@@ -29,8 +29,8 @@ PEOPLE = {
 """Display names of speakers who are not debaters, keyed by speaker id."""
 
 LABEL_TOKENS = 18 + FENCE_TOKENS
-"""Estimated number of tokens in a message's label, which contains the speaker's name, the message id and the
-fence lines. A name of one word needs 12 tokens, and a name of three words needs 18."""
+"""Estimated number of tokens in a message's label, including the fence lines. A name of one word needs 12
+tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
 """Maximum number of characters of a speaker's display name in a label."""
 TIME_TOKENS = 14
@@ -108,14 +108,13 @@ SHOWN_IN_PART = "shown in part"
 """Reason in a receipt for a message that a prompt shows only in part."""
 
 _Sized = tuple[WireMessage, int]
-"""Message as shown in the prompt, with its number of tokens."""
+"""Message as shown in the prompt, paired with its number of tokens."""
 
 MIN_PART_TOKENS = 60
-"""Minimum number of unused tokens that are needed to restore part of a dropped message."""
+"""Minimum number of remaining tokens for showing part of a dropped message again."""
 
 KEEP, OPTIONAL = 0, 1
-"""`KEEP` is the priority of blocks that are never dropped, and `OPTIONAL` that of the most important optional
-blocks."""
+"""Priority of blocks that are never dropped, and priority of the most important optional blocks."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities of optional prompt blocks. Blocks with the lowest number are dropped last, so a summary is kept
 longer than recent messages, and recent messages longer than older ones."""
@@ -123,30 +122,31 @@ longer than recent messages, and recent messages longer than older ones."""
 
 @dataclass(frozen=True)
 class Block:
-    """One message of a prompt, with its priority in case the prompt is too long."""
+    """One message of a prompt, with a priority for shortening prompts that are too long."""
 
     section: str
-    """Name of the prompt section to which the receipt adds the block's tokens."""
+    """Name of the prompt section under which a receipt counts the block's tokens."""
     message: WireMessage
     priority: int = KEEP
-    """Priority that decides when the block is dropped. `KEEP` blocks are never dropped. Otherwise the block
-    with the highest number is dropped first, and the earliest of equal ones."""
+    """Priority of the block, which decides how soon it is dropped from a prompt that is too long. `KEEP`
+    blocks are never dropped. Otherwise the block with the highest number is dropped first, and the earliest
+    of equal ones."""
     ids: tuple[str, ...] = ()
     """Ids of the transcript entries that the block contains."""
     group: str = ""
     """Name of the group to which the block belongs, or `""` for no group. All blocks of a group are shown or
     dropped together."""
     label: str = ""
-    """Name of the block in the receipt, used if the block is omitted or truncated."""
+    """Name of the block in a receipt that lists omitted and truncated blocks."""
     whole: WireMessage | None = None
     """Full text of a truncated message, or None if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
-    """True if unused tokens may restore a truncated message."""
+    """True if a truncated message may be lengthened again when tokens remain."""
     retrieved: tuple[str, ...] = ()
     """Ids of the entries and memories in the block that were found by retrieval."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens from each kind of memory in the block."""
+    """Approximate number of tokens in the block that come from each kind of memory."""
 
 
 def cut_block(

@@ -95,7 +95,7 @@ def answer_form(config: DebateConfig) -> str:
 
 
 def with_answer_line(instruction: str, config: DebateConfig) -> str:
-    """Return `instruction`, extended by a request for an answer line if the debate uses such lines.
+    """Append a request for an answer line to `instruction` if the debate uses answer lines.
 
     Conditions in `stop` read it. A vote reads the answer line of a person, who gives no structured answer.
     """
@@ -107,7 +107,7 @@ def with_answer_line(instruction: str, config: DebateConfig) -> str:
 
 
 class CurrentAnswer(NamedTuple):
-    """The latest answers of one debater, in normalised form."""
+    """One debater's two latest answers, in normalised form."""
 
     latest: str
     before: str | None
@@ -115,7 +115,7 @@ class CurrentAnswer(NamedTuple):
 
 
 def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[str, CurrentAnswer]:
-    """Return the latest two answers of each debater who has answered since a person last spoke.
+    """Return the two latest answers of each debater who has answered since the last message from a person.
 
     Crux rooms and critiques are about other questions. Placeholders of the offline model are no answers.
     """

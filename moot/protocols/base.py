@@ -58,8 +58,8 @@ class ConsultModels:
     calls: Callable[[], Sequence[ModelCall]]
     """Function that builds the model calls. It runs only if the calls are made."""
     decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
-    """Pure function that chooses the next step based on the models' replies. The replies have the order of
-    the calls and include failed ones."""
+    """Function without side effects that chooses the next step from the models' replies. The replies have the
+    order of the calls and include failed ones."""
 
 
 class Protocol(ProtocolSpec):
@@ -107,8 +107,8 @@ class Protocol(ProtocolSpec):
     answer_heading: str = ""
     """Heading of the debate's answer, or `""` if the answer is shown only after the verdict."""
     retrieves_transcript: bool = False
-    """True if prompts retrieve messages from the whole transcript, instead of only messages that have left
-    the window."""
+    """True if prompts retrieve messages from the whole transcript, including messages that are still in the
+    window."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
@@ -178,7 +178,7 @@ class Protocol(ProtocolSpec):
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the entries to summarise for the judge if they are too long."""
+        """Return the entries that are summarised for the judge if the judge's material is too long."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -189,7 +189,7 @@ class Protocol(ProtocolSpec):
         return [debater for debater in config.names() if debater in spoke]
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that count in the vote, which by default are the debaters' final answers."""
+        """Return the answers that count in the vote, by default the debaters' final answers."""
         turns = state.get("turn_count", 0)
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
@@ -301,11 +301,11 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Pairs of an upper limit of `agreement_intensity` and the instruction that applies up to this limit."""
+"""Instructions on how readily to agree, each with the highest `agreement_intensity` to which it applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Return `instruction`, extended according to the debate's settings.
+    """Append the instructions on agreement and answer lines that the debate's settings require.
 
     Args:
         instruction: instruction of a turn.

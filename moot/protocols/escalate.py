@@ -39,17 +39,17 @@ DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
 """Number of answers in the first stage, and total number of answers after the second stage."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Expected shares of agreements that a vote of five overturns, under the two hypotheses of `is_informative`.
+"""Assumed rates at which five answers overturn an agreement of two, if agreement is strong or weak evidence.
 The first value assumes that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
-"""Log-likelihood ratio that ends the sequential test. It allows errors of 5 % (Wald 1945, *Sequential Tests
-of Statistical Hypotheses*)."""
+"""Log-likelihood ratio at which the sequential test ends. It allows errors of 5 % (Wald 1945, *Sequential
+Tests of Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
 """Key in `protocol_state` for the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Number of agreements before the first audit, number of early audits, and share of agreements that early
-audits cover. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
+"""Number of first agreements without an audit, number of early audits, and share of agreements that they
+cover. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -61,9 +61,10 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of debates that take all five answers even though the first two answers agree. The results show
-    later debates of the same debaters whether such agreement can be trusted. The first five agreements in a
-    database are not audited. Half of the following ones are, until there are 15 audits. 0: no audit."""
+    """Share of agreements between the first two answers that are audited by taking all five answers. The
+    results show later debates of the same debaters whether such agreement can be trusted. The first five
+    agreements in a database are not audited. Half of the following ones are, until there are 15 audits. 0: no
+    audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -85,7 +86,7 @@ class Escalate(IndependentAnswers):
         return TurnCount(PAIR, ALL + people * EscalateConfig.of(config).rounds)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return the next stage, or the end once the answer is clear or the debate is over."""
+        """Return the next stage, or `End` if the answer is clear or the debate is over."""
         taken, round_no = len(_answers(state)), state.get("round", 0) + 1
         order = _order(config)
         if taken == 0:
@@ -130,7 +131,10 @@ class Escalate(IndependentAnswers):
         return DEBATE.render(answer=answer, words=str(ANSWER_WORDS), ending=self.answer_ending(ctx.config))
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that count. A debater's last answer in the debate replaces earlier ones."""
+        """Return the answers that count in the vote.
+
+        A debater's last answer in the debate replaces earlier ones.
+        """
         debated = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}
         kept = [each for each in _ballots(state, config) if each.debater not in debated]
         return [*debated.values(), *kept]
@@ -175,7 +179,7 @@ class Escalate(IndependentAnswers):
         return ("moot", "escalate", hashlib.sha256(facts.encode()).hexdigest()[:16])
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return how many earlier debates agreed, were audited and were overturned."""
+        """Return the statistics of earlier debates, computed from their stored records."""
         keys = ("agreed", "audited", "overturned")
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
@@ -197,9 +201,9 @@ class Earlier(TypedDict):
     agreed: int
     """Number of debates in which the first two answers agreed."""
     audited: int
-    """Number of agreeing debates in which all five answers were taken."""
+    """Number of debates in which all five answers were taken even though the first two agreed."""
     overturned: int
-    """Number of audited debates in which the vote of five overturned the first two answers."""
+    """Number of audited debates in which the vote of five answers overturned the first two answers."""
 
 
 def is_informative(earlier: Earlier) -> bool:
@@ -220,7 +224,7 @@ def _earlier(state: ConversationState) -> Earlier:
 
 
 def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if all five answers are needed although the first two agree."""
+    """Return True if all five answers are needed even though the first two agree."""
     earlier, share = _earlier(state), EscalateConfig.of(config).audit
     if not is_informative(earlier):
         return True
@@ -235,7 +239,10 @@ _NOTHING: Earlier = {"agreed": 0, "audited": 0, "overturned": 0}
 
 
 def _order(config: DebateConfig) -> list[str]:
-    """Return the authors of the five answers. The second author has another model if possible."""
+    """Return the debaters who give the five answers, in order.
+
+    The second author has another model if possible.
+    """
     first, *others = config.debaters
     other = next((each for each in others if config.model_of(each) != config.model_of(first)), None)
     if other:
@@ -277,7 +284,7 @@ def _agreed(state: ConversationState, config: DebateConfig) -> str:
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return a mapping from one author of each different answer to the author's current answer."""
+    """Return one author for each distinct answer, as a mapping from author to current answer."""
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     chosen = {each.form: who for who, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}

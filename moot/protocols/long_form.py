@@ -78,7 +78,7 @@ class LongForm(Protocol):
     phases = tuple(INSTRUCTIONS)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-        """Return the next step of the debate, or its end."""
+        """Return the debate's next step, or `End` if the debate is over."""
         turns = config.total_turns()
         if state.get("turn_count", 0) >= turns:
             return End(all_done_reason(turns, "turn", "taken"))
@@ -87,7 +87,7 @@ class LongForm(Protocol):
         return self.next_turn(state, config)
 
     def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-        """Return a step with the next turn, or the model calls that choose the next debater."""
+        """Return a step with the next turn, or the model calls that choose who takes the next turn."""
         raise NotImplementedError
 
     def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:

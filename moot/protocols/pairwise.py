@@ -35,9 +35,9 @@ class Pairwise(Protocol):
         return TurnCount(0, 0)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> End:
-        """Return the end of the debate, after which the judge compares the answers."""
+        """Return `End`, because the judge compares the answers without a debate."""
         return End("the answers to compare are given")
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
-        """Return no prompt blocks, because nobody speaks."""
+        """Return no prompt blocks, because no debater takes a turn."""
         return []

@@ -33,8 +33,8 @@ class PromptContext:
     turn: Turn
     count: TokenCounter
     total: int | None = None
-    """Token budget of the whole prompt. `None` stands for `memory.budget.total`. A smaller budget leaves
-    space for tool definitions or applies to the phase."""
+    """Maximum number of tokens in the whole prompt. `None` stands for `memory.budget.total`. A smaller budget
+    leaves space for tool definitions or applies to the phase."""
     memories: MemoryIndexes | None = None
     """Indexes from which earlier messages are retrieved, or `None` for no retrieval."""
     tool_tokens: int = 0
@@ -227,7 +227,7 @@ def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) 
 
 
 def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "", contract: str = "") -> Block:
-    """Return the prompt block of the system message.
+    """Return the system message as a prompt block.
 
     Args:
         ctx: input of the prompt.

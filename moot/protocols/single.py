@@ -27,7 +27,7 @@ ANSWER_WORDS = 400
 PHASE = "answer"
 
 SAID, DOCUMENT = 1, 2
-"""Priorities of prompt blocks with people's messages and with documents."""
+"""Priority of prompt blocks with people's messages, and priority of prompt blocks with documents."""
 
 
 class SoloProtocol(Protocol):
@@ -82,7 +82,7 @@ class Single(SoloProtocol):
         return TurnCount(1, 1)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step in which the debater answers, or the end of the debate.
+        """Return a step in which the debater answers, or `End` if the debate is over.
 
         A person's message asks for another answer.
         """

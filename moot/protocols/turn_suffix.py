@@ -123,7 +123,7 @@ def evict_through(
 
 
 def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return the tokens of background, retrieved passages and tool definitions in a long-form prompt."""
+    """Return the number of tokens for background, passages and tool definitions in a long-form prompt."""
     retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
     return background.tokens + retrieved + tool_tokens
 
@@ -140,11 +140,12 @@ TURN_SUFFIX = load_prompt_template(
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a turn suffix, in descending order of importance."""
 RETRIEVED_SHARE = 0.45
-"""Share of the unused turn suffix that long-form prompts reserve for retrieved memories."""
+"""Share of the turn suffix's unused tokens that long-form prompts reserve for retrieved memories."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors that give the token budgets of cross-debate memory and of reference documents."""
+"""Divisors of the turn suffix's token budget that limit cross-debate memory and reference documents."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
-"""Minimum numbers of tokens of an optional part and of the blackboard, and tokens for a part's frame."""
+"""Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
+margin."""
 SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "cross-debate memory",
     "reference_documents": "reference documents",
@@ -157,7 +158,7 @@ kinds."""
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
 ) -> Block:
-    """Return the prompt block of the turn suffix, the last message of a prompt.
+    """Return the turn suffix, which is the last message of a prompt, as a prompt block.
 
     The instruction is always included, and so is the contract, unless the prompt begins with it. The other
     parts get the remaining tokens, the most important first, and are truncated if they are too long.
@@ -190,7 +191,7 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
-    """Return a turn suffix with persona contract, instruction and reference passages that match `query`."""
+    """Return a turn suffix with the persona contract, the instruction and matching reference passages."""
     reference_documents = references_text(ctx, query)
     quoted = fenced_section(reference_documents, ctx.config.fence)
     parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}

@@ -118,7 +118,7 @@ class Vote(IndependentAnswers):
         return TurnCount(answers, answers)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step in which all answers are given, or the end of the debate.
+        """Return a step in which all answers are given, or `End` if the debate is over.
 
         A person's message starts another such step.
         """

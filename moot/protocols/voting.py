@@ -51,7 +51,7 @@ SHOWN_CHARS = 100
 QUESTION_CHARS = 160
 """Maximum number of characters of the question in a verdict."""
 UNSTATED = 50.0
-"""Confidence, from 0 to 100, that a weighted vote assumes if the author stated none."""
+"""Confidence from 0 to 100 that a weighted vote uses for an answer without a stated confidence."""
 
 
 class FinalAnswerReply(BaseModel):
@@ -190,7 +190,7 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
 
 
 class VoteCount:
-    """Result of counting equal answers."""
+    """Result of a vote that counts how often each answer was given."""
 
     def __init__(
         self, ballots: Sequence[AnswerBallot], config: DebateConfig, *, weighted: bool = False
@@ -284,7 +284,7 @@ class VoteCount:
 
 
 def stages_text(stages: Sequence[Stage]) -> str:
-    """Return one sentence about the calls and the answer of each stage."""
+    """Return one sentence about the number of calls and the answer in each stage."""
     told = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"

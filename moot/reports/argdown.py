@@ -33,12 +33,12 @@ class MapNode:
     """A claim or argument in an argument map, with the nodes that support or attack it."""
 
     reference: str
-    """Title of the node, written as `[…]` for a claim and as `<…>` for an argument."""
+    """Title of the node, enclosed in `[…]` for a claim and in `<…>` for an argument."""
     text: str = ""
     """Text of the node, or `""` if another node with the same title has the text."""
     tag: str = ""
     children: list[tuple[str, MapNode]] = field(default_factory=list)
-    """Child nodes, each with `+` if it supports this node or `-` if it attacks it."""
+    """Child nodes, each marked with `+` if it supports this node or with `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
         """Yield the indented lines of the node and its children."""
@@ -104,7 +104,7 @@ def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNo
 def _replies(
     document: DebateDocument, who: str, claim: str, names: Mapping[str, str]
 ) -> Iterator[tuple[str, MapNode]]:
-    """Yield the evidence for a debater's stance on a claim, and the challenges to the stance."""
+    """Yield the evidence for a debater's stance on a claim, and the challenges to this stance."""
     retracted = {
         each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
     }

@@ -115,8 +115,8 @@ class Option:
     """An option that the debate considered, with the reasons for and against it."""
 
     title: str
-    """Text of the option, which is the debater's final position or else its stance. Empty if neither is
-    known."""
+    """Text of the option, taken from a debater's final position or, if there is none, from the debater's
+    stance. Empty if neither is known."""
     debaters: Sequence[str]
     """Names of the debaters who argue for this option."""
     pros: Sequence[Reason]
@@ -309,11 +309,11 @@ def _one_line(text: str) -> str:
 
 
 def _reason_text(reason: Reason) -> str:
-    """Return a reason and the ids of the messages that it cites as Markdown."""
+    """Return a reason as Markdown, followed by the ids of the messages that it cites."""
     shown = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
     return plain(reason["text"]) + shown
 
 
 def _tidy(text: str) -> str:
-    """Return a template's output without repeated empty lines and with visible direction changes."""
+    """Remove repeated empty lines from a template's output, and make text-direction characters visible."""
     return show_reordering(re.sub(r"\n{3,}", "\n\n", text).strip()) + "\n"

@@ -52,7 +52,7 @@ def one_decimal(score: float | None) -> str:
 
 
 def clock(at: str, length: int = 16) -> str:
-    """Format an ISO 8601 time for display."""
+    """Format an ISO 8601 time for display in a report."""
     zone = " UTC" if at.endswith(("Z", "+00:00")) else ""
     return at[:length].replace("T", " ") + zone
 
@@ -92,7 +92,7 @@ _CLEANER = nh3.Cleaner(
 
 
 def parser() -> MarkdownIt:
-    """Return the Markdown parser of reports, which supports tables but not HTML."""
+    """Return the Markdown parser of reports, which supports tables but does not allow HTML."""
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
@@ -167,7 +167,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at message ids, and yield each part with a flag for ids of existing messages."""
+        """Split a text at the ids of existing messages, and yield each part with True if it is an id."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:

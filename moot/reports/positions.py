@@ -135,7 +135,10 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a stance as text, followed by its quotation. `side` names the side that a concession accepts."""
+    """Return a stance as text, followed by the quotation that supports it.
+
+    `side` names the side that a concession accepts.
+    """
     return f"{stance_text(stance)}{side}: {cited_quotation(stance)}"
 
 
@@ -366,7 +369,7 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Label and height of each horizontal line, and whether the line marks the budget."""
+    """Label and height of each horizontal line, with a flag for the line that marks the budget."""
     names: Sequence[tuple[str, float]]
     """Labels on the horizontal axis, each with its position."""
     series: Sequence[Sequence[Bar]]
@@ -380,7 +383,7 @@ NARROW = Size(340, 230, 24, 4)
 
 
 def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
-    """Draw a bar chart of each prompt's tokens by section, with a line at the token budget.
+    """Draw a bar chart of the tokens in each prompt, split by section, with a line at the token budget.
 
     If there are more prompts than bars, each bar shows the mean of neighboring prompts.
     """
@@ -396,7 +399,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return the debater with the most words for each color, in color order."""
+    """Return one debater for each chart color, choosing the debater with the most words."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:

@@ -35,7 +35,10 @@ class Participant:
 
 
 class Participants(dict[str, Participant]):
-    """Mapping from ids to debaters in their configured order. Looking up an unknown id adds a participant."""
+    """Mapping from debater id to debater, in the configured order.
+
+    Looking up an unknown id adds a participant.
+    """
 
     def __init__(self, document: DebateDocument) -> None:
         super().__init__()
@@ -63,12 +66,12 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater with this display name, or else a new participant named after the key."""
+        """Return the debater with this display name, or else a new participant with the key as its name."""
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
-        """Return the display name of a judge's choice, which is a debater, a tie or no winner."""
+        """Return the display text for a judge's choice of a debater, a tie or no winner."""
         return NO_WINNER.get(key) or (self[key].name if key in self else key)
 
 
@@ -87,13 +90,13 @@ def _monogram(name: str, taken: set[str]) -> str:
 BLOCK = 100
 """Maximum number of messages in one block, chosen so that a browser lays out a block without delay."""
 MAX_ROUND_BLOCKS = 40
-"""Maximum number of rounds for which each round gets its own block."""
+"""Maximum number of rounds in a transcript for which every round gets its own block."""
 OPEN_UP_TO = 24
-"""Maximum number of messages for which a transcript is shown completely unfolded."""
+"""Maximum number of messages in a transcript that is shown with all blocks open."""
 LAZY_ABOVE = 300
-"""Number of messages above which the blocks of a transcript are rendered only when they are opened."""
+"""Number of messages above which a transcript's blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
-"""Number of characters above which the blocks of a transcript are rendered only when they are opened."""
+"""Number of characters above which a transcript's blocks are rendered only when a reader opens them."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a title for each block, which names its rounds or its message numbers."""
+    """Return a title for each block, made from its rounds or its message numbers."""
     titles: list[str] = []
     before = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)

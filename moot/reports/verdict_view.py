@@ -29,7 +29,7 @@ from moot.state.verdict import (
 
 _JUDGES = {"": "an unnamed judge", "judge": "the judge", PANEL: "the panel"}
 _FULL = 100.0
-"""Maximum value of a total score and of a judge's confidence."""
+"""Highest possible total score and highest possible confidence of a judge."""
 
 
 @dataclass(frozen=True)

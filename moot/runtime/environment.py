@@ -32,7 +32,7 @@ from moot.tools.registry import GivenTools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels that can change what a list of debates shows."""
+"""State channels whose changes can alter the list of debates."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
@@ -125,7 +125,7 @@ def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> T
 
 @memoize_by_identity()
 def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the sorted names of the token encodings that a debate's models and additional `models` use."""
+    """Return the sorted names of the token encodings used by a debate's models and by additional `models`."""
     names = (*config.model_names(), *models)
     return tuple(sorted({config.settings(name).encoding or encoding_for(name) for name in names}))
 
@@ -151,7 +151,7 @@ class Environment:
     counter: Callable[[str], TokenCounter] = counter
     """Function that returns the token counter for an encoding."""
     backoff: Backoff = field(default_factory=Backoff)
-    """Policy for the waiting time between two attempts of a model call."""
+    """Policy that determines the waiting time between two attempts of a model call."""
     embeddings: Any = None
     """LangChain `Embeddings` object used to retrieve older messages. It overrides
     `memory.retrieval.embeddings`."""

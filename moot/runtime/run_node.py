@@ -171,7 +171,7 @@ class EffectHandler:
         ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
-        """Return the reply to each request, taken from the journal if it is stored there.
+        """Return the reply to each request, reusing the replies that the journal already contains.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """

@@ -84,7 +84,7 @@ class ModelTurnRequest:
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(self, exchanges: Sequence[ToolExchange], *, offered: bool) -> ModelCall:
-        """Return the turn's next model call, which contains the tool results within the same token budget.
+        """Return the turn's next model call, including the tool results, within the same token budget.
 
         Args:
             exchanges: tool calls of this turn so far, with their results.
@@ -250,13 +250,13 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> Hints:
 
 
 RECENT_REQUESTS = 512
-"""Number of recent requests that are checked for duplicates, so that equal requests get different seeds. At
-most 256 answers are taken in a step."""
+"""Number of recent requests that are checked for duplicates, so that identical requests get different seeds.
+At most 256 answers are taken in a step."""
 ARGUMENT_CHARS = 1000
 """Maximum number of characters of a tool call's arguments in the debater's next prompt."""
 
 PASSES = "(passes)"
-"""Transcript text for an empty reply of a person."""
+"""Text that the transcript shows in place of a person's empty reply."""
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return the texts of a model call as span attributes if the operator has enabled this."""
+    """Return the texts of a model call as span attributes if the operator allows texts in spans."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
@@ -261,7 +261,7 @@ def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
 
 
 def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
-    """Start the root run of a debate's LangSmith trace, or return None if tracing is off.
+    """Start the root run of a debate's LangSmith trace, or return None if tracing is disabled.
 
     Without it, the start of a debate and its first run would be two traces. Inside another traced run, that
     run is the root.

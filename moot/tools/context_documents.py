@@ -18,10 +18,10 @@ from moot.tools.sandbox import AccessRefused, Sandbox
 
 @dataclass(frozen=True)
 class CheckedTools:
-    """Context document and MCP servers of a configuration whose tools were checked."""
+    """Context document and MCP servers found while checking the tools of a configuration."""
 
     document: dict[str, str] | None
-    """Context file with `name` and `content`, or `None` for a folder or no context."""
+    """Context file with `name` and `content`, or `None` if the context is a folder or is not set."""
     mcp_servers: Mapping[str, McpServerConfig]
     """MCP servers with the definitions of the tools that debaters use."""
 

@@ -45,7 +45,7 @@ DEFINITION_CHARS = 20_000
 MAX_PAGES = 20
 """Maximum number of pages of a server's list of tools to read."""
 LOG_CHARS = 20_000
-"""Maximum number of characters of a server's log that are searched for the reason of a failure."""
+"""Maximum number of characters of a server's log that are searched for the cause of a failure."""
 KEPT_S = 60.0
 """Number of seconds for which a server's list of tools is cached."""
 
@@ -120,7 +120,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the largest number of tokens that one debater's tool definitions use."""
+    """Return the number of tokens in the longest tool definitions that any debater uses."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -166,7 +166,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return a server's tools, keyed by the name that debaters use.
+    """Return a server's tools, keyed by the names under which debaters call them.
 
     Raises:
         ConfigError: the server cannot be used.
@@ -273,7 +273,7 @@ async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[Clien
 
 
 def _reason(error: BaseException, server: McpServerConfig) -> str:
-    """Return the reason of a failure on one line, without secrets."""
+    """Return the cause of a failure as one line of text without secrets."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

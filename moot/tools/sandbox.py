@@ -43,7 +43,7 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The only folder that tools may read."""
+    """Sandbox through which tools can read one folder and nothing else."""
 
     root: Path
     """Absolute path of the folder, with symbolic links resolved. A link created later is refused."""

@@ -105,7 +105,7 @@ class EmptyBody(BaseModel):
 
 
 class EndpointRequest(BaseModel):
-    """Address of a model's endpoint, and the name of the environment variable with its key."""
+    """Address of a model's endpoint, and name of the environment variable that contains its API key."""
 
     model_config = ConfigDict(extra="forbid")
 

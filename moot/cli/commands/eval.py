@@ -217,7 +217,7 @@ def _deliver_run(
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
-    """Yield a function that shows progress, on a terminal in a single line that is updated."""
+    """Yield a function that shows progress, on a terminal in one line that is updated in place."""
     if quiet:
         yield None
         return

@@ -145,7 +145,7 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """File names of one report format."""
+    """Default file name ending and allowed file suffixes of a report format."""
 
     file_end: str
     """Ending of the default file name, which follows the debate's name."""

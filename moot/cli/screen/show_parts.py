@@ -208,7 +208,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return paragraphs of text with a label each. A long text starts below the label."""
+    """Return texts as paragraphs, each of which begins with the label. A long text starts below the label."""
     parts: list[RenderableType] = []
     for text in filter(str.strip, texts):
         prefix = f"{label}:" + ("\n\n" if text.count("\n") > 1 else " ") if label else ""

@@ -37,16 +37,16 @@ repeat."""
 ENOUGH_CALLS = 130
 """Number of calls after which a shortened run is not lengthened any further."""
 MAX_GROWTH = 0.05
-"""Maximum growth of calls and prompt tokens between two parts of a run. With more growth, the rounds do not
-count as repeating."""
+"""Maximum growth of calls and prompt tokens between two parts of a run that count as equal. With more growth,
+the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that shortening a run must save."""
+"""Minimum number of rounds that a shortened run must save to be worthwhile."""
 MIN_PERIODS = 3
 """Minimum number of rounds that are needed to estimate the frequency of a kind of call."""
 GROWTH = 0.25
-"""Minimum growth that the extrapolation of a kind of call takes into account."""
+"""Minimum relative growth at which a kind of call is assumed to keep growing."""
 MIN_CALLS_TO_GROW = 12
 """Minimum number of calls of a kind that are needed to detect growth. With fewer calls, growth is ignored
 because it can be chance."""
@@ -131,7 +131,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two parts of a run with the same number of rounds."""
+    """Return two consecutive parts of a run that have the same number of rounds."""
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
     half = (end - start) // 2
@@ -139,7 +139,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the middle rounds in which each kind of call occurs."""
+    """Return, for each kind of call, the middle rounds in which it occurs."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:

@@ -50,7 +50,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """The call's purpose and phase, which determine its group."""
+        """Purpose and phase of the call, which determine the group to which the call belongs."""
         return self.call.purpose, self.phase
 
     @property
@@ -126,7 +126,7 @@ REPLY_TOKENS: Mapping[str, int] = {
 """Number of tokens in a structured stub reply, keyed by the purpose of the call. The first three values are
 means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Number of tokens in a structured stub reply for all other purposes than those in `REPLY_TOKENS`."""
+"""Number of tokens in a structured stub reply for purposes that `REPLY_TOKENS` does not list."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
@@ -153,7 +153,7 @@ weekend whistle window winter wonder yellow
 
 
 class EndlessDebate(MootError):
-    """Raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
+    """Error raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
 
 
 @dataclass

@@ -86,7 +86,7 @@ _RIVAL = (
     "# Proposal of another member: adopt what is better in it. Its replies answer criticism that you do not "
     "see",
 )
-"""Headings for another member's first proposal and for another member's refined proposal."""
+"""Prompt headings for another debater's first proposal and for another debater's refined proposal."""
 _IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
 _NO_PROPOSAL = (
     "You have no proposal yet. Write one that takes the criticism and proposals so far into account."
@@ -160,7 +160,7 @@ def council_query(ctx: PromptContext) -> RetrievalQuery:
 
 
 def _may_show(ctx: PromptContext, entry: Entry) -> bool:
-    """Return True if a turn's prompt may show an earlier message besides the turn's subject.
+    """Return True if a turn's prompt may show `entry` as an additional earlier message.
 
     A proposal and a critique are independent of others' criticism. In a refinement, older versions of
     proposals are of no use.
@@ -202,7 +202,7 @@ def council_instruction(ctx: PromptContext) -> str:
 
 
 def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> list[Block]:
-    """Return prompt blocks with the critiques of a proposal in one round."""
+    """Return prompt blocks with the critiques that a proposal received in one round."""
     own = target == ctx.speaker.id
     heading = "# Criticism {} of your proposal" if own else "# Your criticism {} of the earlier proposal"
     entries = _critiques_of(ctx, target, round_no)
@@ -262,7 +262,7 @@ def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]
 
 
 def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
-    """Return a block with the speaker's perspective summary and newer messages."""
+    """Return a block with the speaker's perspective summary and the messages written since then."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
     parts = [fenced(perspective.summary, ctx.config.fence)] if perspective.summary else []
@@ -404,7 +404,7 @@ class Council(Protocol):
     length_settings = ("rounds",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return the next step of the council, or its end.
+        """Return the council's next step, or `End` if the council is over.
 
         A continued debate has `turns`: it runs more rounds until that number of messages is reached.
         """
@@ -437,7 +437,7 @@ class Council(Protocol):
         return council_prompt_blocks(ctx)
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
-        """Return the query for earlier messages, which consists of the problem and the turn's proposal."""
+        """Return the query that retrieves earlier messages, made from the problem and the turn's proposal."""
         return council_query(ctx)
 
     def instruction(self, ctx: PromptContext) -> str:
@@ -465,7 +465,7 @@ class Council(Protocol):
         return check_convergence(state, config, count)
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the final proposals, and also the last critiques if they were not summarised."""
+        """Return the final proposals and, unless they were summarised, the last critiques."""
         transcript = state["full_transcript"]
         shown = list(latest_proposals(transcript).values())
         if not state.get("judge_summary", {}).get("text"):

@@ -129,7 +129,7 @@ def _next_room_turn(state: ConversationState, room: Room) -> Room:
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
-    """Return new crux rooms for the contested claims that qualify for one.
+    """Return a new crux room for each contested claim that qualifies for one.
 
     No debater enters two rooms at once.
     """

@@ -86,8 +86,8 @@ _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
 """Number of recent transcript entries that are searched for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question, compared with 1 for other claims. It only decides between
-otherwise equal pairs."""
+"""Weight of a disagreement on the main question, where a disagreement on another claim has the weight 1. It
+only decides between otherwise equal pairs."""
 
 
 class Aspects(BaseModel):
@@ -124,7 +124,7 @@ class Dialogue(Protocol):
     length_settings = ("dialogue.aspects", "dialogue.max_aspects", "dialogue.minirounds")
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-        """Return the next step of the dialogue, or its end.
+        """Return the next step of the dialogue, or `End` if the dialogue is over.
 
         Open crux rooms come first, then new crux rooms, then the main sequence.
         """
@@ -150,7 +150,7 @@ class Dialogue(Protocol):
         return dialogue_prompt_blocks(ctx)
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
-        """Return the query for earlier messages, made from the turn's subject and the message to answer."""
+        """Return the query that retrieves earlier messages for a turn of the dialogue."""
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
@@ -190,7 +190,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the opening step, or the model call that names the aspects."""
+    """Return the opening step, or a model call that names the aspects if none are configured."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
         return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
@@ -235,7 +235,7 @@ def _open(
 
 
 def aspects_by_rule(topic: str, most: int) -> list[str]:
-    """Return the aspects listed in the topic, or else the default aspects."""
+    """Return the aspects that the topic lists, or the default aspects if it lists none."""
     parts = [board_text(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
     parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
     return (parts if len(parts) > 1 else list(LENSES))[:most]
@@ -317,7 +317,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return the debater to whom each debater replies.
+    """Return a mapping from each debater to the debater who receives the reply.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.

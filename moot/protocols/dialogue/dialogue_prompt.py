@@ -46,10 +46,10 @@ the debater's commitments, the exchange around that message, other context, and 
 match."""
 
 BOARD_TOKENS = 600
-"""Number of tokens that are always available to the blackboard. The debater's own commitments come first in
+"""Number of prompt tokens that are reserved for the blackboard. The debater's own commitments come first in
 the blackboard."""
 FRAME_TOKENS = 6
-"""Number of tokens of the blackboard's message beyond its text."""
+"""Number of tokens that the blackboard's prompt message needs in addition to its text."""
 
 
 def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
@@ -99,7 +99,7 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
-    """Return the query for earlier messages, made from the turn's subject and the message to answer."""
+    """Return the query that retrieves earlier messages, made from the subject and the message to answer."""
     room = ctx.state.get("crux_rooms", {}).get(ctx.turn["room"])
     if not room:
         return ctx.query
