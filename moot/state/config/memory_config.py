@@ -72,7 +72,7 @@ class Budget(Section):
         for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 raise ValueError(
-                    f"memory.budget.{name} is {getattr(self, name)} tokens, too small for its parts: "
+                    f"memory.budget.{name} is {getattr(self, name)} tokens, which is too few: "
                     f"give at least {least}"
                 )
         parts = self.system + self.summary + self.messages
@@ -191,8 +191,8 @@ class MemoryConfig(Section):
     which costs more each time."""
     layout: Literal["shared", "per-speaker"] = "shared"
     """Order of a prompt. `shared` starts with what all debaters share, so that a provider's prefix cache
-    applies. `per-speaker` starts with the debater's persona. In the long form, it also shows the debater's
-    own messages in the assistant role."""
+    applies. `per-speaker` starts with the debater's persona. In `round-robin`, `moderated` and `random`
+    debates, `per-speaker` also shows the debater's own messages in the assistant role."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
     """Settings for summaries of each debater's perspective and of the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
