@@ -413,12 +413,14 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
         if "id" in claim_event and claim_event["type"] != "claim"
     }
     if note_id not in claim_events:
-        raise InputError(f"no claim event {note_id!r} can be changed: {_newest(claim_events)}")
+        raise InputError(f"no claim event {note_id!r}: {_newest(claim_events)}")
     known = claim_events[note_id]
     if not kind:
         return [Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if known["type"] != "event":
-        raise InputError(f"{note_id} is not a stance and cannot become {kind!r}: omit the kind to retract it")
+        raise InputError(
+            f"{note_id} is not a stance, so its kind cannot be changed: omit {kind!r} to remove {note_id}"
+        )
     if kind not in KINDS:
         raise InputError(f"unknown kind {kind!r}: give one of {', '.join(KINDS)}")
     number = 1 + sum(claim_event["type"] == "event" for claim_event in taken)

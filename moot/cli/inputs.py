@@ -185,7 +185,7 @@ def read_answers(path: Path | None) -> object:
     answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
         raise InputError(
-            f"answers {str(path)!r}: expected a mapping from questions or debaters to answers, or a list of "
-            "answers"
+            f"answers {str(path)!r}: expected a list of answers, or a mapping from questions or "
+            "debaters to answers"
         )
     return answers

@@ -169,7 +169,7 @@ BatchArgument = Annotated[
     Path,
     Argument(
         metavar="FILE",
-        help="File with one topic per line, or with configurations as .jsonl or as a list in .yaml.",
+        help="File with one topic per line, or a list of configurations in a .jsonl or .yaml file.",
     ),
 ]
 WorkersOption = Annotated[
@@ -236,7 +236,7 @@ NameOption = Annotated[
     Option(
         "--id",
         metavar="NAME",
-        help="Name of the new debate. Default: made of the question.",
+        help="Name of the new debate. Default: derived from the question.",
         callback=_new_name,
     ),
 ]

@@ -332,7 +332,7 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
     said = _without_none(request)
     if isinstance(debaters := said.get("debaters"), list | tuple) and len(debaters) > MAX_REQUESTED_DEBATERS:
         raise ConfigError(
-            f"debaters: {len(debaters)} debaters: a request may have at most {MAX_REQUESTED_DEBATERS}"
+            f"debaters: {len(debaters)} are too many: a request may name at most {MAX_REQUESTED_DEBATERS}"
         )
     panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
     if isinstance(panel, list | tuple) and len(panel) > MAX_REQUESTED_JUDGES:

@@ -191,8 +191,8 @@ def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
                 return shorter
         config = shorter
     raise ConfigError(
-        f"the shortest debate of protocol {config.protocol!r} has up to {_turn_count(config)} turns, "
-        f"more than {most}: allow more turns, or use another protocol"
+        f"the shortest debate of protocol {config.protocol!r} may need {_turn_count(config)} turns, "
+        f"but at most {most} are allowed: allow more turns, or use another protocol"
     )
 
 
@@ -210,7 +210,8 @@ def _turn_count(config: DebateConfig) -> int:
     planned = estimate(config)
     if planned is None:
         raise ConfigError(
-            f"the length of a debate of protocol {config.protocol!r} is unknown: do not limit its turns"
+            f"the number of turns with protocol {config.protocol!r} cannot be determined: "
+            "remove the limit on the turns"
         )
     return planned.turns_at_most
 
@@ -266,7 +267,7 @@ def propose_debaters(
             debaters.append(DebaterConfig(id=own_id, name=unreserved_name(name), role=role, stance=stance))
     if len(debaters) < 2 or debaters[0].name == debaters[1].name:
         raise ModelError(
-            f"{config.model} proposed no two debaters: name them with --debater NAME:ROLE:STANCE, twice"
+            f"{config.model} did not propose two debaters: name two, each with --debater NAME:ROLE:STANCE"
         )
     return tuple(debaters), float(usage.get("cost_usd", 0.0))
 

@@ -54,15 +54,15 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
         wrong, *others = errors_in(error)
         more = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"not a whole moot.debate/1 document: {wrong}{more}; "
+            f"not a valid moot.debate/1 document: {wrong}{more}; "
             "remove its `format` key to import only the messages"
         ) from error
     check_schema_version(document)
     for seq, entry in enumerate(document["transcript"]):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
             raise InputError(
-                f"transcript.{seq}: seq is {entry['seq']} and id is {entry['id']!r}, "
-                f"but {seq} and {entry_id(seq)!r} were expected"
+                f"transcript.{seq}: expected seq {seq} with id {entry_id(seq)!r}, "
+                f"but found seq {entry['seq']} with id {entry['id']!r}"
             )
     carried = document.get("state", {})
     current = [carried.get("rolling_summary"), carried.get("judge_summary")]

@@ -133,7 +133,7 @@ def read_arms(
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"--arm {min(twice)} is given twice: give each arm once")
     if not names:
-        raise ConfigError("no arm: give --arm single, --arm vote@5, --arm FILE.yaml, …")
+        raise ConfigError("no arm: add --arm with a protocol, vote@5 or a configuration file")
     arms = [_read_arm(name, items, flags, base, warn) for name in names]
     for arm in arms:
         if arm.kind not in KINDS[items.kind]:
@@ -240,7 +240,9 @@ def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None
 
 def _check(name: str, config: DebateConfig) -> DebateConfig:
     if people := [debater.name for debater in config.debaters if debater.is_human]:
-        raise ConfigError(f"--arm {name}: an evaluation has nobody to play {people[0]!r}: give it a model")
+        raise ConfigError(
+            f"--arm {name}: {people[0]!r} is a person, but an evaluation runs without people: set a model"
+        )
     return config
 
 
@@ -311,14 +313,14 @@ def _check_comparable(one: Arm, other: Arm) -> None:
     ]
     if differing := differing_keys(settings[0], settings[1]):
         raise ConfigError(
-            f"line-ups {one.name} and {other.name} differ in {', '.join(differing)}: only `debaters` and "
-            "`model` may differ, so that nothing else decides"
+            f"line-ups {one.name} and {other.name} differ in {', '.join(differing)}: let only "
+            "`debaters` and `model` differ, so that nothing else affects the result"
         )
     sizes = len(one.config.debaters), len(other.config.debaters)
     if one.config.protocol != "round-robin" and sizes[0] != sizes[1]:
         raise ConfigError(
             f"line-ups {one.name} and {other.name} have {sizes[0]} and {sizes[1]} debaters: with protocol "
-            f"{one.config.protocol!r} they would not get the same number of turns"
+            f"{one.config.protocol!r}, give both the same number, so that they take equally many turns"
         )
 
 

@@ -97,7 +97,7 @@ class QuestionItem(_Item):
         if self.choices and self.answer is not None and self.right_choice is None:
             raise ValueError(f"answer {self.answer!r} is neither the letter nor the text of a choice")
         if isinstance(self.answer, tuple) and not (self.answer and all(map(normal_text, self.answer))):
-            raise ValueError("answer must be a list of texts that are not empty")
+            raise ValueError("answer must be a list of non-empty texts")
         if isinstance(self.answer, str) and not normal_text(self.answer):
             raise ValueError("answer is empty: write the right answer, or leave out the key")
         if isinstance(self.answer, float) and not isfinite(self.answer):
@@ -197,7 +197,10 @@ def read_items(path: Path) -> ItemSet:
         place = f"{path}:{line}"
         row_kind = _kind_of(row, place)
         if kind is not None and row_kind != kind:
-            raise ConfigError(f"{place}: this is a {row_kind} item, but the items before it are {kind} items")
+            raise ConfigError(
+                f"{place}: this is a {row_kind} item, but earlier items are {kind} items: "
+                "use one kind per file"
+            )
         kind = row_kind
         try:
             item = ITEM_TYPES[kind].model_validate(row)
@@ -206,7 +209,10 @@ def read_items(path: Path) -> ItemSet:
             keys = ", ".join(ITEM_TYPES[kind].model_fields)
             raise ConfigError(f"{place}: {mistakes}. A {kind} item has the keys {keys}") from error
         if item.id in found:
-            raise ConfigError(f"{place}: the id {item.id!r} is that of line {lines[item.id]} too")
+            raise ConfigError(
+                f"{place}: the id {item.id!r} is also used in line {lines[item.id]}: "
+                "give each item a different id"
+            )
         found[item.id], lines[item.id] = item, line
     if kind is None:
         raise ConfigError(f"{path}: the set has no items: write one JSON object per line, or CSV rows")
@@ -281,7 +287,7 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     row = dict(pairs)
     if len(row) < len(pairs):
-        raise ValueError(f"a key is repeated among {[key for key, _ in pairs]}")
+        raise ValueError(f"repeated key in {[key for key, _ in pairs]}")
     return row
 
 

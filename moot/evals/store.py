@@ -38,7 +38,7 @@ class EvaluationRecord:
         Raises:
             InputError: The later call changes the items, an arm or the judge.
         """
-        advice = f"give the new evaluation another --name, because {self.name!r} keeps what it measured"
+        advice = f"give the new evaluation another --name, because {self.name!r} keeps its earlier results"
         if later.items.digest != self.items.digest:
             raise InputError(f"the evaluation {self.name!r} was started with other items: {advice}")
         for arm in later.arms:

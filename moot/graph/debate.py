@@ -70,7 +70,7 @@ def build_graph(
     saver = type(checkpointer).__name__
     if "Shallow" in saver:
         raise ConfigError(
-            f"{saver} keeps only the latest checkpoint, but a transcript is stored across all of them: use "
+            f"{saver} keeps only the latest checkpoint, but a transcript needs all checkpoints: use "
             f"{saver.replace('Shallow', '')}"
         )
     if phases_of and phases_of not in PHASED:

@@ -153,7 +153,7 @@ def _message(number: int, row: list[str], columns: _Columns, delimiter: str) -> 
     needed = max(columns.speaker, columns.text, columns.time or 0) + 1
     if len(row) < needed:
         raise InputError(
-            f"line {number}: {len(row)} columns instead of {needed}; separate them with {delimiter!r}"
+            f"line {number}: {len(row)} columns instead of {needed}; separate columns with {delimiter!r}"
         )
     beyond = row[columns.width :]
     if columns.text == columns.width - 1:

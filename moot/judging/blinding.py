@@ -328,7 +328,7 @@ def make_blinding(
     """
     names = {debater: name.strip() or debater for debater, name in debaters.items()}
     if len(names) > len(_LETTERED):
-        raise ValueError(f"blinding has labels for {len(_LETTERED)} debaters, not for {len(names)}")
+        raise ValueError(f"blinding can label at most {len(_LETTERED)} debaters, but there are {len(names)}")
     texts, background = list(texts), list(background)
     kind = _free_kind([*names, *names.values()], texts)
     taken = {

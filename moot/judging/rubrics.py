@@ -137,7 +137,7 @@ def find_rubric(name: str) -> Rubric | None:
     if name not in known and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
         rubric = load_plugin(point, "judge.rubric")
         if not isinstance(rubric, Rubric) or rubric.name != name:
-            raise ConfigError(f"judge.rubric: {name!r} ({point.value}) is not a `Rubric` with this name")
+            raise ConfigError(f"judge.rubric: {point.value} is not a `Rubric` named {name!r}")
         register(rubric)
         return rubric
     return known.get(name)
@@ -158,7 +158,7 @@ def load_rubric(path: Path) -> Rubric:
         return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
     except (OSError, ValueError) as error:
         known = ", ".join(map(repr, rubric_names()))
-        raise ConfigError(f"rubric: {str(path)!r} is neither {known} nor a file to read: {error}") from error
+        raise ConfigError(f"rubric: {str(path)!r} is neither {known} nor a readable file: {error}") from error
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
@@ -199,8 +199,8 @@ def rubric_for(
     rubric = find_rubric(given)
     if rubric is None:  # a rubric file is read only if the operator names it on the command line
         raise ConfigError(
-            f"judge.rubric: {given!r} is none of {', '.join(map(repr, rubric_names()))}: give one of them, "
-            "the rubric itself, or on the command line a file"
+            f"judge.rubric: unknown rubric {given!r}: use {', '.join(map(repr, rubric_names()))}, or the "
+            "criteria themselves (a file name is accepted only on the command line)"
         )
     return rubric
 

@@ -131,7 +131,9 @@ class ScriptedModel(LocalModel):
         try:
             reply: ScriptReply = self.script(call) if self._replies is None else next(self._replies)
         except StopIteration:
-            raise ModelError(f"the script has ended after {len(self.calls) - 1} replies") from None
+            raise ModelError(
+                f"the script ended after {len(self.calls) - 1} replies: add replies to it"
+            ) from None
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, dict):
@@ -152,7 +154,7 @@ def check_command(name: str, command: Sequence[str]) -> None:
     """
     if shutil.which(command[0]) is None:
         raise ConfigError(
-            f"models.{name}.command: there is no program {command[0]!r}: install it, or give its whole path"
+            f"models.{name}.command: program {command[0]!r} not found: install it, or give its full path"
         )
 
 

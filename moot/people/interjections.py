@@ -245,7 +245,7 @@ def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
     known = entries_of([str(entry.get("id", ""))], transcript)
     if not known or not isinstance(entry.get("content"), str):
         raise InputError(
-            "full_transcript: entries cannot be added to a debate after its start. Add a message instead"
+            "full_transcript: entries cannot be added after the debate has started. Add a message instead"
         )
     return _amendments(known[0], entry["content"])
 

@@ -52,7 +52,9 @@ def make_prompt_template(name: str, template: str, *placeholders: str) -> Prompt
     """
     found = frozenset(_PLACEHOLDER.findall(template))
     if found != frozenset(placeholders):
-        raise ValueError(f"prompt {name!r} has placeholders {sorted(found)}, not {sorted(placeholders)}")
+        raise ValueError(
+            f"prompt {name!r}: expected the placeholders {sorted(placeholders)}, but found {sorted(found)}"
+        )
     return PromptTemplate(name, template)
 
 

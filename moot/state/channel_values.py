@@ -85,7 +85,7 @@ def _check_numbers(place: str, value: object) -> None:
 def _check_messages(given: Any) -> None:
     for number, item in enumerate(given if isinstance(given, list) else [given]):
         if isinstance(item, Mapping) and "op" in item:
-            raise InputError(f"messages.{number}: give a message, not an operation on the window")
+            raise InputError(f"messages.{number}: give a message; `op` is only for internal use")
         try:
             convert_to_messages([item])
         except Exception as error:  # LangChain documents no exceptions for invalid messages

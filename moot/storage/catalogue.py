@@ -75,7 +75,7 @@ def check_name(name: str) -> None:
     given: object = name
     if name == LATEST:
         raise InputError(
-            f"no debate can be called {LATEST!r} (--id): this name refers to the most recently active debate"
+            f"the name {LATEST!r} (--id) always means the most recently active debate: choose another name"
         )
     if not isinstance(given, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         shown = repr(given)[:MAX_NAME]

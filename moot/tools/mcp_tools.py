@@ -279,5 +279,5 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
     if isinstance(error, TimeoutError):
         return f"no result within timeout_s, {server.timeout_s:g} s"
     if isinstance(error, FileNotFoundError) and server.command:
-        return f"there is no program {server.command[0]!r}: install it, or give its whole path"
+        return f"program {server.command[0]!r} not found: install it, or give its full path"
     return redact(f"{type(error).__name__}: {error}").replace("\n", " ")

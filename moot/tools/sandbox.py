@@ -65,7 +65,7 @@ class Sandbox:
                 raise AccessRefused(f"{path!r} is not a regular file")
             if status.st_size > MAX_FILE_BYTES:
                 raise AccessRefused(
-                    f"{path!r} has {status.st_size:,} bytes, which exceeds the {MAX_FILE_BYTES:,} allowed"
+                    f"{path!r} has {status.st_size:,} bytes, but at most {MAX_FILE_BYTES:,} are allowed"
                 )
             data = file.read(MAX_FILE_BYTES + 1)
         if b"\x00" in data:

@@ -100,7 +100,7 @@ def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() 
 
 
 def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="unknown keys question; use some of topic"):
+    with pytest.raises(InputError, match="unknown keys question; use only topic"):
         parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"protocol_update": ""})
     with pytest.raises(InputError, match="no topic"):
         parent(Memo, debate_node()).invoke({"protocol_update": TOPIC})
@@ -140,7 +140,7 @@ def test_a_tool_takes_data_alone_bounds_its_turns_and_tells_what_is_wrong(tmp_pa
 
     *_, unknown, longer = asyncio.run(story())
     assert "unknown protocol 'duel': use one of" in unknown
-    assert "'council' has up to 12 turns, more than 3" in longer
+    assert "'council' may need 12 turns, but at most 3 are allowed" in longer
     with open_debates(database) as debates:
         rows = {row.protocol: row.turns for row in debates.rows()}
         assert rows == {"round-robin": 3, "vote": 3}
@@ -237,10 +237,10 @@ def test_trio_is_told_at_once_to_use_a_thread_where_debates_run(tmp_path: Path) 
             return str(debates.start("Tabs?", DebateConfig(turns=2)).run()["status"])
 
     async def main() -> str:
-        with pytest.raises(InputError, match="in trio, use the synchronous form in a worker thread"):
+        with pytest.raises(InputError, match="in trio, call the synchronous form in a worker thread"):
             async with aopen_debates(database):
                 pass
-        with pytest.raises(InputError, match="the graph needs an event loop of asyncio"):
+        with pytest.raises(InputError, match="the graph needs an asyncio event loop"):
             await build_graph().ainvoke({"topic": "Tabs?"}, context=DebateConfig(turns=2))
         return await trio.to_thread.run_sync(run)
 

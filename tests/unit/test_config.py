@@ -54,7 +54,11 @@ from moot.state.errors import ConfigError
         pytest.param({"options": ["a", " A"]}, "duplicate options ['a']", id="an option twice"),
         pytest.param({"options": ["a", " "]}, "an option has 1 to", id="an empty option"),
         pytest.param({"options": ["a", "Undecided"]}, "'undecided' is always possible", id="undecided"),
-        pytest.param({"order": ["a"], "protocol": "council"}, "not council: remove", id="order unused"),
+        pytest.param(
+            {"order": ["a"], "protocol": "council"},
+            "'council' does not use `order`: remove it",
+            id="order unused",
+        ),
     ],
 )
 def test_bad_configurations_say_what_is_wrong(data: dict[str, Any], said: str) -> None:

@@ -112,7 +112,7 @@ def test_two_propositions_are_made_one(debate: Debate) -> None:
 @pytest.mark.parametrize(
     ("note", "kind", "same_as", "told"),
     [
-        ("e999", "", "", "no claim event 'e999' can be changed: the newest are e001"),
+        ("e999", "", "", "no claim event 'e999': the newest are e001"),
         ("e001", "shouts", "", "give one of asserts, denies"),
         ("p001", "asserts", "", "no claim event 'p001'"),
         ("p001", "", "p001", "give two different claims"),

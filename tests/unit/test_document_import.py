@@ -191,7 +191,7 @@ def _newer(document: dict[str, Any]) -> None:
     [
         (_without("transcript"), "transcript"),
         (_without("blackboard"), "blackboard"),
-        (_renumbered, "seq is 7"),
+        (_renumbered, "found seq 7"),
         (_bad_config, "protocl"),
         (_newer, "newer"),
         (_beyond, "covers_through_seq 99"),

@@ -112,7 +112,7 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     return lines
 
 
-DECIDES = "; ".join(f"{name}, {rule.decides}" for name, rule in RULES.items())
+DECIDES = "; ".join(f"{name} ({rule.decides})" for name, rule in RULES.items())
 
 
 @command(panel="Read results", examples=("mono --model gpt-4o --panel 3 --rule majority",))
@@ -144,7 +144,7 @@ def judge(
         int | None, Option("--panel", min=1, metavar="N", help="Number of judges, all with the same model.")
     ] = None,
     rule: Annotated[
-        Rule | None, Option("--rule", help=f"Rule for the decision of a panel: {DECIDES}.")
+        Rule | None, Option("--rule", help=f"How a panel reaches its decision: {DECIDES}.")
     ] = None,
     swap: Annotated[
         bool | None,
@@ -175,9 +175,9 @@ def judge(
 
     The command prints the verdict and the agreement among the judges. By default, the judges do not see the
     debaters' names. Unless the protocol is council or vote, each judge gives two verdicts, the second with
-    the debaters in reverse order. Moot stores new verdicts in addition to the earlier verdicts. For a debate
-    with a configuration, only the `judge` and `models` settings in --config apply. The exit code is 3 if the
-    verdict failed.
+    the debaters in reverse order. Moot stores new verdicts in addition to the earlier verdicts. If the
+    debate has its own configuration, Moot reads only `judge` and `models` from --config. The exit code is 3
+    if judging fails.
     """
     from moot.cli.inputs import file_of
     from moot.configuration.configure import read_rubric
@@ -222,9 +222,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"--config {str(config)!r} has neither `judge` nor `models`: only these two apply to a debate "
-            "that "
-            "has a configuration"
+            f"--config {str(config)!r} has neither `judge` nor `models`: set one of them, because a debate "
+            "with its own configuration ignores all other settings"
         )
     return replace(options, configured=data)
 

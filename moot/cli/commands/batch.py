@@ -77,7 +77,7 @@ def jobs() -> None:
 
 @app.command("list")
 def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
-    """List queued, running and failed debates in the order in which workers run the debates."""
+    """List queued, running and failed debates in the order in which workers take them."""
     entries = open_queue(db).entries()
     with open_catalogue(db) as records:
         known = {row.id: row for row in records.rows()} if records else {}
@@ -145,9 +145,9 @@ def batch(
     """Run many debates at once, one per line of a file.
 
     The settings in a line of the file override the command-line options. After Ctrl-C or a failure, run the
-    same command again. It skips finished debates and continues the others. Several processes may use the same
-    database. The exit code is 3 if a debate failed. With --queue, `moot worker` runs the debates, on this
-    machine or on other machines.
+    same command again. A repeated command skips finished debates and continues unfinished ones. Several
+    processes may use the same database. The exit code is 3 if a debate failed. With --queue, `moot worker`
+    runs the debates, on this machine or on other machines.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.cli.screen.output import print_error
@@ -159,8 +159,8 @@ def batch(
     if output is not None:
         if queue:
             raise InputError(
-                "-o and --queue cannot be used together: with --queue, no debate runs, "
-                "so there are no results to write"
+                "-o and --queue cannot be used together: remove -o, because `moot worker` runs the queued "
+                "debates later"
             )
         check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}

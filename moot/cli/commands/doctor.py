@@ -73,7 +73,7 @@ def models(
             "--model",
             "-m",
             metavar="NAME",
-            help="Model in --config that selects the endpoint whose models are listed.",
+            help="List the models of the endpoint that --config sets for this model.",
         ),
     ] = None,
     config: shared.ConfigOption = None,
@@ -478,9 +478,9 @@ def gc(
 ) -> None:
     """Delete intermediate checkpoints of finished debates.
 
-    Other debates may run in the meantime. You can still resume, fork and replay the finished debates and show
-    their prompts. In LangGraph's own history of the debate, the states between two nodes of a step are then
-    missing.
+    Other debates may run while checkpoints are deleted. You can still resume, fork and replay the finished
+    debates and show their prompts. LangGraph's history of a debate no longer contains the deleted
+    checkpoints.
     """
     from moot.debates.lifecycle import prune, shrink
     from moot.state.conversation import ENDED_STATUSES

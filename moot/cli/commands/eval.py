@@ -67,8 +67,8 @@ def run_evaluation(
         Path,
         Argument(
             metavar="SET",
-            help="Items, .jsonl or .csv: questions with answers, pairs of answers for judges, or topics for "
-            "line-ups.",
+            help="File of items, .jsonl or .csv: questions with answers, pairs of answers that test a judge, "
+            "or topics that line-ups debate.",
         ),
     ],
     arm: Annotated[
@@ -77,8 +77,8 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="single or another protocol, vote@K, vote@tokens, vote@cost, first-answers, a configuration "
-            "file, judge:FILE or recorded:FILE. Repeat the option for each arm.",
+            help="Arm to evaluate: a protocol (such as single), a configuration file, vote@K, vote@tokens, "
+            "vote@cost, first-answers, judge:FILE, or recorded:FILE. Repeat the option for each arm.",
         ),
     ],
     name: Annotated[
@@ -86,7 +86,10 @@ def run_evaluation(
         Option("--name", "-n", metavar="NAME", help="Name of the evaluation. Default: the name of the set."),
     ] = None,
     seeds: Annotated[
-        int, Option("--seeds", min=1, max=1000, metavar="N", help="Number of answers of each arm per item.")
+        int,
+        Option(
+            "--seeds", min=1, max=1000, metavar="N", help="Number of answers that each arm gives per item."
+        ),
     ] = 1,
     max_cost: Annotated[
         float | None,
@@ -112,13 +115,12 @@ def run_evaluation(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run every item under every arm, and print the report.
+    """Run each arm on each item of a file, and print a report.
 
-    After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call. A
-    later call may name more arms or fewer. It runs and reports the arms that it names. --config holds the
-    settings of built-in arms and of the judge that grades free answers. The limits apply to all calls of the
-    evaluation together, and are exceeded at most by the calls that are running. Exits with code 3 if an
-    answer is missing.
+    After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call. You
+    may then add or omit arms. The command runs and reports only the arms that you name. --config sets the
+    options of built-in arms and of the judge that grades free-text answers. When an evaluation reaches its
+    limit, Moot starts no more calls, but finishes running calls. The exit code is 3 if an answer is missing.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -270,11 +272,16 @@ def report_evaluation(
     baseline: Annotated[
         str,
         Option(
-            "--baseline", metavar="ARM", help="Arm to compare with. Default: the vote with an equal budget."
+            "--baseline",
+            metavar="ARM",
+            help="Arm with which all others are compared. Default: the vote with an equal budget.",
         ),
     ] = "",
     feedback: Annotated[
-        bool, Option("--feedback", help="Brier score of each judge and model, from `moot feedback`.")
+        bool,
+        Option(
+            "--feedback", help="Report the Brier score of each judge and model, based on `moot feedback`."
+        ),
     ] = False,
     html: Annotated[bool, Option("--html", help="Write an HTML page with a chart.")] = False,
     md: Annotated[bool, Option("--md", help="Print Markdown.")] = False,
@@ -284,7 +291,7 @@ def report_evaluation(
             "-o",
             "--output",
             metavar="FILE",
-            help="File to write, or - for stdout. Default: NAME.html, stdout.",
+            help="File to write, or - for stdout. Default: NAME.html with --html, otherwise stdout.",
         ),
     ] = None,
     db: DbOption = None,
@@ -293,14 +300,15 @@ def report_evaluation(
 ) -> None:
     """Print or write the report of an evaluation.
 
-    The first lines say in words what the differences show. Differences and intervals have a level of 95 %.
+    The report begins with an explanation of the differences in plain words. All confidence intervals are 95 %
+    intervals.
     """
     if feedback:
         if name or html or md or output:
-            raise InputError("--feedback takes neither NAME nor --html, --md and -o: it covers all debates")
+            raise InputError("--feedback covers all debates: remove NAME, --html, --md and -o")
         return _report_feedback(db, as_json=as_json)
     if not name:
-        raise InputError("name an evaluation, or add --feedback: `moot eval list` shows the evaluations")
+        raise InputError("no evaluation given: add NAME (see `moot eval list`) or --feedback")
     from moot.cli.screen.output import json_text
     from moot.evals.report_text import report_html, report_markdown
     from moot.evals.run import EvaluationRun
@@ -312,7 +320,7 @@ def report_evaluation(
         form for form, ends in (("html", ".html"), ("md", ".md"), ("json", ".json")) if suffix == ends
     ]
     if len(chosen) > 1:
-        raise InputError("choose one of --html, --md and --json")
+        raise InputError("several output formats given: choose one of --html, --md and --json")
     form = chosen[0] if chosen else "table"
     with open_database(db) as debates:
         evaluation = Evaluations(debates.records.sql).find(name)
@@ -322,7 +330,7 @@ def report_evaluation(
     target = output or (Path(f"{safe_file_name(name)}.html") if form == "html" else STDOUT)
     if form == "table":
         if output is not None:
-            raise InputError(f"output file {str(output)!r}: use a name that ends in .html, .md, .json")
+            raise InputError(f"output file {str(output)!r}: use a name that ends in .html, .md or .json")
         return print_result(*report_parts(report))
     check_folder(target)
     render = {"html": report_html, "md": report_markdown}.get(form)
@@ -418,7 +426,9 @@ def evaluate_debates(
     form: Annotated[
         Form | None,
         Option(
-            "--format", "-f", help="Output format. Default: the format of the file's suffix, or else a table."
+            "--format",
+            "-f",
+            help="Output format. Default: the format of the output file's suffix, otherwise a table.",
         ),
     ] = None,
     output: Annotated[

@@ -142,11 +142,11 @@ def correct(
     kind: Annotated[
         str,
         Argument(
-            help="Correct kind: asserts, denies, conditional, concedes, withdraws or unsure. "
+            help="Corrected kind: asserts, denies, conditional, concedes, withdraws or unsure. "
             "If omitted, the claim event is removed."
         ),
     ] = "",
-    why: Annotated[str, Option("--why", help="Reason for the correction, which is stored with it.")] = "",
+    why: Annotated[str, Option("--why", help="Reason to store with the correction.")] = "",
     same_as: Annotated[
         str, Option("--same-as", help="Id of a claim with the same meaning, such as p001.")
     ] = "",
@@ -178,14 +178,15 @@ def feedback(
 ) -> None:
     """Record how a decision turned out.
 
-    Feedback shows how far the confidence of each judge and model can be trusted. Their Brier scores are
-    printed by `moot eval report --feedback`. New feedback on a debate replaces earlier feedback.
+    Feedback shows how far the confidence of each judge and model can be trusted. `moot eval report
+    --feedback` prints the Brier scores of judges and models. New feedback on a debate replaces earlier
+    feedback.
     """
     from moot.debates.feedback import give_feedback
     from moot.storage.records import OUTCOMES, Rating
 
     if rating not in OUTCOMES:
-        raise InputError(f"{rating!r} is no rating: choose from {', '.join(OUTCOMES)}")
+        raise InputError(f"{rating!r} is not a valid rating: choose from {', '.join(OUTCOMES)}")
     with open_stored_debate(db, debate_id) as debate:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         given = give_feedback(debate, cast(Rating, rating), note.strip(), now)

@@ -95,7 +95,7 @@ class RunOptions:
         Option(
             "--propose",
             help="Let the model propose two debaters if you name none, and show the price before the start. "
-            "A bare question sets this option.",
+            "`moot QUESTION` sets this option.",
         ),
     ] = False
     yes: Annotated[
@@ -104,7 +104,11 @@ class RunOptions:
     name: shared.NameOption = None
     options: Annotated[
         str | None,
-        Option("--options", metavar="A,B,…", help="Options: the decision is one of them, or undecided."),
+        Option(
+            "--options",
+            metavar="A,B,…",
+            help="Options to choose from. The decision is one of them, or undecided.",
+        ),
     ] = None
     gate: Annotated[
         str | None,
@@ -123,7 +127,9 @@ class RunOptions:
     revisit: Annotated[
         str | None,
         Option(
-            "--revisit", metavar="DATE", help="Date, such as 2027-03-01, on which `moot list` reminds you."
+            "--revisit",
+            metavar="DATE",
+            help="Date, such as 2027-03-01, from which `moot list` asks you for feedback.",
         ),
     ] = None
 
@@ -171,7 +177,7 @@ def run(
 
     folders = [path for path in own.context or () if path.is_dir()]
     if len(folders) > 1:
-        raise InputError(f"--context takes one folder at most: you gave {', '.join(map(str, folders))}")
+        raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
     flags = {
         **setup.flags(),
         "temperature": own.temperature,
@@ -221,7 +227,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
     option = next((each for each in config.options if each.casefold() == own.gate.strip().casefold()), None)
     if option is None:
         listed = ", ".join(config.options) or "none: add --options"
-        raise InputError(f"--gate {own.gate!r} is none of the options ({listed})")
+        raise InputError(f"--gate {own.gate!r} is not one of the options ({listed})")
     return Gate(option, own.min_confidence or 0.0)
 
 
@@ -536,7 +542,7 @@ def plan(
     model calls.
     The estimate is the average of the two runs. The estimate does not include tool calls, retries and repairs
     of structured replies, and ignores limits. The maximum number of tokens is calculated from the token
-    budgets. Prices are those of the configuration, or else the list prices of well-known models.
+    budgets. Moot uses the prices in the configuration, or the list prices of well-known models.
     """
     from moot.cli.inputs import read_topic
     from moot.cli.run_config import warn_of_ignored_length

@@ -58,10 +58,10 @@ def serve(
     The command prints the page's address with a launch token. Whoever opens this address may use every model
     of your endpoint, and name other endpoints and the variables of their keys: keep the address to yourself.
 
-    Visitors without the launch token use the defaults that --config and --model set. They may not use other
-    models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, visitors need that token,
-    even from this machine. Without MOOT_TOKEN, only this machine has access. If --host is another address and
-    MOOT_TOKEN is not set, Moot creates a token for visitors.
+    Visitors without the launch token use the defaults that --config and --model set. Visitors may not use
+    other models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, visitors need that
+    token, even from this machine. Without MOOT_TOKEN, only this machine has access. If --host is another
+    address and MOOT_TOKEN is not set, Moot creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise ConfigError("the live page needs more packages: run pip install 'moot[serve]'")

@@ -59,7 +59,7 @@ def setup(
 ) -> None:
     """Store your key, endpoint and default model once for all debates.
 
-    On a terminal, the command asks for everything that no option gives. The command then makes one small
+    On a terminal, the command asks for every value that no option sets. The command then makes one small
     call and prints its price. If the call succeeds, the settings are stored in a file of your configuration
     folder that only you can read. Environment variables and a `.env` file have priority over this file.
     """
@@ -197,5 +197,7 @@ def _test(name: str) -> str:
 
     finding = inspect_models(validate({"model": name}))[0]
     if not finding.replied:
-        raise ModelError(f"{finding.message}. Nothing was stored; --no-test stores the settings untested")
+        raise ModelError(
+            f"{finding.message}. Nothing was stored. To store the settings without a test, add --no-test"
+        )
     return finding.message

@@ -97,7 +97,7 @@ def show(
         bool,
         Option(
             "--calls",
-            help="Show the number of tokens in each section of all prompts other than turns.",
+            help="Show the number of tokens in each section of prompts that are not for turns.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,

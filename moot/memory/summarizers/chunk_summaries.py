@@ -121,7 +121,7 @@ def _mended(text: str, source: str) -> str:
             end = sentence.start + len(sentence.text)
             dropped += len(sentence.text)
     if 2 * dropped > len(text):
-        raise SummaryFailed("most of the model's summary has numbers that no message has")
+        raise SummaryFailed("most of the model's summary contains numbers that occur in no message")
     return "".join([*kept, text[end:]]).strip()
 
 

@@ -120,7 +120,9 @@ class _StrictLoader(yaml.SafeLoader):
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
         if node is not None and _weight(node, {}) > MAX_YAML_NODES:
-            raise ConfigError(f"the file has over {MAX_YAML_NODES:,} values with references expanded")
+            raise ConfigError(
+                f"the file has more than {MAX_YAML_NODES:,} values after its YAML references are expanded"
+            )
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -149,4 +151,4 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_twice(keys: Sequence[str]) -> None:
     if twice := duplicates(keys):
-        raise ConfigError(f"repeated keys: {', '.join(map(repr, twice))}: remove one of each")
+        raise ConfigError(f"repeated keys: {', '.join(map(repr, twice))}: keep each key once")

@@ -202,9 +202,11 @@ class DebateConfig(Section):
         for model, pairs in value.items():
             stated = [pair[0] for pair in pairs]
             if not pairs or stated != sorted(set(stated)):
-                raise ValueError(f"{model}: give [stated, measured] pairs, the stated confidence rising")
+                raise ValueError(
+                    f"{model}: give [stated, measured] pairs in ascending order of the stated confidence"
+                )
             if not all(0 <= number <= 100 for pair in pairs for number in pair):
-                raise ValueError(f"{model}: stated and measured are numbers from 0 to 100")
+                raise ValueError(f"{model}: give stated and measured confidences from 0 to 100")
         return value
 
     @field_validator("mcp_servers")
@@ -240,7 +242,9 @@ class DebateConfig(Section):
         rules = protocols.find_protocol(self.protocol)
         if self.order and rules and not rules.uses_order:
             uses_order = " or ".join(name for name, spec in protocols.PROTOCOLS.items() if spec.uses_order)
-            raise ValueError(f"only {uses_order} uses `order`, not {self.protocol}: remove `order`")
+            raise ValueError(
+                f"protocol {self.protocol!r} does not use `order`: remove it, or use {uses_order}"
+            )
         differing = sorted(set(self.order) ^ set(self.names()))
         if self.order and differing:
             raise ValueError(f"order: list each debater id and nothing else; missing or unknown: {differing}")

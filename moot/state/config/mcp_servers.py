@@ -66,9 +66,13 @@ class McpServerConfig(Section):
             if not self.url.startswith(("http://", "https://")):
                 raise ValueError(f"{self.url!r} is not an HTTP URL")
         if self.env and self.url:
-            raise ValueError("`env` is for a `command`: remove it, or use `api_key_env`")
+            raise ValueError(
+                "`env` works only with `command`, not with `url`: remove it, or use `api_key_env`"
+            )
         if self.api_key_env and self.command:
-            raise ValueError("`api_key_env` is for a `url`: name the variable in `env`")
+            raise ValueError(
+                "`api_key_env` works only with `url`, not with `command`: name the variable in `env`"
+            )
         return self
 
     def capability(self, name: str) -> dict[str, object]:

@@ -72,7 +72,7 @@ class Budget(Section):
         for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 raise ValueError(
-                    f"memory.budget.{name} is {getattr(self, name)} tokens, too small for its parts: "
+                    f"memory.budget.{name} is {getattr(self, name)} tokens, which is too few: "
                     f"give at least {least}"
                 )
         parts = self.system + self.summary + self.messages
