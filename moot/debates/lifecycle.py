@@ -172,7 +172,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
         try:
             yield made
         except BaseException:
-            delete_debate(made)
+            _discard(made)
             raise
 
 
@@ -185,7 +185,16 @@ def _delete_unstarted(session: DebateSession, name: str) -> None:
                 if (status := left.state().values.get("status", "new")) != "new":
                     left.note_status(status)
                 else:
-                    delete_debate(left)
+                    _discard(left)
+
+
+def _discard(session: DebateSession) -> None:
+    """Delete a debate whose creation failed. Its id stays in the group with which it shares a budget."""
+    budgets = session.records.budgets
+    group = budgets.group_of(session.thread)
+    delete_debate(session)
+    if group:
+        budgets.add(group, [session.thread])
 
 
 def fork_debate(

@@ -251,6 +251,11 @@ class Budgets(DebateTable):
         rows = self._execute("SELECT debate FROM moot_budget_debates WHERE budget = ?", (name,))
         return [row[0] for row in rows]
 
+    def group_of(self, debate: str) -> str:
+        """Return the name of a debate's group, or `""` if the debate has none."""
+        rows = self._execute("SELECT budget FROM moot_budget_debates WHERE debate = ?", (debate,))
+        return str(rows[0][0]) if rows else ""
+
     def reached(self, debate: str) -> str:
         """Return the limit that a debate's group has reached, or `""` if there is none."""
         rows = self._execute(

@@ -19,6 +19,7 @@ from moot import DebateConfig, open_debates
 from moot.calls.effects import Reply
 from moot.graph.routing import Route
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
+from moot.storage.catalogue import new_debate_id
 from moot.storage.checkpoints import MootSqliteSaver, open_saver
 from tests.support.fakes import FakeModel, answer
 from tests.support.transcripts import message_texts
@@ -183,6 +184,23 @@ def test_a_debate_whose_maker_was_killed_was_never_there(
         with pytest.raises(DebateNotFound):
             debates.get("unborn")
         assert debates.start(TOPIC, THREE_TURNS, name="unborn").run()["status"] == "done"
+
+
+def test_a_debate_that_is_created_again_after_a_kill_still_shares_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, known = str(tmp_path / "moot.sqlite"), new_debate_id("unborn")
+    with open_debates(database) as debates, monkeypatch.context() as patch:
+        debates.records.budgets.add("evaluation", [known])
+        dying(patch, 1)
+        patch.setattr("moot.debates.lifecycle.delete_debate", lambda made: None)
+        with pytest.raises(Died):
+            debates.start(TOPIC, THREE_TURNS, name="unborn")
+    with open_debates(database) as debates:
+        debate = debates.start(TOPIC, THREE_TURNS, name="unborn")
+        assert debates.records.budgets.debates("evaluation") == [debate.id] == [known]
+        debate.delete()
+        assert debates.records.budgets.debates("evaluation") == []
 
 
 def test_a_run_that_ended_before_its_reader_stopped_is_done(tmp_path: Path) -> None:
