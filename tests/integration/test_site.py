@@ -87,10 +87,10 @@ def test_every_command_of_a_page_exists_with_its_options(page: Path) -> None:
 
 def test_the_servers_configuration_is_one() -> None:
     config = validate_config_file(ROOT / "langgraph.json")
-    assert set(config["graphs"]) == {"debate"}
+    assert set(config["graphs"]) == {"debate", "council", "dialogue"}
     dockerfile, _ = config_to_docker(ROOT / "langgraph.json", config, base_image="langchain/langgraph-api")
     told = dict(re.findall(r"^ENV (\w+)='(.*)'$", dockerfile, re.MULTILINE))
-    assert set(json.loads(told["LANGSERVE_GRAPHS"])) == {"debate"}
+    assert set(json.loads(told["LANGSERVE_GRAPHS"])) == set(config["graphs"])
     assert json.loads(told["LANGGRAPH_HTTP"]) == config["http"]
     assert json.loads(told["LANGGRAPH_CHECKPOINTER"]) == config["checkpointer"]
     (installing,) = re.findall(r"^RUN .*pip install .*mcp.*$", dockerfile, re.MULTILINE)

@@ -18,19 +18,19 @@ def _invoke(words: list[str]) -> Any:
 def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
     done = _invoke(["Design a cache", "--protocol", "council", "--latency", "0.2"])
     assert done.exit_code == 0
-    assert "calls           14–40, about 27" in done.stdout
-    assert "9 calls in a row at concurrency 8: 1.8 s at 0.2 s a call (at most 13: 2.6 s)" in done.stdout
+    assert "calls           14–39, about 27" in done.stdout
+    assert "9 calls in a row at concurrency 8: 1.8 s at 0.2 s a call (at most 12: 2.4 s)" in done.stdout
 
 
 def test_the_plan_says_how_many_calls_the_debate_itself_may_add(tmp_path: Path) -> None:
     done = _invoke(["Ships?", "--protocol", "dialogue"])
-    assert "calls           13–25, about 19" in done.stdout
+    assert "calls           12–24, about 18" in done.stdout
     asked = CliRunner().invoke(
         app_of("plan"), ["Ships?", "--protocol", "dialogue", "--latency", "1", "--json"]
     )
     planned = json.loads(asked.stdout)
-    assert (planned["calls_at_least"], planned["calls_at_most"]) == (13, 25)
-    assert planned["calls"] == 19
+    assert (planned["calls_at_least"], planned["calls_at_most"]) == (12, 24)
+    assert planned["calls"] == 18
     assert planned["seconds_at_most"] == planned["critical_path_calls_at_most"] > planned["seconds"]
     file = tmp_path / "debate.yaml"
     file.write_text("topic: Ships?\nprotocol: dialogue\nmodel: some-model\n")

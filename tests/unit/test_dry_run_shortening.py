@@ -37,7 +37,7 @@ def test_what_bounds_a_protocol_is_lowered_as_little_as_will_do(
 
 
 def test_what_cannot_be_that_short_is_refused_with_what_it_takes() -> None:
-    with pytest.raises(ConfigError, match="'council' has up to 12 turns, more than 11"):
+    with pytest.raises(ConfigError, match="'council' may need 12 turns, but at most 11 are allowed"):
         shorten_debate(DebateConfig(protocol="council"), 11)
     dialogue = DebateConfig.model_validate({"protocol": "dialogue", "dialogue": {"crux": {"max_rooms": 0}}})
     assert shorten_debate(dialogue, 10).to_json()["dialogue"]["max_aspects"] == 1

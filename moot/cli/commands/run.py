@@ -95,7 +95,7 @@ class RunOptions:
         Option(
             "--propose",
             help="Let the model propose two debaters if you name none, and show the price before the start. "
-            "`moot QUESTION` sets this option.",
+            "A question without a command sets this option.",
         ),
     ] = False
     yes: Annotated[
