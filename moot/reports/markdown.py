@@ -16,7 +16,7 @@ from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
 from moot.reports.transcript_blocks import Participant
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.entries import JsonObject, traits_of
+from moot.state.entries import traits_of
 from moot.state.verdict import Reason
 from moot.text.plain_text import show_reordering
 from moot.text.terms import split_sentences
@@ -223,7 +223,7 @@ def _considered(report: Report) -> list[str]:
     """
     board = report.document["blackboard"]
     claims = {each["id"]: each["stances"] for each in board["standing"]["claims"]}
-    stances: Mapping[str, JsonObject] = claims.get(MAIN_QUESTION, {})
+    stances = claims.get(MAIN_QUESTION, {})
     retracted = {each["of"] for each in board["claim_events"] if each["type"] == "retraction"}
     chosen: dict[str, dict[str, None]] = {}
     for each in board["claim_events"]:
