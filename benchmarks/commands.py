@@ -21,9 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.council import TOPIC, council_config
-from moot.api import open_debates
+from moot.api import PlannedDebate, open_debates, run_many
 from moot.debates.dry_run import estimate
-from moot.run_many import PlannedDebate, run_many
 from moot.state.config import DebateConfig
 from tests.support.openai_process import serve_openai
 

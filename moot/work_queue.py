@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from moot.api import run_until_done
 from moot.calls.event_loop import cancel_all, run_in_thread
-from moot.run_many import run_until_done
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, iterate_from_sync
 from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
 from moot.state.plugins import require_extra

@@ -31,8 +31,7 @@ from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputErr
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id, row_usage
 from moot.storage.records import Records
-from moot.storage.sql import Sql, Statement
-from moot.storage.sqlite import SqliteSql
+from moot.storage.sqlite import Sql, SqliteSql, Statement
 from moot.text.topic_title import question_in
 
 

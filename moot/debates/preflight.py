@@ -14,10 +14,9 @@ from moot.memory.perspectives import check_summarizers
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.window import WindowLimits
 from moot.models.model_call import complete
-from moot.prompts.prompt_blocks import problem_token_limit
 from moot.prompts.request import counter_of, make_call, many, model_params
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import Block, truncate_blocks
+from moot.prompts.truncation import Block, problem_token_limit, truncate_blocks
 from moot.protocols.base import TOKENS_PER_WORD, TURN_WORDS
 from moot.protocols.prompt_context import shared_prefix_tokens
 from moot.protocols.registry import protocol_named, turns_planned

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from moot.evals.answer_matching import gold_answer, topic_of
-from moot.evals.items import Item, PairItem, QuestionItem
+from moot.evals.items import Item, PairItem, QuestionItem, gold_answer, topic_of
 from moot.evals.results import AnswerScore, ScoredEvaluation, meeting_scores
 from moot.evals.statistics import (
     LEVEL,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from statistics import fmean
 
-from moot.evals.answer_matching import Majority, gold_answer, majority, read_answer
 from moot.evals.arms import VERSUS, Arm
-from moot.evals.items import PairItem, QuestionItem
+from moot.evals.items import Majority, PairItem, QuestionItem, gold_answer, majority, read_answer
 from moot.evals.store import EvaluationRecord, Outcome
 from moot.state.entries import tokens_of
 from moot.state.verdict import TIE

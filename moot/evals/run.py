@@ -17,16 +17,25 @@ from itertools import combinations
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, TypeVar
 
+from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
 from moot.calls.event_loop import cancel_all
 from moot.configuration.configure import validate
 from moot.debates.preflight import check_config, check_judges
-from moot.evals.answer_matching import DECISIONS, answer_part, grade_answer, has_answer_line, topic_of
 from moot.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
-from moot.evals.items import Item, PairItem, QuestionItem, TopicItem
+from moot.evals.items import (
+    DECISIONS,
+    Item,
+    PairItem,
+    QuestionItem,
+    TopicItem,
+    answer_part,
+    grade_answer,
+    has_answer_line,
+    topic_of,
+)
 from moot.evals.store import EvaluationRecord, Evaluations, Outcome, StatedConfidence
 from moot.judging.panel import winning_side
-from moot.protocols.answers import parse_confidence
-from moot.run_many import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
+from moot.protocols.voting import parse_confidence
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.state.config import DebateConfig, slug

@@ -12,7 +12,7 @@ from moot.evals.arms import Arm
 from moot.evals.items import ItemSet
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError
-from moot.storage.sql import DebateTable, Sql
+from moot.storage.sqlite import DebateTable, Sql
 
 
 @dataclass(frozen=True)

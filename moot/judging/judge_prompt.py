@@ -18,9 +18,16 @@ from moot.judging.rubrics import Rubric
 from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.prompts.fences import FENCE_TOKENS, fenced, fenced_section, system_message
-from moot.prompts.prompt_blocks import problem_block
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import TIME_TOKENS, Block, cut_block, cut_message, render_entry, truncate_blocks
+from moot.prompts.truncation import (
+    TIME_TOKENS,
+    Block,
+    cut_block,
+    cut_message,
+    problem_block,
+    render_entry,
+    truncate_blocks,
+)
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, MemoryKind, Omission, Summary
 from moot.state.entries import Entry, traits_of

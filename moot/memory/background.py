@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING
 
 from moot.calls.effects import WireMessage
 from moot.memory.question_prompt import Place, Splitting, by_message, key_of
-from moot.prompts.prompt_blocks import pinned_entries, problem_block, truncate_evenly
-from moot.prompts.truncation import OPTIONAL, Block, render_entry
+from moot.prompts.truncation import (
+    OPTIONAL,
+    Block,
+    pinned_entries,
+    problem_block,
+    render_entry,
+    truncate_evenly,
+)
 from moot.state.config import DebateConfig
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, traits_of

@@ -22,13 +22,13 @@ from moot.prompts.fences import (
     fenced_section,
     system_message,
 )
-from moot.prompts.prompt_blocks import pinned_entries
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import (
     PEOPLE,
     SUMMARY,
     Block,
     cut_message,
+    pinned_entries,
     source_time,
     speaker_label,
     truncate_blocks,

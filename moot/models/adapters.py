@@ -1,14 +1,15 @@
-"""Conversion of a model call to the parameters of a chat model.
+"""Conversion of a model call to the parameters of a chat model, with structured output.
 
 Three kinds of chat models are supported: OpenAI-compatible ones, any other LangChain model, and local ones.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.caches import BaseCache
 from langchain_core.globals import get_llm_cache
@@ -16,17 +17,106 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from moot.calls.effects import ModelCall, WireMessage
 from moot.models.failures import Failure
 from moot.models.local import LocalModel
-from moot.models.structured_output import Method
 from moot.prompts.request import schema_instruction, sent_schema, strict_schema
 from moot.state.config.model_settings import ModelSettings
-from moot.state.entries import JsonObject
+from moot.state.config.section import errors_in
+from moot.state.entries import JsonObject, clean_text
 from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import streams_tokens
+from moot.text.plain_text import break_template_tokens
+
+Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
+
+_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
+MAX_CANDIDATES = 40
+"""Maximum number of `{` characters at which the parser tries to read a JSON object."""
+ECHO_CHARS = 2_000
+"""Maximum number of characters quoted from an invalid reply in a request for correction."""
+ERROR_CHARS = 1_000
+"""Maximum number of characters quoted from a validation error in a request for correction."""
+
+
+def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) -> tuple[WireMessage, ...]:
+    """Append an invalid reply and its validation error to a prompt, so that the model corrects it."""
+    return (
+        *messages,
+        {"role": "assistant", "content": break_template_tokens(text[:ECHO_CHARS]) or "(nothing)"},
+        {
+            "role": "user",
+            "content": f"That answer cannot be used:\n{break_template_tokens(error[:ERROR_CHARS])}\n"
+            "Answer again with one JSON object that matches the schema, and nothing else.",
+        },
+    )
+
+
+@dataclass(frozen=True)
+class ParsedReply:
+    """Result of parsing a structured reply, either data or an error message."""
+
+    data: JsonObject | None = None
+    error: str = ""
+
+
+def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None = None) -> ParsedReply:
+    """Parse a structured reply and validate the data against the schema.
+
+    Args:
+        schema: model of the expected object.
+        text: text of the reply. The first JSON object in it that fits the schema is used.
+        arguments: arguments of a tool call, used instead of the text.
+    """
+    error = "there is no JSON object in it"
+    candidates = [dict(arguments)] if arguments is not None else _objects(text)
+    for candidate in candidates:
+        try:
+            return ParsedReply(data=schema.model_validate(clean_json(candidate)).model_dump(mode="json"))
+        except ValidationError as invalid:
+            error = "\n".join(f"- {each}" for each in errors_in(invalid, "the object")[:8])
+        except RecursionError:
+            error = "it is nested too deeply"
+    return ParsedReply(error=error)
+
+
+def clean_json(value: Any) -> Any:
+    """Return a JSON value with all its strings cleaned by `clean_text`.
+
+    JSON escapes can produce characters that stored text must not contain.
+    """
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [clean_json(item) for item in value]
+    if isinstance(value, dict):
+        return {clean_text(key): clean_json(item) for key, item in value.items()}
+    return value
+
+
+def _objects(text: str) -> Iterator[JsonObject]:
+    """Yield the JSON objects in a text, trying the whole text, then code fences, then any position."""
+    for part in (text, *_FENCE.findall(text)):
+        try:
+            value = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value
+    decoder, start = json.JSONDecoder(), text.find("{")
+    for _ in range(MAX_CANDIDATES):
+        if start < 0:
+            return
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield value
+        start = text.find("{", end)
+
 
 _NOT_SLUG = re.compile(r"[^a-zA-Z0-9_-]+")
 NAME_CHARS = 64

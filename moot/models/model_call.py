@@ -20,13 +20,17 @@ from moot.calls.effects import INCOMPLETE, ModelCall, Reply, WireMessage
 from moot.models.adapters import (
     Attempt,
     ChatRequest,
+    Method,
     OpenAICompatible,
+    ParsedReply,
     cache_of,
     cached_reply,
     can_stream,
+    parse_reply,
     request_of,
     to_langchain,
     weaker_method,
+    with_correction,
 )
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
@@ -40,7 +44,6 @@ from moot.models.failures import (
 )
 from moot.models.local import LocalModel, ScriptedModel
 from moot.models.registry import Models
-from moot.models.structured_output import Method, ParsedReply, parse_reply, with_correction
 from moot.models.usage import counted_usage, reported_usage
 from moot.state.config.model_settings import provider_of
 from moot.state.entries import EntryUsage, clean_text

@@ -19,8 +19,8 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from moot.models.adapters import Method
 from moot.models.failures import Backoff
-from moot.models.structured_output import Method
 from moot.models.usage import configured_price, list_price
 from moot.state import settings as environment
 from moot.state.config.model_settings import (

@@ -16,9 +16,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from moot.prompts.fences import system_message
-from moot.prompts.prompt_blocks import fill_remaining, problem_block
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import Block
+from moot.prompts.truncation import Block, fill_remaining, problem_block
 from moot.protocols.base import End, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import PromptContext, entry_block
 from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since

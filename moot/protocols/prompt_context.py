@@ -10,9 +10,16 @@ from moot.memory.background import PASSAGES_SHARE, Background, select_background
 from moot.memory.cross_debate_memory import MemoryIndexes, RetrievalQuery, retrieval_query, retrieve_messages
 from moot.memory.window import window_start
 from moot.prompts.fences import system_message
-from moot.prompts.prompt_blocks import OMITTED_NOTICE, fill_remaining, problem_block
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import Block, cut_block, render_entry, truncate_blocks
+from moot.prompts.truncation import (
+    OMITTED_NOTICE,
+    Block,
+    cut_block,
+    fill_remaining,
+    problem_block,
+    render_entry,
+    truncate_blocks,
+)
 from moot.state.config import DebateConfig, DebaterConfig, slug
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, UserInputKind, traits_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moot.protocols.answers import stop_reason
 from moot.protocols.base import ConsultModels, End, Protocol
 from moot.protocols.council.council import Council
 from moot.protocols.dialogue.dialogue import Dialogue
@@ -14,6 +13,7 @@ from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
 from moot.protocols.pairwise import Pairwise
 from moot.protocols.single import Single
 from moot.protocols.vote import Vote
+from moot.protocols.voting import stop_reason
 from moot.state.config import DebateConfig
 from moot.state.config.section import protocol_sections
 from moot.state.conversation import ConversationState, StateValues, Step

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.fences import system_message
-from moot.prompts.prompt_blocks import fill_remaining, problem_block
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import Block
+from moot.prompts.truncation import Block, fill_remaining, problem_block
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import (
     PromptContext,

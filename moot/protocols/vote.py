@@ -10,11 +10,18 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from moot.judging.judge_response import JudgeSpec
-from moot.protocols.answers import answer_as_written, answer_form, parse_final_answer
 from moot.protocols.base import End, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import PromptContext
 from moot.protocols.single import ANSWER, ANSWER_WORDS, PHASE, SoloProtocol, answers_since
-from moot.protocols.voting import SHOWN_CHARS, AnswerBallot, VoteCount, ballots_of_entries
+from moot.protocols.voting import (
+    SHOWN_CHARS,
+    AnswerBallot,
+    VoteCount,
+    answer_as_written,
+    answer_form,
+    ballots_of_entries,
+    parse_final_answer,
+)
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Step, Turn

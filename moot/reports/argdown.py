@@ -16,7 +16,7 @@ from moot.claims.claim_status import Ledger, leaning
 from moot.documents import DebateDocument, load_leniently
 from moot.documents.document import ClaimStatusRecord
 from moot.reports.markdown_html import clean_strings
-from moot.reports.transcript_blocks import Participants
+from moot.reports.verdict_view import Participants
 from moot.state.claim_events import MAIN_QUESTION
 from moot.text.plain_text import clip, show_reordering
 

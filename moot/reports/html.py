@@ -42,8 +42,7 @@ from moot.reports.positions import (
     read_usage,
     speaking_chart,
 )
-from moot.reports.transcript_blocks import Message, Participants, Transcript, anchors_of
-from moot.reports.verdict_view import Panel
+from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config.model_settings import RECORDED
 from moot.state.entries import Entry, entry_id

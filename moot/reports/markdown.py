@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from moot.claims.ledger_rendering import board_text
 from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
-from moot.reports.transcript_blocks import Participant
+from moot.reports.verdict_view import Participant
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.entries import traits_of
 from moot.state.verdict import Reason

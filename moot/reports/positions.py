@@ -13,7 +13,7 @@ from moot.claims.ledger_rendering import board_text, side_conceded, stance_text,
 from moot.documents import DebateDocument
 from moot.documents.document import ClaimStatusRecord, PositionChange, Stance, Usage
 from moot.reports.markdown_html import group_digits
-from moot.reports.transcript_blocks import Fold, Participant, Participants
+from moot.reports.verdict_view import Fold, Participant, Participants
 from moot.state.claim_events import MAIN_QUESTION, Challenge, Evidence, StanceEvent
 from moot.state.conversation import Omission, Receipt
 from moot.state.entries import seq_of, tokens_of

@@ -27,7 +27,7 @@ from moot.storage.catalogue import TOPIC_CHARS, DebateRow, row_usage
 from moot.storage.journal import with_failures
 from moot.storage.records import Records
 from moot.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
-from moot.tools.langchain_tools import given_tools
+from moot.tools.mcp_tools import given_tools
 from moot.tools.registry import GivenTools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
-from moot.storage.sql import DebateTable
+from moot.storage.sqlite import DebateTable
 from moot.text.plain_text import clip, plain_line
 from moot.text.topic_title import question_in
 

@@ -29,8 +29,7 @@ from moot.state.langgraph_internals import close_store, sort_checkpoints_after
 from moot.state.plugins import require_extra
 from moot.state.settings import database_url, is_postgres, sqlite_path
 from moot.storage.records import Records, open_records
-from moot.storage.sql import Statement
-from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql
+from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 
 class LazyStore(BaseStore):

@@ -14,7 +14,7 @@ from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals
-from moot.storage.sql import DebateTable, Sql
+from moot.storage.sqlite import DebateTable, Sql
 
 HasOtherChild = Callable[[str, str, str], bool]
 """Function `(debate, checkpoint, present)` that returns True if `checkpoint` has a child other than

@@ -26,7 +26,7 @@ from typing import Self
 from langchain_core.runnables import RunnableConfig
 
 from moot.state.errors import DebateBusy, DebateNotFound, StorageError
-from moot.storage.sql import DebateTable, Permit, Row, Sql
+from moot.storage.sqlite import DebateTable, Permit, Row, Sql
 
 _STATE, _STARTED = 0, 19
 """Positions of the state and start time in Linux's `/proc/PID/stat`, counted after the command name."""

@@ -14,8 +14,7 @@ from typing_extensions import override
 from moot.calls.event_loop import WouldBlock, non_blocking
 from moot.state.errors import InputError, StorageError
 from moot.state.settings import redact_url
-from moot.storage.sql import Permit, Row, Sql, Statement, Value
-from moot.storage.sqlite import DISK_FULL
+from moot.storage.sqlite import DISK_FULL, Permit, Row, Sql, Statement, Value
 
 T = TypeVar("T")
 

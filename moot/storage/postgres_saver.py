@@ -21,7 +21,7 @@ from moot.state.errors import StorageError
 from moot.state.langgraph_internals import PostgresCursorHook, sort_checkpoints_after
 from moot.storage.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
 from moot.storage.records import Records
-from moot.storage.sql import Permit
+from moot.storage.sqlite import Permit
 
 T = TypeVar("T")
 Pool = AsyncConnectionPool[AsyncConnection[DictRow]]

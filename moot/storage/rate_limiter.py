@@ -22,7 +22,7 @@ from moot.state.config.model_settings import MAX_WAIT_S, ModelSettings
 from moot.state.entries import EntryUsage, tokens_of
 from moot.state.errors import DebateBusy, StorageError
 from moot.storage.leases import Lease, Leases
-from moot.storage.sql import DebateTable, Row, Sql
+from moot.storage.sqlite import DebateTable, Row, Sql
 
 OPEN_AFTER_FAILURES = 5
 """Number of consecutive failures after which an endpoint's circuit breaker opens."""

@@ -26,8 +26,7 @@ from moot.state.settings import is_postgres, sqlite_path
 from moot.storage.journal import FailedRuns, HasOtherChild, InboxTable, Journal
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
-from moot.storage.sql import DATABASE_VERSION, DebateTable, Sql
-from moot.storage.sqlite import SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

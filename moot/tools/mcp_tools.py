@@ -1,9 +1,4 @@
-"""Tools of MCP servers that the operator configures.
-
-The definitions of the tools are stored in the debate's configuration, so prompts do not change if a server
-changes. Every call opens a connection of its own, and closes it after the result. A server that is a command
-runs only during the call. Texts of a server are data: prompts show them in fences.
-"""
+"""Tools from outside Moot: LangChain tools of the program, and tools of the operator's MCP servers."""
 
 from __future__ import annotations
 
@@ -20,7 +15,9 @@ from types import new_class
 from typing import IO, TYPE_CHECKING, ClassVar, TextIO, TypeVar, cast
 
 import anyio
-from pydantic import ConfigDict
+from langchain_core.tools import BaseTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ConfigDict, ValidationError
 
 from moot.state.config import DebateConfig
 from moot.state.config.mcp_servers import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
@@ -30,12 +27,12 @@ from moot.state.identity_cache import memoize_by_identity
 from moot.state.settings import api_key, redact, variable
 from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
-from moot.tools.langchain_tools import ERROR_CHARS
-from moot.tools.registry import GivenTools, functions_tokens
+from moot.tools.registry import GivenTools, functions_tokens, tool_names
 from moot.tools.tool import MAX_RESULT_CHARS, Tool, ToolContext, ToolFailed
 
 if TYPE_CHECKING:
     from mcp import ClientSession
+
 
 T = TypeVar("T")
 NAME_CHARS = 64
@@ -281,3 +278,83 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
     if isinstance(error, FileNotFoundError) and server.command:
         return f"program {server.command[0]!r} not found: install it, or give its full path"
     return redact(f"{type(error).__name__}: {error}").replace("\n", " ")
+
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+ERROR_CHARS = 500
+"""Maximum number of characters of a tool's error message that the debater sees."""
+
+
+class LangChainTool(Tool):
+    """Base class of tools that call a LangChain tool. The arguments are extra fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    source: ClassVar[BaseTool]
+
+    @classmethod
+    def parameters(cls) -> JsonObject:
+        """Return the JSON Schema of the arguments that the model supplies."""
+        function: JsonObject = convert_to_openai_tool(cls.source)["function"]
+        schema: JsonObject = function.get("parameters") or {}
+        return schema
+
+    def run(self, context: ToolContext) -> str:
+        """Call the LangChain tool on this worker thread, and return its result as text."""
+        arguments = dict(self.model_extra or {})
+        try:
+            if _is_async_only(self.source):
+                result = asyncio.run(self.source.ainvoke(arguments))
+            else:
+                result = self.source.invoke(arguments)
+        except (ToolException, ValidationError) as error:
+            raise ToolFailed(redact(str(error))[:ERROR_CHARS]) from error
+        except Exception as error:
+            raise ToolFailed(redact(f"{type(error).__name__}: {error}")[:ERROR_CHARS]) from error
+        return clean_text(_text(result))
+
+
+def _is_async_only(tool: BaseTool) -> bool:
+    return getattr(tool, "func", tool) is None and callable(getattr(tool, "coroutine", None))
+
+
+def _text(result: object) -> str:
+    """Return a tool's result as text. Content blocks that contain no text are left out."""
+    if isinstance(result, str):
+        return result
+    if isinstance(result, list) and all(isinstance(each, dict | str) for each in result):
+        texts = [each if isinstance(each, str) else each.get("text") for each in result]
+        if any(isinstance(each, str) for each in texts):
+            return "\n".join(each for each in texts if isinstance(each, str))
+    return json.dumps(result, ensure_ascii=False, default=str)
+
+
+def given_tools(tools: Mapping[str, BaseTool]) -> GivenTools:
+    """Convert LangChain tools to tools for debaters.
+
+    Raises:
+        ConfigError: a value is not a LangChain tool, or a name is invalid or taken by a tool of Moot.
+    """
+    return {name: _given_tool(name, tool) for name, tool in tools.items()}
+
+
+def _given_tool(name: str, tool: object) -> type[Tool]:
+    if not isinstance(tool, BaseTool):
+        raise ConfigError(
+            f"tools[{name!r}] is a {type(tool).__name__}: pass a LangChain tool, such as a function with the "
+            "decorator `langchain_core.tools.tool`"
+        )
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"tools: {name!r} is not a valid name: use a-z, A-Z, 0-9, _ and -")
+    if name in tool_names():
+        raise ConfigError(f"tools: {name!r} is the name of a tool of Moot: choose another name")
+    fields: JsonObject = {
+        "__module__": __name__,
+        "__doc__": "Tool of the calling program.",
+        "__annotations__": {},
+        "name": name,
+        "description": tool.description,
+        "source": tool,
+    }
+    kind: type[Tool] = new_class("GivenTool", (LangChainTool,), {}, lambda body: body.update(fields))
+    return kind

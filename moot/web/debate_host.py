@@ -31,7 +31,7 @@ from moot.documents import DebateDocument, load_leniently
 from moot.documents.read_document import question_of
 from moot.memory.questions import DebateAnswer
 from moot.protocols.registry import turns_planned
-from moot.reports.transcript_blocks import Participants
+from moot.reports.verdict_view import Participants
 from moot.runtime.qa import spending_ceiling_reached
 from moot.state.config.debate_config import frozen_config
 from moot.state.entries import JsonObject

@@ -1,4 +1,4 @@
-"""Actions that the live page can perform on a debate."""
+"""Actions that the live page performs on a debate, and the data of evaluations that it shows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import asyncio
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
 from typing_extensions import override
 
 from moot.api import Debate
 from moot.calls.event_loop import run_in_thread
 from moot.debates.feedback import give_feedback
+from moot.evals.report import evaluation_report, item_rows
+from moot.evals.report_text import chart, further_html
+from moot.evals.store import Evaluations
 from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
 from moot.state.config.model_settings import is_built_in, recording_in
@@ -206,3 +210,27 @@ ACTIONS: dict[str, type[PageAction]] = {
     "delete": DeleteDebate,
 }
 """Actions of the live page, keyed by the last part of the URL path."""
+
+
+def list_evaluations(request: Request, host: DebateHost) -> JsonObject:
+    """Return one row for each evaluation in the database, newest first."""
+    return {"evaluations": Evaluations(host.debates.records.sql).overview()[::-1]}
+
+
+def show_evaluation(request: Request, host: DebateHost) -> JsonObject:
+    """Return the report of an evaluation for the live page.
+
+    Raises:
+        DebateNotFound: There is no evaluation with this name.
+        InputError: The baseline in the query is no arm.
+    """
+    store = Evaluations(host.debates.records.sql)
+    evaluation = store.find(request.path_params["evaluation"])
+    outcomes = store.outcomes(evaluation.name)
+    report = evaluation_report(evaluation, outcomes, request.query_params.get("baseline", ""))
+    return {
+        "report": report,
+        "chart": str(chart(report)),
+        "tables": str(further_html(report)),
+        "items": item_rows(evaluation, outcomes),
+    }

@@ -63,8 +63,7 @@ from moot.web.auth_middleware import (
     number_in,
 )
 from moot.web.debate_host import DebateHost, DebateReader, follow
-from moot.web.evaluation_views import list_evaluations, show_evaluation
-from moot.web.page_actions import ACTIONS
+from moot.web.page_actions import ACTIONS, list_evaluations, show_evaluation
 
 STATIC = Path(__file__).parent / "static"
 MAX_ENTRIES = 100

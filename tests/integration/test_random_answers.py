@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from moot.api import Debate, open_debates
-from moot.evals.rubric_scoring import Evaluator
-from moot.evals.scorecards import evaluate_subjects, subject_of_document
+from moot.evals.scorecards import Evaluator, evaluate_subjects, subject_of_document
 from moot.people.person_questions import questions_in
 from moot.state.config import DebateConfig
 from moot.state.errors import WaitingForPerson

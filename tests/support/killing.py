@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from moot import open_debates
-from moot.api import Debates
+from moot.api import Debates, is_judged
 from moot.cli.commands.doctor import inspect_database
-from moot.run_many import is_judged
 from moot.state.errors import DebateNotFound
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer, Plan, Recorded

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moot import DebateConfig, open_debates
-from moot.run_many import PlannedDebate, create_planned_debate, run_many
+from moot.api import PlannedDebate, create_planned_debate, run_many
 from moot.work_queue import WorkQueue
 from tests.support.moot_command import Moot
 from tests.support.openai_server import OpenAIServer

@@ -8,7 +8,7 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.models.structured_output import parse_reply
+from moot.models.adapters import parse_reply
 from moot.prompts.templates import SECTIONS, role_of, shipped_roles
 from moot.protocols.council.council import Convergence
 from moot.state.config import DebateConfig, DebaterConfig

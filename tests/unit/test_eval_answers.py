@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.evals.answer_matching import answer_part, gold_answer, majority, read_answer, topic_of
-from moot.evals.items import QuestionItem
+from moot.evals.items import QuestionItem, answer_part, gold_answer, majority, read_answer, topic_of
 
 
 def item(**keys: Any) -> QuestionItem:

@@ -31,7 +31,7 @@ from moot.judging.rubrics import (
     rubric_for,
     shipped_rubrics,
 )
-from moot.models.structured_output import parse_reply
+from moot.models.adapters import parse_reply
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from moot.state.verdict import Verdict

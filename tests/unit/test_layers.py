@@ -27,7 +27,7 @@ ORDER = (
         "rubrics",
     ),
     *("tools", "people", "protocols", "configuration", "runtime", "nodes", "documents", "graph", "importing"),
-    *("reports", "debates", "api", "run_many", "embedding", "testing", "work_queue", "evals", "web", "cli"),
+    *("reports", "debates", "api", "embedding", "testing", "work_queue", "evals", "web", "cli"),
 )
 """Packages and modules of `moot`: each imports only itself and those before it."""
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in ORDER)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import WireMessage
-from moot.models.adapters import request_fields, with_schema
-from moot.models.structured_output import parse_reply, with_correction
+from moot.models.adapters import parse_reply, request_fields, with_correction, with_schema
 from moot.prompts.request import strict_schema
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)

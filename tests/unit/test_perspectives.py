@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from moot.api import open_debates
 from moot.calls.effects import CallGenerator, ModelCall, Reply, gather_calls
 from moot.judging.judge_prompt import FRAME_TOKENS
-from moot.prompts.prompt_blocks import fill_remaining
 from moot.prompts.request import schema_tokens
-from moot.prompts.truncation import Block, truncate_blocks
+from moot.prompts.truncation import Block, fill_remaining, truncate_blocks
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.text.tokens import common_length, counter, prompt_tokens

@@ -14,7 +14,7 @@ from moot.documents import DebateDocument, load_leniently
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, Report
 from moot.reports.positions import leading
-from moot.reports.transcript_blocks import BLOCK, Participants, Transcript, anchors_of
+from moot.reports.verdict_view import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
 from tests.support.report_documents import BLACKBOARD, MINUTES, VERDICT, debate, hostile
 

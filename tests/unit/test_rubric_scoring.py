@@ -15,17 +15,15 @@ from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.commands.eval import table_of
-from moot.evals.rubric_scoring import (
+from moot.evals.scorecards import (
     Evaluation,
     Evaluator,
+    Scorecard,
     Subject,
     averages,
     evaluate,
-    evaluation_prompt,
-)
-from moot.evals.scorecards import (
-    Scorecard,
     evaluate_subjects,
+    evaluation_prompt,
     evaluators_named,
     figures,
     header,

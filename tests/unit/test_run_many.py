@@ -12,10 +12,10 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, open_debates
+from moot.api import PlannedDebate, run_many
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.commands.batch import read_batch
 from moot.models.registry import Models
-from moot.run_many import PlannedDebate, run_many
 from moot.state.errors import ConfigError
 from tests.support.fakes import FakeModel, answer
 from tests.support.patience import LONG_TIMEOUT_S

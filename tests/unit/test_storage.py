@@ -24,8 +24,7 @@ from moot.state.errors import ConfigError, InputError, StorageError
 from moot.storage import checkpoints
 from moot.storage.checkpoints import CompressingSerializer
 from moot.storage.records import Records, open_records, records_of
-from moot.storage.sql import DATABASE_VERSION
-from moot.storage.sqlite import SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, SqliteSql
 from tests.support.fakes import FakeModel
 
 

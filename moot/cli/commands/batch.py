@@ -16,6 +16,7 @@ from moot.cli.group import command, new_app
 from moot.cli.inputs import open_catalogue, open_database, open_queue, present_records
 from moot.cli.screen.live import spent_text
 from moot.cli.screen.output import (
+    Grid,
     acknowledge,
     check_folder,
     err_console,
@@ -26,15 +27,13 @@ from moot.cli.screen.output import (
     print_result,
     write_file,
 )
-from moot.cli.screen.result_tables import Grid
 from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
 from moot.state.settings import redact
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from moot.api import Debates
-    from moot.run_many import PlannedDebate
+    from moot.api import Debates, PlannedDebate
     from moot.state.entries import JsonObject
 
 
@@ -149,10 +148,10 @@ def batch(
     processes may use the same database. The exit code is 3 if a debate failed. With --queue, `moot worker`
     runs the debates, on this machine or on other machines.
     """
+    from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import merge, read
-    from moot.run_many import run_many
 
     if priority is not None and not queue:
         raise InputError("--priority needs --queue")
@@ -193,7 +192,7 @@ def _enqueue(
     planned: Sequence[PlannedDebate], priority: int | None, db: str | None, *, as_json: bool
 ) -> None:
     """Add debates to the work queue, except debates that are already queued or finished."""
-    from moot.run_many import create_planned_debate, is_judged
+    from moot.api import create_planned_debate, is_judged
 
     queue = open_queue(db)
     with open_database(db, make=True) as debates:
@@ -212,10 +211,10 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     Raises:
         ConfigError: a line is not a valid topic or configuration.
     """
+    from moot.api import PlannedDebate, planned_name
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import merge, validate, with_files
     from moot.debates.preflight import check_config
-    from moot.run_many import PlannedDebate, planned_name
     from moot.runtime.environment import Environment
     from moot.state.config import slug
     from moot.state.config.boundary import Permissions

@@ -50,8 +50,7 @@ from moot.state.langgraph_internals import TESTED_VERSIONS
 from moot.state.reducers import entry_id_of
 from moot.state.settings import check_database, database_exists, redact_url
 from moot.storage.rate_limiter import SLOT_PREFIX
-from moot.storage.sql import DATABASE_VERSION, DebateTable
-from moot.storage.sqlite import SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, DebateTable, SqliteSql
 from moot.text.plain_text import count_noun
 from moot.text.tokens import counter
 

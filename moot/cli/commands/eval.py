@@ -16,8 +16,11 @@ from moot.cli.options import DbOption, JsonOption, QuietOption
 from moot.cli.screen.live import spent_text
 from moot.cli.screen.output import (
     STDOUT,
+    Grid,
     check_folder,
+    deliver,
     err_console,
+    form_of,
     one_line,
     print_answer,
     print_error,
@@ -28,7 +31,6 @@ from moot.cli.screen.output import (
     safe,
     write_file,
 )
-from moot.cli.screen.result_tables import Grid, deliver, form_of
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import PLACEHOLDER

@@ -13,6 +13,7 @@ from moot.cli import options as shared
 from moot.cli.group import command
 from moot.cli.inputs import command_line, configured_model, open_database, open_stored_debate
 from moot.cli.screen.output import (
+    borderless_table,
     columns,
     confirm,
     format_of,
@@ -25,7 +26,6 @@ from moot.cli.screen.output import (
     render,
     write_file,
 )
-from moot.cli.screen.result_tables import borderless_table
 from moot.state.config.model_settings import recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError

@@ -13,8 +13,15 @@ from typer import Argument, Option
 from moot.cli.group import command
 from moot.cli.inputs import command_line, open_catalogue, open_database, open_stored_debate
 from moot.cli.options import DbOption, DebateArgument, JsonOption, entry_number
-from moot.cli.screen.output import columns, one_line, print_answer, print_json, print_note, print_result
-from moot.cli.screen.result_tables import borderless_table
+from moot.cli.screen.output import (
+    borderless_table,
+    columns,
+    one_line,
+    print_answer,
+    print_json,
+    print_note,
+    print_result,
+)
 from moot.state.errors import InputError
 from moot.storage.catalogue import ListedResult, handle
 from moot.text.plain_text import count_noun

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from moot.debates.continuation import Judgement
     from moot.debates.prompt_reconstruction import MemoryCost, ReconstructedPrompt, ReplayedTurn
 
-from moot.cli.screen.result_tables import borderless_table, number, rate
+from moot.cli.screen.output import borderless_table, number, rate
 
 MAX_COLUMNS = 5
 """Maximum number of debaters for which a table of scores has one column per debater. With more debaters, the

@@ -18,10 +18,9 @@ from moot.calls.effects import CallGenerator, ModelCall, Reply, WireMessage
 from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_points, layout_points, render
 from moot.memory.summarizers.summarizer import Draft, SummaryFailed, SummaryRequest
 from moot.prompts.fences import fenced, system_message, truncate_fenced, unfenced
-from moot.prompts.prompt_blocks import problem_token_limit
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import render_entry, truncate_messages
+from moot.prompts.truncation import problem_token_limit, render_entry, truncate_messages
 from moot.state.entries import ENTRY_ID, Entry, traits_of
 from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle

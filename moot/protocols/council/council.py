@@ -23,10 +23,17 @@ from moot.judging.rubrics import rubric_text
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
 from moot.prompts.fences import fenced, system_message, unfenced
-from moot.prompts.prompt_blocks import fill_remaining, problem_block
 from moot.prompts.request import make_call, model_params, prompt_budget
 from moot.prompts.templates import load_prompt_template, role_of
-from moot.prompts.truncation import Block, display_name, prompt_name, render_entry, truncate_blocks
+from moot.prompts.truncation import (
+    Block,
+    display_name,
+    fill_remaining,
+    problem_block,
+    prompt_name,
+    render_entry,
+    truncate_blocks,
+)
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement
 from moot.protocols.prompt_context import (
     PromptContext,

@@ -15,9 +15,8 @@ from moot.claims.ledger_rendering import (
 )
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.fences import FENCE_TOKENS, fenced
-from moot.prompts.prompt_blocks import fill_remaining
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import Block, prompt_name
+from moot.prompts.truncation import Block, fill_remaining, prompt_name
 from moot.protocols.prompt_context import (
     PromptContext,
     entry_block,
