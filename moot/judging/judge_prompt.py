@@ -390,12 +390,15 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
 
 def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
     budget = int(context.config.memory.budget.total * FRAME_SHARE)
+    weighted = len({c.weight for c in context.rubric.criteria}) > 1
     alone = "independent answers to one question, whose writers saw no other's"
     text = JUDGE.render(
         judged="a debate" if judge_spec.interactive else alone,
         debaters="\n".join(f"- {context.label(debater)}" for debater in context.order),
         rubric="\n".join(
-            f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}, weight {c.weight:g}. {c.description}"
+            f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}"
+            + (f", weight {c.weight:g}" if weighted else "")
+            + f". {c.description}"
             for c in context.rubric.criteria
         ),
         instruction=context.config.judge.instruction,

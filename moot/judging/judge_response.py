@@ -73,7 +73,7 @@ class CriterionScore(BaseModel):
 
     debater: str
     criterion: str
-    reason: str = Field("", description="Reason for the score, in one sentence.")
+    reason: str = ""
     citations: list[str] = []
     score: float
 
@@ -81,7 +81,7 @@ class CriterionScore(BaseModel):
 class CitedReason(BaseModel):
     """Reason about the question itself, not about the quality of the arguments."""
 
-    text: str = Field(description="Reason in one sentence that can be understood without the debate.")
+    text: str = Field(description="A reader without the debate understands it.")
     citations: list[str] = []
 
 
@@ -90,10 +90,10 @@ class DebaterCase(BaseModel):
 
     debater: str
     pros: list[CitedReason] = Field(
-        [], description="Reasons for its answer that were not refuted, strongest reason first."
+        [], description="Reasons that were not refuted."
     )
     cons: list[CitedReason] = Field(
-        [], description="Reasons against its answer that the debate showed, strongest reason first."
+        [], description="Reasons against it that the debate showed."
     )
 
 
@@ -101,22 +101,22 @@ class UnmetRequirement(BaseModel):
     """Requirement of the topic that no answer meets."""
 
     text: str
-    major: bool = Field(False, description="True if the result is unusable until this requirement is met.")
+    major: bool = Field(False, description="True if the result is unusable without it.")
 
 
 class FinalPosition(BaseModel):
     """Position of one debater at the end of the debate."""
 
     debater: str
-    position: str = Field(description="In one sentence.")
+    position: str
 
 
 class DebaterMove(BaseModel):
     """Change of a debater's position during the debate."""
 
     debater: str
-    before: str = Field(description="In one sentence.")
-    after: str = Field(description="In one sentence.")
+    before: str
+    after: str
     message_id: str = ""
 
 
