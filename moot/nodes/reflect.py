@@ -48,7 +48,7 @@ def _insights_due(state: ConversationState) -> bool:
 
 
 def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Make the model calls that write reflections and crux cards.
+    """Ask models to write reflections on the debate and the results of crux rooms.
 
     A failed call falls back to the claim ledger.
     """

@@ -12,14 +12,14 @@ from moot.tools.mcp_tools import most_functions_tokens
 
 
 def trim(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Remove the oldest messages from the window in one update."""
+    """Remove the oldest messages from the window of recent messages."""
     yield from ()
     through = trim_through(state, context.env)
     return {} if through < 0 else {"messages": {"op": "drop_through", "seq": through}}
 
 
 def leaving_through(state: ConversationState, env: Environment) -> int:
-    """Return the `seq` of the last message that is about to leave the window, or -1 if there is none."""
+    """Return the sequence number of the last message that is about to leave the window. -1: none."""
     config, window = frozen_config(state), state["full_transcript"][window_start(state) :]
     count = env.token_counter_for(config)
     background = select_background(state, config, count)
@@ -31,7 +31,7 @@ def leaving_through(state: ConversationState, env: Environment) -> int:
 
 
 def trim_through(state: ConversationState, env: Environment) -> int:
-    """Return the `seq` of the last message to remove from the window now, or -1 if none can be removed.
+    """Return the sequence number of the last message that can be removed from the window now. -1: none.
 
     If prompts show the rolling summary, a message only leaves the window after the summary covers it.
     """
