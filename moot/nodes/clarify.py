@@ -31,7 +31,7 @@ EARLIER = 5
 
 
 class ClarifyingQuestions(BaseModel):
-    """Questions that a debater asks a person before the debate starts."""
+    """A debater's reply with clarifying questions to a person, asked before the debate starts."""
 
     model_config = ConfigDict(extra="ignore")
 
