@@ -156,7 +156,7 @@ class Debates(AbstractContextManager["Debates"]):
             call_from_sync(self._stack.aclose)
 
     def rows(self) -> list[DebateRow]:
-        """Return one catalogue row for each debate, starting with the most recently active one."""
+        """Return one catalogue row for each debate, most recently active first."""
         return self.records.rows()
 
     def get(self, name: str) -> Debate:
@@ -198,7 +198,7 @@ class Debates(AbstractContextManager["Debates"]):
         return Debate(start_debate(self._session, given, config or DebateConfig(), name))
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
-        """Create a debate that replays the stored replies of another debate without calling a model.
+        """Create a debate that replays the stored replies of another debate, so that no model is called.
 
         Args:
             source: Id or name of the debate to replay.
@@ -312,7 +312,10 @@ class PlannedDebate:
 
 
 def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
-    """Return a name for a planned debate. Equal facts and configurations give the same name."""
+    """Return a name for a planned debate that depends on its configuration.
+
+    Equal facts and configurations give the same name.
+    """
     content = json.dumps([*facts, config.fingerprint()], ensure_ascii=False)
     return f"{prefix}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
 
@@ -378,7 +381,7 @@ async def run_until_done(debate: Debate) -> None:
 
 
 def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
-    """Return a planned debate from the database, or create it there.
+    """Return a planned debate, or create it if the database does not contain it.
 
     Raises:
         DebateBusy: Another process is creating it.
@@ -394,5 +397,5 @@ def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
 
 
 def is_judged(debate: Debate) -> bool:
-    """Return True if a debate has ended without a failed verdict."""
+    """Return True if a debate has ended and its verdict did not fail."""
     return debate.is_over() and not verdict_failed(debate.state().values)

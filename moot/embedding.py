@@ -39,8 +39,8 @@ from moot.text.tokens import counter, truncate_end
 VERDICT_TOKENS = 300
 """Maximum number of tokens in the debate tool's reply. It is counted with the encoding o200k."""
 VERDICT_SHARE = 0.4
-"""Share of the debate tool's reply that is reserved for the verdict, from 0 to 1. The reasons and the
-answer use the rest."""
+"""Share of the debate tool's reply that is reserved for the verdict, from 0 to 1. The reasons and the answer
+use the rest."""
 
 
 def debate_node(
@@ -105,7 +105,7 @@ MAX_QUESTION_CHARS = 300_000
 
 
 class DebaterRequest(BaseModel):
-    """Debater in an agent's request for a debate."""
+    """Debater in a request for a debate that an agent makes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -193,7 +193,7 @@ def debate_tool(
 
 
 def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return a debate name that stays the same when a tool call runs again.
+    """Return a debate name that is the same each time when a tool call is repeated.
 
     `None` without a checkpointer.
     """
@@ -215,7 +215,7 @@ def _get_or_start(debates: Debates, question: str, settings: DebateConfig, name:
 
 
 async def _run_in_agent(debate: Debate, *, asks: bool) -> None:
-    """Run a debate to its end, and forward its events and questions to the agent that requested it.
+    """Run a debate to its end, and forward its events and questions to the calling agent.
 
     The debate runs apart from the agent's graph: it uses its own database, and its messages do not mix with
     the agent's. An answer that an earlier run of the tool call gave is not given again.
@@ -252,7 +252,7 @@ def _payload(questions: object) -> JsonObject:
 async def _pass_on(
     stream: Callable[[], AsyncGenerator[Event, None]], debate: str, write: Callable[[JsonObject], object]
 ) -> None:
-    """Forward the events of a debate to the event stream of the agent that requested it."""
+    """Forward the events of a debate to the calling agent's event stream."""
 
     async def run() -> None:
         async with aclosing(stream()) as events:

@@ -42,8 +42,7 @@ STALLED_S = 20.0
 """Number of seconds without a heartbeat after which a worker counts as dead. The worker's leases of 30 s
 expire soon after."""
 POLL_S = 1.0
-"""Seconds between two polls of the queue. Polling is needed because retried debates send no
-notification."""
+"""Seconds between two polls of the queue. Polling is needed because retried debates send no notification."""
 RETRY_AFTER_S = 5
 """Number of seconds to wait before retrying a debate that another process is running."""
 MAX_ATTEMPTS = 10
@@ -57,16 +56,16 @@ class QueuedDebate:
     debate: str
     """Id of the queued debate."""
     status: str
-    """Status of the debate in the queue: `todo`, `doing` or `failed`."""
+    """Status of the debate in the queue, one of `todo`, `doing` and `failed`."""
     priority: int
     """Priority of the debate in the queue. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Id of the queue entry in the job queue library procrastinate."""
+    """Id that the job queue library procrastinate gives to the queue entry."""
 
 
 class _RetryStrategy(BaseRetryStrategy):
-    """Retry strategy for debates whose run failed or was interrupted."""
+    """Strategy for retrying debates whose run failed or was interrupted."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Entry) -> RetryDecision | None:
         if isinstance(exception, asyncio.CancelledError):  # the worker is shutting down
@@ -235,7 +234,7 @@ async def _wait_until_empty(app: App) -> None:
 
 
 async def _rescue(app: App) -> None:
-    """Repeatedly return the debates of dead workers to the queue."""
+    """Put the debates of dead workers back into the queue again and again."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)

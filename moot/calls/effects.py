@@ -59,7 +59,7 @@ class WireMessage(TypedDict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt for a model, with the data needed to record what it contains."""
+    """Prompt for a model, with a record of its contents."""
 
     messages: tuple[WireMessage, ...]
     total_tokens: int
@@ -73,12 +73,12 @@ class Prompt:
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that were added to the prompt by retrieval, in order."""
     layout: tuple[str, ...] = ()
-    """Names of the prompt sections to which the messages belong, one for each message."""
+    """Name of the prompt section of each message, in the order of the messages."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of prompt tokens that each kind of memory takes."""
+    """Approximate number of prompt tokens used by each kind of memory."""
 
     def to_receipt(self) -> PromptRecord:
-        """Return the part of a call record that describes this prompt."""
+        """Return the record of this prompt that is stored with a call."""
         return {
             "budget": self.budget,
             "total_tokens": self.total_tokens,
@@ -91,7 +91,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Speaker and ids for streaming a reply."""
+    """Speaker and message ids that are attached to a streamed reply."""
 
     entry_id: str
     """Id of the transcript entry that will store the reply."""
@@ -101,7 +101,7 @@ class StreamAs:
 
 
 class Hints(TypedDict, total=False):
-    """Information that helps an offline or local model to produce a suitable reply.
+    """Information that helps the offline model or a local model to produce a suitable reply.
 
     Providers never receive it.
     """
@@ -115,14 +115,14 @@ class Hints(TypedDict, total=False):
     targets: Sequence[str]
     """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
-    """Debater names that the model may use in a structured reply."""
+    """Names of debaters that the model may use in a structured reply."""
     message_ids: Sequence[str]
     """Ids of messages that the reply may cite."""
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """Request to a model with all values that determine the reply."""
+    """Request to a model, including all values that influence the reply."""
 
     purpose: Purpose
     model: str
@@ -142,21 +142,21 @@ class ModelCall:
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if it is unknown."""
     stream_as: StreamAs | None = None
-    """Speaker and ids for streaming the reply, or `None` if the reply is not streamed. Only replies
-    in turns are streamed."""
+    """Speaker and message ids attached to the streamed reply, or `None` without streaming. Only replies in
+    turns are streamed."""
     call_index: int = 0
     """Index of the turn in its step, used to tell identical requests apart."""
     shortened_by: int = 0
-    """Number of tokens by which the prompt was shortened after the model rejected a longer one."""
+    """Number of tokens removed from the prompt after the model rejected a longer version."""
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
     """Prompt from which the call was made."""
     memory_kind: MemoryKind | Literal[""] = ""
-    """Kind of memory that the reply becomes, or `""` if it does not become memory."""
+    """Kind of memory that is made from the reply, or `""` if none is made."""
 
     @cached_property
     def digest(self) -> str:
-        """Return a SHA-256 hash of all values that determine the reply."""
+        """Return a SHA-256 hash of all values that influence the reply."""
         request = {
             "purpose": self.purpose,
             "model": self.model,
@@ -201,11 +201,11 @@ class Reply:
     """Seconds from the last request to the first chunk of the reply. `None`: not streamed."""
     attempts: int = 1
     error: str = ""
-    """Reason why the call failed, or `""` if it succeeded."""
+    """Reason why the call failed, or `""` if the call succeeded."""
     status: int | None = None
     """HTTP status code of the last failed attempt, or `None` if there was none."""
     retryable: bool = False
-    """True if the same call may succeed when it is repeated later."""
+    """True if the same call may succeed later."""
     refused: bool = False
     """True if the model refused to reply or the provider's content filter blocked the reply."""
     excess: int = 0
@@ -213,7 +213,7 @@ class Reply:
 
     @property
     def is_final(self) -> bool:
-        """Return True if the reply may be stored because repeating the call would not change it."""
+        """Return True if the reply may be stored, because repeating the call would give the same result."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -223,7 +223,7 @@ class Reply:
 
     @property
     def placeholder(self) -> bool:
-        """Return True if this reply is a placeholder by the offline model."""
+        """Return True if the offline model wrote this reply as a placeholder."""
         return self.provider == OFFLINE
 
     def require(self) -> Reply:
@@ -280,7 +280,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if a payload belongs to an interrupt that pauses the run without asking a question."""
+    """Return True if a payload pauses the run without asking a person a question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -303,16 +303,16 @@ class Emit:
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Job without model calls whose result is a text, such as a tool call."""
+    """Local job that returns text, such as a tool call."""
 
     key: str
-    """Text that contains all parameters on which the job's result depends."""
+    """Text with all parameters that influence the job's result."""
     run: Callable[[], str]
     """Function that performs the job on a worker thread. It may block."""
 
     @property
     def digest(self) -> str:
-        """Return the key under which the journal stores the job's result, a SHA-256 hash of `key`."""
+        """Return the SHA-256 hash under which the journal stores the job's result."""
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 

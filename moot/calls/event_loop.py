@@ -62,7 +62,7 @@ async def sleep_until_stop(seconds: float) -> None:
 
 
 async def drain(call: Coroutine[object, None, T]) -> T:
-    """Await a call, and let it finish if a person asks the process to stop.
+    """Await a call, and let it finish even if a person asks the process to stop.
 
     The provider charges for a running call in any case.
     """
@@ -133,7 +133,7 @@ non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function directly if it need not wait, and on a worker thread otherwise.
+    """Run an idempotent function directly if it does not have to wait, otherwise on a worker thread.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

@@ -42,7 +42,7 @@ from moot.state.settings import variable
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
 LEFT_OUT = object()
-"""Marker for a setting that must be removed from the configuration."""
+"""Marker for a setting that is removed from the configuration."""
 
 Warn = Callable[[str], object]
 """Function that receives a warning for each ignored configuration value."""
@@ -113,7 +113,7 @@ PROMPTS = (
     "memory.summary_prompt",
     "memory.perspectives.prompt",
 )
-"""Paths of all settings that may refer to a prompt file. `*` matches every item of a list."""
+"""Paths of all settings whose value may be the name of a prompt file. `*` matches every item of a list."""
 
 
 def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
@@ -152,7 +152,7 @@ def _rubric(folder: Path, value: object) -> object:
 
 
 def _text(folder: Path, key: str, value: object) -> object:
-    """Return the text of the file that a value such as `@FILE` names. Return any other value unchanged."""
+    """Return the text of a file that is referred to as `@FILE`. Return any other value unchanged."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
     try:
@@ -190,7 +190,7 @@ def _anchor(folder: Path, _: str, value: object) -> object:
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
-    """Apply the function `read` to the configuration value at the path `keys`."""
+    """Replace the configuration value at the path `keys` with the result of `read`."""
     if not keys:
         return read(data)
     key, *rest = keys

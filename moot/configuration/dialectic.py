@@ -64,11 +64,11 @@ class Converted:
     folder."""
     warnings: list[str]
     agents: list[int]
-    """Positions of the debaters in the `agents` list of the dialectic file. Agents that are not enabled
-    have no debater."""
+    """Index of each debater in the `agents` list of the dialectic file. Agents that are not enabled have no
+    debater."""
 
     def original_keys(self, errors: str) -> str:
-        """Return validation errors in which each setting has the name that the dialectic file uses."""
+        """Return validation errors with the setting names that the dialectic file uses."""
         return "\n".join(
             f"{self._original_key(key)}{colon}{why}"
             for key, colon, why in (line.partition(": ") for line in errors.splitlines())
@@ -141,7 +141,7 @@ class _DialecticSection:
         self.path = path
 
     def take(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key and mark the key as read."""
+        """Return the value of a key, and mark the key as read."""
         value = self.left.pop(key, None)
         return default if value is None else value
 

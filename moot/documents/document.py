@@ -45,12 +45,12 @@ FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
 
 
 class Stance(StanceFields):
-    """A debater's latest stance on a claim, with a quotation and the stance's history."""
+    """A debater's latest stance on a claim, with a quotation as evidence."""
 
     message_id: str
     quote: str
     history: list[str]
-    """Ids of the claim events in which the debater took a stance on this claim, oldest first."""
+    """Ids of the claim events that record this stance and earlier ones, oldest first."""
 
 
 class ClaimStatusRecord(TypedDict):
@@ -72,8 +72,8 @@ class ClaimStatusRecord(TypedDict):
     stances: dict[str, Stance]
     """Latest stances on the claim, keyed by debater id."""
     card: str
-    """Id of the claim's crux card, or `""` if there is none. A crux card is the result of a private
-    exchange about the claim."""
+    """Id of the claim's crux card, or `""` if there is none. A crux card is the result of a private exchange
+    about the claim."""
 
 
 class PositionChange(TypedDict):
@@ -83,12 +83,11 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question, or a claim that supports this
-    position."""
+    """True if the debater gives up its position on the main question or on a claim that supports it."""
     message_id: str
     quote: str
     before: str
-    """Quotation of what the debater said about the claim before, or `""` if there is none."""
+    """Earlier statement by the debater about the claim, or `""` if there is none."""
     stance: str
     """The debater's stance on the claim after the change, such as `yes`."""
     stance_before: str
@@ -105,13 +104,13 @@ class RoundRecord(TypedDict):
     """Each debater's key argument in the round, keyed by debater id. It is what the debater said on a claim
     that its position rests on."""
     evidence: dict[str, list[str]]
-    """Ids of the round's claim events that contain evidence, keyed by debater id."""
+    """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Debaters to whom each debater responded in the round, keyed by debater id."""
+    """Debaters to whom each debater responded in this round, keyed by the responding debater's id."""
     new_disputes: list[str]
     """Ids of the claims that became disputed in this round."""
     moved: list[str]
-    """Ids of the round's claim events in which a debater concedes a claim or changes its stance on it."""
+    """Ids of the claim events that record a concession or a change of stance in this round."""
 
 
 class ClaimStatuses(TypedDict):
@@ -121,7 +120,7 @@ class ClaimStatuses(TypedDict):
     """
 
     claims: list[ClaimStatusRecord]
-    """All claims of the debate with their statuses. The main question comes first, then the others by
+    """All claims of the debate, each with its status. The main question comes first, then the others by
     importance."""
     concessions: list[PositionChange]
     changes: list[PositionChange]
@@ -164,7 +163,7 @@ class CarriedState(TypedDict, total=False):
     options: list[str]
     """Possible answers to the debate's question."""
     final_answers: list[FinalAnswer]
-    """Final answers for a vote, given by the debaters independently after the discussion."""
+    """Final answers that the debaters give independently after the discussion, used for a vote."""
     rolling_summary: Summary
     perspective_summaries: dict[str, Summary]
     judge_summary: Summary
@@ -172,7 +171,7 @@ class CarriedState(TypedDict, total=False):
     """Values that the debate's protocol stores between its steps."""
     crux_rooms: dict[str, Room]
     pinned: list[str]
-    """Ids of pinned messages, included in every prompt that has space for them."""
+    """Ids of the pinned messages, which are shown in every prompt that has space for them."""
     clarifications: Clarifications
     planned_interjections_used: int
     step: Step
@@ -205,10 +204,10 @@ class DebateDocument(TypedDict):
     receipts: list[Receipt]
     """Records of the prompts of all debaters' turns."""
     calls: NotRequired[list[CallReceipt]]
-    """Records of all other model calls, for example for summaries, claim extraction and verdicts."""
+    """Records of model calls outside of debaters' turns, such as calls for summaries and verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
-    """All judges' verdicts, including failed and replaced ones."""
+    """Verdicts of all judges, including failed and replaced verdicts."""
     verdict: PanelVerdict | None
     """Decision of the judge or the panel of judges, or `null` if the debate has not been judged."""
     solution: str
@@ -241,7 +240,7 @@ class DebateDocument(TypedDict):
 
 
 def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
-    """Return a debate's `moot.debate/1` document, made from its catalogue row and its state."""
+    """Return a debate as a `moot.debate/1` document, made from its catalogue row and its state."""
     config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
     # The last step keeps the reason until the debate continues.
     ended = values.get("step", {}).get("end_reason") if values.get("status") in ENDED_STATUSES else None

@@ -23,8 +23,8 @@ from moot.text.topic_title import question_in
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default values for missing keys, by the type of the value. A missing value of any other `Literal` type
-defaults to the first allowed value."""
+"""Default values for missing keys, depending on the type of the value. A missing value of any other `Literal`
+type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
 """Keys of a debate document whose records may get new fields in later format versions. Missing fields are
 filled in with defaults."""
@@ -39,7 +39,7 @@ def question_of(document: Mapping[str, Any]) -> str:
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:
-    """Validate a `moot.debate/1` document, and add defaults for fields that newer versions introduced.
+    """Validate a `moot.debate/1` document, and add default values for newer fields.
 
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
@@ -97,7 +97,7 @@ def load_leniently(kind: type[_T], given: object) -> _T:
 
 
 def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the longest start of a validation error's path that exists in `value`."""
+    """Return the longest prefix of a validation error's path that exists in `value`."""
     for depth, step in enumerate(place):
         try:
             value = value[step]
@@ -107,7 +107,7 @@ def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ..
 
 
 def fill_in(kind: Any, value: Any) -> Any:
-    """Return a copy of `value` in which missing required keys have default values."""
+    """Return a copy of `value` with default values for missing required keys."""
     if is_typeddict(kind) and isinstance(value, dict):
         fields, needed = _fields(kind)
         have = {
@@ -139,7 +139,7 @@ def _zero(kind: Any) -> object:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value type of each key of a typed dict, and the set of required keys."""
+    """Return the value types of a typed dict's keys, and the set of its required keys."""
     hints = get_type_hints(kind, include_extras=True)
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}

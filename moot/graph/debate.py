@@ -35,7 +35,7 @@ from moot.state.langgraph_internals import compiled_parts
 PHASED = ("council", "dialogue")
 """Protocols with a graph of their own, in which each phase is a node."""
 PHASE_NODES = tuple(dict.fromkeys(phase for name in PHASED for phase in PROTOCOLS[name].phases))
-"""Nodes that run the turns of one phase. Every graph has all of them, so that each graph can continue a
+"""Nodes that each run the turns of one phase. Every graph has all of them, so that each graph can continue a
 debate of another one. A drawing shows only the nodes of its own graph."""
 
 

@@ -74,7 +74,7 @@ def config_schema() -> JsonObject:
 
 
 def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
-    """Return JSON Schemas of the graph's context, input and output."""
+    """Return the JSON Schemas of the graph's context, input and output."""
     given, output = graph.get_input_jsonschema(), graph.get_output_jsonschema()
     describe(given, ConversationInput)
     describe(output, ConversationOutput)
@@ -105,7 +105,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add field descriptions to a JSON Schema, taken from the docstrings of a type and its nested types.
+    """Add field descriptions from docstrings to the JSON Schema of a type.
 
     A field without a docstring gets the description of its type.
     """

@@ -62,7 +62,7 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels to include for the earlier snapshots of a brief history."""
+"""State channels included in the earlier snapshots of a brief history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that keeps whole states out of the traces of the graph's nodes. Traces show only the step
@@ -73,7 +73,7 @@ A whole state has up to a megabyte. The traced model calls hold the prompts and 
 
 
 class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]):
-    """Compiled debate graph, also usable as a node of another LangGraph graph.
+    """Compiled debate graph that can also be a node of another LangGraph graph.
 
     The configuration bounds a run, so the caller's `recursion_limit` is ignored. A thread holds one debate: a
     new topic is refused before anything is written. A run leases its debate from start to end: a second run
@@ -108,7 +108,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self.schemas.get("context") or super().get_context_jsonschema()
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
-        """Return the JSON Schema of the graph's input."""
+        """Return the JSON Schema of the input that the graph accepts."""
         return self.schemas.get("input") or super().get_input_jsonschema(config)
 
     def get_output_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
@@ -261,7 +261,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node to name as the author of a state update, so that the next node stays the same.
+        """Return the node under whose name to update the state, so that the next node stays the same.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.
@@ -293,7 +293,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Acquire the exclusive right to write the debate, and yield a config that contains this lease.
+        """Acquire the exclusive right to write a debate, and yield a config that contains this lease.
 
         A config that has a lease is yielded as is.
         """
@@ -338,7 +338,7 @@ def _checked_input(graph_input: object) -> object:
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a debate's output, and leave out messages that a parent graph already has.
+    """Return a debate's output without messages that a parent graph already has.
 
     For a parent graph, return only the debate's own messages.
     """

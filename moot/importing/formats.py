@@ -71,7 +71,7 @@ class _Columns:
 
 
 def read_csv(text: str) -> ParsedTranscript:
-    """Parse messages from a CSV table, and detect which column contains what.
+    """Read messages from a CSV table, and detect which columns contain speakers, texts and times.
 
     The delimiter is the one that gives a valid header, otherwise the one that occurs in most lines.
     """
@@ -120,7 +120,7 @@ def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
 
 
 def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
-    """Detect from their contents which columns contain speakers, texts and times.
+    """Detect which columns contain speakers, texts and times by looking at their contents.
 
     The first column with words is the speaker, and the longest other column is the text. A column of clock
     times is the time. A column of plain numbers is the time only if it precedes the text.
@@ -217,7 +217,7 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return the contributions to a debate in the program dialectic, each with its round number."""
+    """Return the contributions to a dialectic debate, each with the number of its round."""
     return [
         {**one, "round": number} if isinstance(one, dict) else one
         for number, each in enumerate(rounds, start=1)
@@ -227,7 +227,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return the solution of a debate in the program dialectic as Markdown."""
+    """Return the solution in a file of the program dialectic as Markdown."""
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
@@ -391,19 +391,19 @@ _LABEL = re.compile(
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
-"""Pattern for words that are probably not a speaker's name, such as "Question" in "Question: …"."""
+"""Pattern for words such as "question" that are probably not a speaker's name."""
 _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text after a colon that probably does not start a message, such as a number."""
+"""Pattern for text after a colon, such as a number, that probably does not start a message."""
 _CASELESS = 12
 """Maximum number of characters in each word of a name in scripts without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
 def read_txt(text: str) -> ParsedTranscript:
-    """Read messages from lines of the form `NAME: text`.
+    """Read messages from text in which each message starts with a name and a colon.
 
     A time in brackets may follow the name.
     """
@@ -450,7 +450,7 @@ def _is_name(text: str, *, known: bool) -> bool:
 
 
 def read_md(text: str) -> ParsedTranscript:
-    """Read messages from Markdown in which a heading or a bold name starts each message.
+    """Read messages from Markdown, where a heading or a bold name starts each message.
 
     `markdown-it-py` finds headings and fences. Bold names are found line by line, because most transcripts
     have no blank lines between messages.
@@ -494,7 +494,7 @@ def _bold_speaker_lines(form: re.Pattern[str], lines: Sequence[str], fenced: Con
 
 
 def _markdown_message(head: str, text: str) -> ParsedMessage:
-    """Convert a Markdown heading or bold name to the start of a message."""
+    """Read the speaker and the time of a message from a Markdown heading or bold name."""
     match = re.fullmatch(_HEAD, head.strip())
     if match is None:
         return ParsedMessage(head, text)
@@ -502,7 +502,7 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 
 
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
-    """Split lines into messages at the given first lines."""
+    """Split lines into messages, given the first line of each message."""
     if not heads:
         raise InputError(f"line 1: no speaker found; write each message as `{form}`")
     starts = [*heads, len(lines)]

@@ -51,8 +51,7 @@ _READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "md": read_md,
 }
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
-"""Ids that imported speakers never get. A judge and a moderator keep their ids and do not
-debate."""
+"""Ids that imported speakers never get. A judge and a moderator keep their ids and do not debate."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,7 @@ def transcript_values(
     config: DebateConfig,
     environment: Environment,
 ) -> JsonObject:
-    """Return the state of a finished debate that consists of the messages in a transcript.
+    """Return the state of a finished debate made from the messages of a transcript.
 
     Args:
         imported: The transcript.

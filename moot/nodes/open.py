@@ -140,7 +140,7 @@ def _ask_question(
 def _topic(
     state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
 ) -> tuple[str, bool]:
-    """Return the debate's topic, which may come from a person's first message.
+    """Return the debate's topic, taken from the input or from a person's message.
 
     Without a `topic`, a person's first message is the topic. A parent graph sends its whole conversation, so
     there the person's last message is.

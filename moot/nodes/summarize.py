@@ -94,7 +94,7 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
 
 
 def _update_rolling_summary(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Write the next version of the summary of earlier messages.
+    """Write the next version of the rolling summary of earlier messages.
 
     If the summarizer fails, `rule-based` is used instead. It covers the previous version and the new
     messages; with `memory.mode: fresh`, all messages that left the window.

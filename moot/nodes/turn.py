@@ -97,7 +97,7 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write the tool calls of a debater's turn, and their results, to the transcript.
+    """Write the tool calls of a debater's turn to the transcript, each with its result.
 
     Text and usage of a reply with several calls are stored with the first call.
     """

@@ -39,7 +39,7 @@ from moot.state.reducers import fold_window, is_new_input
 from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
-"""Key in `additional_kwargs` for the id of the transcript entry that a message amends."""
+"""Key in `additional_kwargs` that holds the id of the amended transcript entry."""
 MAX_MESSAGE_CHARS = 100_000
 """Maximum number of characters in a person's message to a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
@@ -67,7 +67,7 @@ def new_input_text(state: StateValues) -> str:
 
 
 def assign_ids_operation(entries: Sequence[Entry]) -> JsonObject:
-    """Return a state operation that assigns transcript ids to new messages."""
+    """Return the state operation that assigns transcript ids to new messages."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -221,7 +221,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
 def _check_message(
     message: BaseMessage, entry: Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Return the messages to store in place of one message in a client's state update.
+    """Return the messages that are stored in place of one message in a client's state update.
 
     `entry` is its transcript entry, if any.
     """

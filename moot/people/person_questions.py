@@ -84,7 +84,7 @@ def ask_people(
 
 
 def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
-    """Return an error message for an invalid reply by a person, or `""` if the reply is valid.
+    """Return why a person's reply is invalid, or `""` if it is valid.
 
     A person passes on a question with `""` under its id.
     """
@@ -121,7 +121,7 @@ def _plain(given: object) -> object:
 
 
 def _joined(replies: list[object]) -> object:
-    """Merge replies into one mapping if all of them are mappings, and into a list otherwise."""
+    """Merge replies into one mapping if all of them are mappings, otherwise into a list."""
     if len(replies) == 1:
         return replies[0]
     if all(isinstance(each, Mapping) for each in replies):
@@ -150,7 +150,7 @@ def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, 
 
 
 def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
-    """Return True if the prepared replies answer at least one of these questions."""
+    """Return True if the prepared replies answer at least one of the questions."""
     return any(reply is not None for reply in _replies(questions, given).values())
 
 

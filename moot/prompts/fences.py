@@ -44,15 +44,13 @@ _LOOK_ALIKES = str.maketrans(
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message: a block of quoted text, or text by Moot itself."""
+    """Part of a prompt message that is either a block of quoted text or text by Moot itself."""
 
     title: str
-    """Title of the block, written on its opening line. The program's own text has no
-    title."""
+    """Title on the first line of the block. The program's own text has no title."""
     text: str
     fence: str
-    """Letters that mark the beginning and the end of a quoted block. `""`: the part is the program's
-    own text."""
+    """Letters that mark the beginning and end of a quoted block. `""`: the part is the program's own text."""
 
 
 def fenced(text: str, fence: str, title: str = "") -> str:
@@ -67,12 +65,12 @@ def fenced_section(text: str, fence: str) -> str:
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Return a message as a labelled paragraph for a block of several quoted messages."""
+    """Return a message as a labelled paragraph of a block that quotes several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return a fenced block of several paragraphs, each made by `fenced_item`.
+    """Return one fenced block that quotes several paragraphs made by `fenced_item`.
 
     It costs fewer tokens than a block for each message.
     """
@@ -86,7 +84,7 @@ def system_message(text: str, fence: str) -> WireMessage:
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Insert a middle dot into each fence in a quoted text, so that the text cannot end its block early.
+    """Insert a middle dot into each fence in quoted text, so that the text cannot end its own block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """
@@ -138,7 +136,7 @@ def without_frame(text: str, fence: str) -> str:
 
 
 def unfenced(content: str) -> str:
-    """Return a prompt message without fences, as text for a person."""
+    """Return a prompt message as readable text without fences."""
     return "".join("\n".join(filter(None, part[:2])) for part in prompt_parts(content))
 
 

@@ -24,8 +24,8 @@ from moot.text.tokens import TokenCounter, counter, encoding_for
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_IDS = 250
-"""Maximum number of message ids to list as allowed values in the JSON schema of a reply. OpenAI's strict
-mode accepts 1,000 values in a schema."""
+"""Maximum number of message ids to list as allowed values in the JSON schema of a reply. OpenAI's strict mode
+accepts 1,000 values in a schema."""
 _MESSAGE_ID = r"^m[0-9]{6,9}$"
 
 
@@ -54,7 +54,7 @@ class HasModel(Protocol):
 def model_params(
     config: DebateConfig, who: DebaterConfig | PanelJudge | MemoryConfig | HasModel
 ) -> ModelParams:
-    """Return the model and sampling parameters for a debater, judge or other configured role.
+    """Return the model and sampling parameters for a debater, judge or other configured model user.
 
     Unset fields use the debate's values.
     """
@@ -138,7 +138,7 @@ def _without_docstring(part: JsonObject) -> JsonObject:
 
 
 def schema_instruction(schema: type[BaseModel]) -> str:
-    """Return a prompt text that asks for a reply as JSON and contains the schema."""
+    """Return a prompt text that asks the model to reply in JSON that matches a schema."""
     text = json.dumps(sent_schema(schema), ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{text}"
 
@@ -201,7 +201,7 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return the token budget that remains for a prompt besides the reply's JSON schema.
+    """Return the token budget for a prompt without the part that the reply's JSON schema needs.
 
     It is at least half of `total`.
     """
@@ -209,7 +209,7 @@ def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> i
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of a prompt in which the token counts include the reply's JSON schema."""
+    """Return a copy of a prompt whose token counts include the JSON schema of the reply."""
     tokens = schema_tokens(schema, count)
     return replace(
         prompt,

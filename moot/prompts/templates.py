@@ -113,7 +113,7 @@ class Role:
     sections: Mapping[str, str]
 
     def says(self, section: str) -> str:
-        """Return the text of one section of the role, or `""` if the role does not have it."""
+        """Return the text of one section of the role, or `""` if the role lacks this section."""
         return self.sections.get(section, "")
 
 
@@ -132,7 +132,7 @@ def _read_role(name: str) -> Role:
 
 
 def shipped_role(debater: DebaterConfig) -> Role | None:
-    """Return a debater's built-in role, or `None` if the debater has no such role."""
+    """Return a debater's built-in role, or `None` if there is none."""
     for named in (slug(debater.role), debater.id):
         name = _ALIASES.get(named, named)
         if name in shipped_roles():
@@ -141,5 +141,5 @@ def shipped_role(debater: DebaterConfig) -> Role | None:
 
 
 def role_of(debater: DebaterConfig) -> Role:
-    """Return the debater's built-in role, or the general role `member` as a fallback."""
+    """Return a debater's built-in role, or the general role `member` if there is none."""
     return shipped_role(debater) or _read_role(MEMBER)

@@ -30,14 +30,14 @@ PEOPLE = {
 """Display names of speakers who are not debaters, keyed by speaker id."""
 
 LABEL_TOKENS = 18 + FENCE_TOKENS
-"""Estimated number of tokens in a message's label. They include the fence lines. A name of one word needs
-12 tokens, and a name of three words needs 18."""
+"""Estimated number of tokens in a message's label. They include the fence lines. A name of one word needs 12
+tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
-"""Maximum number of characters in a speaker's name in a message label."""
+"""Maximum number of characters of a speaker's name in a message label."""
 TIME_TOKENS = 14
-"""Estimated number of tokens in the time that a message label shows."""
+"""Estimated number of tokens for the time in a message label."""
 TIME_CHARS = 40
-"""Maximum number of characters in the time that a message label shows."""
+"""Maximum number of characters for the time in a message label."""
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
 _PLAIN_NUMBER = re.compile(r"[\d.,\s]+")
 _NO_BRACKETS = str.maketrans("", "", "()[]")
@@ -112,13 +112,13 @@ SHOWN_IN_PART = "shown in part"
 """Reason recorded for a message that a prompt shows only in part."""
 
 _Sized = tuple[WireMessage, int]
-"""Type of a prompt message with its number of tokens."""
+"""Message of a prompt, together with its number of tokens."""
 
 MIN_PART_TOKENS = 60
 """Minimum number of free tokens for restoring part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priorities of blocks that are never dropped and of the most important blocks that may be dropped."""
+"""Priority of blocks that are never dropped, and priority of those that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities of prompt blocks that may be dropped. Blocks with the lowest number are dropped last, so a
 summary is kept longer than recent messages, and recent messages longer than older ones."""
@@ -126,13 +126,13 @@ summary is kept longer than recent messages, and recent messages longer than old
 
 @dataclass(frozen=True)
 class Block:
-    """One message of a prompt, with a priority that decides how soon it is shortened or dropped."""
+    """One message of a prompt, with a priority that decides when it is shortened or dropped."""
 
     section: str
-    """Name of the prompt section in which the block's tokens are counted."""
+    """Name of the prompt section to which the block's tokens are counted."""
     message: WireMessage
     priority: int = KEEP
-    """Priority of the block, used to decide what to drop from a prompt that is too long. `KEEP`
+    """Priority of the block, which decides whether it is dropped from a prompt that is too long. `KEEP`
     blocks are never dropped. Otherwise the block with the highest number is dropped first, and the earliest
     of equal ones."""
     ids: tuple[str, ...] = ()
@@ -141,9 +141,9 @@ class Block:
     """Name of the block's group, or `""` if it belongs to no group. All blocks of a group are shown or
     dropped together."""
     label: str = ""
-    """Name of the block in records of omitted and truncated blocks."""
+    """Name of the block in lists of omitted and truncated blocks."""
     whole: WireMessage | None = None
-    """Full message if this block contains a truncated one, otherwise `None`. Unused tokens restore the
+    """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
     """True if a truncated message may be lengthened when tokens remain."""
@@ -222,7 +222,7 @@ def truncate_messages(messages: Sequence[WireMessage], budget: int, count: Token
 
 
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
-    """Return the indices of the blocks that must be dropped to keep the prompt within `budget` tokens.
+    """Return the indices of the blocks to drop so that the prompt does not exceed `budget` tokens.
 
     The least important and earliest blocks are dropped first, and whole groups at once.
     """
@@ -242,7 +242,7 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return the priority of each block, taking its group into account.
+    """Return the priority of each block, which may come from its group.
 
     A group has the priority of its most important block.
     """
@@ -297,7 +297,7 @@ def _fill_up(
 def _make_prompt(
     shown: Mapping[int, _Sized], blocks: Sequence[Block], wholes: Sequence[int], budget: int
 ) -> Prompt:
-    """Return a prompt made of the given blocks, including a record of the omitted blocks.
+    """Return a prompt made of the given blocks, with a record of the omitted blocks.
 
     Receipt entries about the same block label are merged.
     """
@@ -331,12 +331,12 @@ def _make_prompt(
 
 
 MIN_TRUNCATED_TOKENS = 60
-"""Minimum number of tokens in a truncated prompt block. A block is omitted if fewer tokens are left for
-it."""
+"""Minimum number of tokens to which a prompt block may be truncated. A block is omitted if fewer tokens are
+left for it."""
 
 OMITTED_NOTICE = 9
-"""Priority of a block that is left out because too few tokens remain. The block is dropped
-first and named in the receipt."""
+"""Priority of a block that is left out because too few tokens remain. The block is dropped first and named in
+the receipt."""
 
 PROBLEM_SHARE = 0.5
 """Maximum share of the prompt budget for the problem statement, from 0 to 1."""
@@ -397,5 +397,5 @@ def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter
 
 
 def pinned_entries(state: StateValues) -> list[Entry]:
-    """Return the debate's pinned messages in the order in which people pinned them."""
+    """Return the debate's pinned messages in the order in which they were pinned."""
     return entries_of(state.get("pinned") or [], state["full_transcript"])

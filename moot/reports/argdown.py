@@ -70,7 +70,7 @@ def render_argdown(given: object) -> str:
 def _claims(
     document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
 ) -> Iterator[MapNode]:
-    """Yield an argument map node for each claim, with the arguments about it."""
+    """Yield an argument map node for each claim, including the arguments for and against it."""
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     texts = {each["id"]: each for each in claims}
     for key, claim in texts.items():
@@ -123,7 +123,10 @@ def _replies(
 
 
 def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
-    """Yield nodes for the main question and for each debater's answer, with reasons for and against it."""
+    """Yield a node for the main question and one for each debater's answer.
+
+    The children of an answer are the reasons for and against it.
+    """
     verdict = document["verdict"]
     judged = verdict if verdict and verdict["status"] == "ok" and not verdict.get("placeholder") else None
     yield MapNode(_claim(MAIN_QUESTION), document["topic"])
@@ -154,7 +157,7 @@ def _argument(names: Mapping[str, str], who: str, what: str) -> str:
 
 
 def _title(text: str, otherwise: str) -> str:
-    """Return a title without characters that are not allowed in titles.
+    """Return a title without the characters that titles must not contain.
 
     `otherwise` is used if nothing is left of it.
     """

@@ -62,7 +62,7 @@ def section(text: str, base: int) -> str:
 
 
 def defuse(text: str) -> str:
-    """Disable HTML, images and links other than web links in a Markdown text."""
+    """Disable HTML, images and unsafe links in a Markdown text."""
     if len(text) > PLAIN_ABOVE:
         longest = max((len(run) for run in re.findall("`+", text)), default=0)
         fence = "`" * max(3, longest + 1)
@@ -105,12 +105,13 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons to show for an option, and of reasons against it. A brief fits on one page."""
+"""Maximum number of reasons for an option that a report shows, and of reasons against it. A brief fits on one
+page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
-"""Maximum number of characters shown of each background document in a decision record."""
+"""Maximum number of characters of each background document in a decision record."""
 TOPIC_CHARS = 600
-"""Maximum number of characters shown of the topic in a brief (a one-page report)."""
+"""Maximum number of characters of the topic in a brief, the one-page report."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Option:
     """An option that the debate considered, with reasons for and against it."""
 
     title: str
-    """Text of the option, which is a debater's final position or stance. Empty if neither is known."""
+    """Text of the option, taken from a debater's final position or stance. Empty if neither is known."""
     debaters: Sequence[str]
     """Names of the debaters who argue for this option."""
     pros: Sequence[Reason]
@@ -254,7 +255,7 @@ def _position_of(report: Report, person: Participant) -> str:
 
 
 def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Reason], list[Reason]]:
-    """Return the reasons for and against a debater's position, and the judge's comments on it."""
+    """Return the reasons for and against a debater's position, and the judge's comments."""
     verdict = report.verdict
     if verdict and (case := verdict.cases.get(person.id)):
         return case["pros"], case["cons"], []

@@ -42,12 +42,12 @@ def clean_strings(value: object) -> object:
 
 
 def group_digits(number: float | None) -> str:
-    """Format a number with thousands separators and at most two decimals. `None` becomes a dash."""
+    """Format a number with thousands separators and at most two decimal places. `None` becomes a dash."""
     return "–" if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def one_decimal(score: float | None) -> str:
-    """Format a score with one decimal. `None` becomes a dash."""
+    """Format a score with one decimal place. `None` becomes a dash."""
     return "–" if score is None else f"{score:.1f}"
 
 
@@ -76,7 +76,7 @@ def _without_secrets(value: object) -> object:
 
 
 PLAIN_ABOVE = 20_000
-"""Length in characters above which a text is shown without Markdown formatting."""
+"""Number of characters above which a text is shown without Markdown formatting."""
 
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
@@ -167,7 +167,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at message ids, and yield each part with True if it is an id."""
+        """Split a text at message ids, and yield each part with a flag that is True for ids."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:

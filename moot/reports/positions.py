@@ -26,7 +26,7 @@ EVIDENCE_SOURCES = {
 }
 """Mapping from the source of a piece of evidence to its description in reports."""
 MAX_MOMENTS = 24
-"""Maximum number of entries on the timeline of a debater. Longer timelines show only changes of mind."""
+"""Maximum number of entries on a debater's timeline. Longer timelines show only changes of mind."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of the moment: `start`, `held`, `shift`, `move` or `end`. A `move` is a change that the
-    judge describes."""
+    """Kind of the moment, which is one of `start`, `held`, `shift`, `move` and `end`. A `move` is a change
+    that the judge describes."""
     text: str
     before: str = ""
     message_id: str = ""
@@ -59,11 +59,11 @@ class Moment:
 
 @dataclass(frozen=True)
 class DebaterPosition:
-    """Everything that a report says about one debater's positions."""
+    """A debater's positions, agreements, concessions and timeline, as a report shows them."""
 
     person: Participant
     stance: str
-    """The debater's final position, or the last known stance if there is none."""
+    """The debater's final position, or the last known stance if no final position is known."""
     quoted: str
     """Quotation of the debater's stance on the main question. Empty if `stance` shows it or nothing is
     known."""
@@ -209,7 +209,7 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
 
 
 def _final_position(document: DebateDocument, who: str) -> str:
-    """Return a debater's final position as the judge states it, or `""` if there is none."""
+    """Return the final position that the judge attributes to a debater, or `""` if there is none."""
     verdict = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder"):
         return ""
@@ -217,7 +217,7 @@ def _final_position(document: DebateDocument, who: str) -> str:
 
 
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
-    """Return the changes in a debater's position that the judge's verdict lists."""
+    """Return the changes in a debater's position that the judge found."""
     verdict = document["verdict"]
     return [
         Moment(
@@ -295,7 +295,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a planned and an actual amount, such as the number of tokens."""
+    """Comparison of a planned amount, such as a number of tokens, with the actual amount."""
 
     name: str
     planned: float
@@ -303,7 +303,7 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """The actual amount as a percentage of the planned amount, such as `80 %`."""
+        """Actual amount as a percentage of the planned amount, such as `80 %`."""
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
@@ -346,7 +346,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a chart, and how many bars and labels fit into it."""
+    """Size of a chart, with the number of bars and labels that fit into it."""
 
     width: int
     height: int
@@ -373,7 +373,7 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Label and height of each horizontal line, and True for the line that marks the token budget."""
+    """Label and height of each horizontal line, with a flag for the line that marks the token budget."""
     names: Sequence[tuple[str, float]]
     """Labels on the horizontal axis, each with its position."""
     series: Sequence[Sequence[Bar]]
@@ -468,7 +468,7 @@ def _stacked_bars(
 
 
 def _ticks(top: float) -> list[float]:
-    """Return three to five round numbers from 0 to `top` as axis labels."""
+    """Return three to five round numbers from 0 to `top` for the labels of an axis."""
     unit = 10.0 ** math.floor(math.log10(top))
     step = next(each * unit for each in (0.2, 0.25, 0.5, 1.0, 2.0) if top / (each * unit) < 5)
     return [step * number for number in range(math.floor(top / step) + 1)]

@@ -32,7 +32,7 @@ from moot.state.verdict import (
 
 _JUDGES = {"": "an unnamed judge", "judge": "the judge", PANEL: "the panel"}
 _FULL = 100.0
-"""Highest possible total score, and highest possible confidence, of a judge."""
+"""Highest possible total score or confidence of a judge."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class VerdictView:
 
 
 class Panel:
-    """Decision of a debate, with the verdict of each judge."""
+    """Decision of a debate, together with the verdict of each judge."""
 
     def __init__(self, document: DebateDocument, people: Participants) -> None:
         """Separate the verdicts behind the decision from earlier and later verdicts.
@@ -217,8 +217,8 @@ def _in_order(keys: Iterable[str], people: Participants) -> list[Participant]:
 
 
 COLOURS = 8
-"""Number of different colors for debaters in a report. Further debaters reuse a color; monograms tell
-them apart."""
+"""Number of different colors for debaters in a report. Further debaters reuse a color; monograms tell them
+apart."""
 
 _SYSTEM_SPEAKERS = {"moot": "Moot", "user": "Person", "moderator": "Moderator", "tools": "Tools"}
 
@@ -230,9 +230,10 @@ class Participant:
     id: str
     name: str
     tone: str
-    """CSS class for the speaker's color: `d0` to `d7` for debaters, `house` for other speakers."""
+    """CSS class for the speaker's color, such as `d0` for the first debater. The class of speakers who are
+    not debaters is `house`."""
     monogram: str
-    """Up to three letters that identify the speaker where color is not enough. Unique among debaters."""
+    """Up to three letters that identify the speaker without color. Unique among debaters."""
     role: str = ""
     stance: str = ""
     turns: int = 0
@@ -276,7 +277,7 @@ class Participants(dict[str, Participant]):
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
-        """Return the display text for a judge's choice of winner.
+        """Return the display text for the winner that a judge chose, which may be a tie.
 
         A tie and no winner are possible choices.
         """
@@ -284,7 +285,7 @@ class Participants(dict[str, Participant]):
 
 
 def _monogram(name: str, taken: set[str]) -> str:
-    """Return initials that no other debater has."""
+    """Return initials for a debater that no other debater has."""
     words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
@@ -317,13 +318,13 @@ class Message:
     label: str
     person: Participant
     new_phase: bool
-    """True if the message is the first of a new phase in its block."""
+    """True if the message is the first one of a new phase in its block."""
     targets: tuple[tuple[str, str], ...]
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Size of the message's prompt compared with the token budget, such as `900 of 4,000`. Empty without a
-    receipt."""
+    """Number of tokens in the message's prompt and in the token budget, such as `900 of 4,000`. Empty without
+    a receipt."""
 
 
 class Fold:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 BLOCK_TOKENS = 64
-"""Minimum number of tokens in a block of messages to embed. A single short reply has too little
+"""Minimum number of tokens per block of messages that is embedded. A single short reply has too little
 content for a useful embedding."""
 
 WINDOW_TOKENS = 224
@@ -72,7 +72,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text of the unfinished block, and True if it includes the previous block."""
+        """Return the text of the unfinished block, and whether it includes the previous block."""
         joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
@@ -102,7 +102,7 @@ class MessageVectors:
         return nearer
 
     def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the unit vectors in the cache under `key`, or compute and cache them.
+        """Return the cached unit vectors for a key, computing them first if necessary.
 
         All speakers of a step ask the same question.
         """
@@ -166,7 +166,7 @@ class Postings:
         return position
 
     def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
-        """Return the positions of the texts that contain a term, and the term's count in each text.
+        """Return the position of each text that contains a term, and how often the text contains it.
 
         Positions below `oldest` are left out.
         """
@@ -193,7 +193,7 @@ class Postings:
 
 
 class EvidenceIndex:
-    """Inverted index of a transcript that does not store the texts.
+    """Inverted index of a transcript that does not store the texts themselves.
 
     It contains terms, token counts, speakers and importance. Adding an entry takes time proportional to its
     own length.
@@ -229,7 +229,7 @@ class EvidenceIndex:
         return len(self.seqs)
 
     def add(self, entry: Entry) -> bool:
-        """Add a transcript entry to the index, and return True if it was not indexed before.
+        """Add a transcript entry to the index, and return True if the entry was new.
 
         An entry that is not newer than the last one is ignored, so replays are safe.
         """
@@ -249,6 +249,6 @@ class EvidenceIndex:
         return True
 
     def position(self, seq: int) -> int | None:
-        """Return the index position of the entry with this sequence number. `None`: not indexed."""
+        """Return the index position of the entry with the given sequence number. `None`: not indexed."""
         place = bisect_left(self.seqs, seq)
         return place if place < len(self.seqs) and self.seqs[place] == seq else None

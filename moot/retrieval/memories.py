@@ -38,17 +38,16 @@ RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
 """Weight of a term in the answered message, relative to a term in the query."""
 MAX_TERMS = 16
-"""Maximum number of query terms to look up, rarest first. The maximum keeps the cost of a turn
-constant."""
+"""Maximum number of query terms to look up, rarest first. The maximum keeps the cost of a turn constant."""
 MAX_PER_TERM = 32
-"""Maximum number of retrieval candidates per query term. It also limits the candidates with high
+"""Maximum number of retrieval candidates for each query term. It also limits the candidates with high
 importance."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
 """Number of messages before and after a candidate that count as its context."""
 RELEVANCE_FLOOR = 0.1
-"""Minimum relevance, from 0 to 1, for retrieving a memory that is not important. Relevance is
-the memory's share of the maximum evidence for the query."""
+"""Minimum relevance, from 0 to 1, for retrieving a memory that is not important. Relevance is the memory's
+share of the maximum evidence for the query."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ def retrieve(
 
 
 class RankedItem(NamedTuple):
-    """Item found for a query, with its relevance."""
+    """Search result with its relevance to the query."""
 
     item: MemoryItem
     relevance: float
@@ -275,7 +274,7 @@ def _items(
 def _matching(
     postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
-    """Return the sorted positions of entries that are important or contain a query term.
+    """Return the positions of entries that are important or contain a query term.
 
     Only positions below `limit` count. `important` holds positions that are important in addition to the
     indexed ones.
@@ -293,7 +292,7 @@ def _matching(
 
 
 def _scale(values: Floats) -> Floats:
-    """Scale values linearly to the range 0 to 1. Equal values become 0."""
+    """Scale values linearly to the range from 0 to 1. Equal values become 0."""
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 

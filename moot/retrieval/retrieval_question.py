@@ -18,7 +18,7 @@ _CAPITAL_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class RetrievalQuestion:
-    """Question analysed for a search in the transcript.
+    """Question that was analysed for searching the transcript.
 
     Attributes:
         text: Question as it was asked.
@@ -36,7 +36,7 @@ class RetrievalQuestion:
 
 
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
-    """Analyse a question for a search in the transcript, and find the speakers that it names."""
+    """Analyse a question for searching the transcript, including the speakers that it names."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     called = _speakers_in(names, _word_weights(text))
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
@@ -52,7 +52,7 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the names with which a question refers to speakers, keyed by speaker number.
+    """Return the words with which a question names speakers, keyed by speaker number.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -94,7 +94,7 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the sets of words by which a speaker may be called.
+    """Return the sets of words that may stand for a speaker's name.
 
     The words in parentheses form a set of their own.
     """

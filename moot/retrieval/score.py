@@ -28,9 +28,9 @@ from moot.retrieval.index import EvidenceIndex, Floats, Ints, Postings, as_ints
 from moot.retrieval.retrieval_question import RetrievalQuestion
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
-"""Lengths in tokens of the spans that are compared, from a short exchange to a whole topic."""
+"""Target lengths of spans of messages, in tokens. They range from a short exchange to a whole topic."""
 LEAD_TOKENS = 200
-"""Number of tokens before a span that serve as its introduction."""
+"""Number of tokens before a span that count as its introduction."""
 SIDE_TOKENS = 150
 """Number of tokens to compare on each side of a boundary to detect a change of speakers."""
 MAX_SPEAKERS_SCORED = 32
@@ -43,33 +43,35 @@ class SpanWeights:
     """Weights of the features that score how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of the span's evidence for the question. It is the log-likelihood ratio of the question's
-    terms."""
+    """Weight of the question's terms in the span. They are scored by their log-likelihood ratio."""
     front: float = 0.7
-    """Weight of the evidence in the span's first quarter, where a passage often names its topic."""
+    """Weight of the question's terms in the first quarter of the span. A passage often names its topic
+    there."""
     lead: float = 0.2
-    """Weight of the evidence in the introduction of the span. The span's first quarter is included."""
+    """Weight of the question's terms in the introduction and first quarter of the span."""
     turning: float = 0.15
-    """Weight of a change of speakers at the span's start and end. It is measured in standard deviations."""
+    """Weight of changes of speakers at the start and end of the span. Changes are measured in standard
+    deviations."""
     speaker: float = 2.5
-    """Weight of how much a speaker named in the question talks in the span. It is relative to the whole
-    transcript."""
+    """Weight of the share of the span in which a speaker named in the question talks. The share is relative
+    to the speaker's share of the whole transcript."""
     length: float = 0.3
-    """Weight of the span's logarithmic length if the question names no speaker. It is ln(tokens /
-    1,097)."""
+    """Weight of the logarithm of the span's length if the question names no speaker. The logarithm is
+    ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight of the span's logarithmic length if the question names a speaker."""
+    """Weight of the logarithm of the span's length if the question names a speaker."""
     length_square: float = -0.42
-    """Weight of the span's squared logarithmic length."""
+    """Weight of the squared logarithm of the span's length."""
     meaning: float = 0.85
-    """Weight of the span's mean embedding similarity to the question. It is a z-score."""
+    """Weight of the span's mean embedding similarity to the question. The similarity is a z-score."""
     meaning_front: float = 0.5
-    """Weight of the mean embedding similarity in the span's first quarter. It is a z-score."""
+    """Weight of the mean embedding similarity to the question in the first quarter of the span. The
+    similarity is a z-score."""
     smoothing: float = 300.0
-    """Strength of Dirichlet smoothing. It adds this number of words from the whole transcript to each
-    span."""
+    """Number of words that Dirichlet smoothing adds to each span. The words represent the whole
+    transcript."""
     share_smoothing: float = 0.03
-    """Amount added to each speaker's share to avoid zeros."""
+    """Amount added to each speaker's share, so that no share is zero."""
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
@@ -86,21 +88,21 @@ class ScoreWeights:
     context: float = 0.25
     """Weight of the BM25 scores of the neighbouring messages."""
     speaker: float = 0.8
-    """Evidence added to a message if the question names its speaker."""
+    """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight of how much the named speakers talk in neighbouring messages."""
+    """Weight of the share of the neighbouring messages in which the named speakers talk."""
     passage: float = 0.9
     """Weight of the log probability of the passages that contain the message. It is less than 1, because a
     passage repeats the evidence of its messages."""
     alone: float = 0.2
-    """Prior probability that single messages, not a passage, answer the question. Values from .15 to
+    """Prior probability that single messages, rather than a passage, answer the question. Values from .15 to
     .35 differ by .01."""
     recency: float = 0.5
-    """Weight of how recent a memory is. Recency halves every 69 memories."""
+    """Weight of a memory's recency. Recency halves every 69 memories."""
     relevance: float = 3.0
-    """Weight of how relevant a memory is to the question."""
+    """Weight of a memory's relevance to the question."""
     importance: float = 2.0
-    """Weight of how important a memory is."""
+    """Weight of a memory's importance."""
     spans: SpanWeights = field(default_factory=SpanWeights)
     """Span weights for transcripts without embeddings. They are tuned on the validation meetings of QMSum.
     They improve the results on each of five parts of the set."""
@@ -109,15 +111,15 @@ class ScoreWeights:
 
 
 WEIGHTS = ScoreWeights()
-"""Default weights for scoring messages and memories. Recency, relevance and importance are those of the
-released code of Generative Agents."""
+"""Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
+of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
 """Distance in tokens at which the weight of another message's evidence falls to 1/e. From 60 to 100 tokens,
 results differ by less than .01."""
 SPEAKERS_TOKENS = 400
 """Distance in tokens at which the weight of another message's speaker falls to 1/e."""
 FOCUS_TOKENS = 2_000
-"""Number of tokens of the most probable messages that `concentration` considers."""
+"""Number of tokens of the most likely messages that `concentration` considers."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -125,7 +127,7 @@ _SATURATION, _LENGTH_PENALTY = (
 
 
 def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, float]:
-    """Return a weight for each question term, based on its inverse document frequency in all `postings`."""
+    """Return a weight for each question term, based on its inverse document frequency."""
     asked = {**question.terms, **question.unknown}
     texts = sum(map(len, postings))
     seen = {term: sum(each.frequency(term) for each in postings) for term in asked}
@@ -136,7 +138,7 @@ def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, 
 
 
 def most_evidence(weights: Mapping[str, float]) -> float:
-    """Return the maximum evidence that a short text can have."""
+    """Return the highest BM25 score that a short text can have."""
     return (_SATURATION + 1) * sum(weights.values())
 
 
@@ -191,7 +193,7 @@ def message_evidence(
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
-    """Return the evidence that each message answers the question. It is measured in nats.
+    """Return how strongly each message appears to answer the question. The evidence is measured in nats.
 
     `terms` holds the result of `term_weights`. Default: all messages. With positions, messages elsewhere do
     not count as context.
@@ -231,7 +233,7 @@ def probabilities(
 
 
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
-    """Return the probability that a small part of the transcript contains the answer.
+    """Return the probability that the answer is in a small part of the transcript.
 
     The part has `FOCUS_TOKENS` tokens. It is high for a question about certain messages, and low for a
     question about the whole transcript.
@@ -253,8 +255,7 @@ class _Spans:
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of candidate spans for each index. The spans do
-not depend on the question."""
+"""Cache of candidate spans for each index. The spans do not depend on the question."""
 
 
 def densities(
@@ -350,7 +351,7 @@ def _entropy(share: Floats) -> Floats:
 def _evidence(
     index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
 ) -> Floats:
-    """Return the evidence that each span contains the question's terms.
+    """Return a score for how well each span matches the question's terms.
 
     The score is the weighted sum of ln((tf + μp) / ((n + μ)p)) over the terms of the question.
     """
@@ -370,7 +371,7 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a weighted sum over each span, its first quarter and its introduction."""
+    """Return a weighted sum of values over each span, its first quarter and its introduction."""
     start, front = cumulated[spans.start], cumulated[spans.front]
     return (
         weights.evidence * log(cumulated[spans.end] - start)
@@ -393,7 +394,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for the embedding similarity between each span and the question."""
+    """Return a score for the embedding similarity of each span to the question."""
     other = cosine - np.average(cosine, weights=tokens)
     standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
     size, mass = _cumulate(tokens), _cumulate(standard * tokens)

@@ -13,12 +13,12 @@ Costs = Mapping[int, int] | Callable[[int], int]
 """Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
 
 SHARE_TOLERANCE = 0.1
-"""Share of a debater's token budget that may stay unused. More of its messages might fit."""
+"""Share of a debater's token budget that may remain unused. More of its messages might fit."""
 
 LABEL_TOKENS = 7
 """Approximate number of tokens in the label of a message."""
 MIN_LABELLED = 6
-"""Minimum number of tokens in a labelled message."""
+"""Minimum number of tokens in a message together with its label."""
 
 _SWAP_POOL = 64
 _MERGED = 8  # rendering may merge this many tokens
@@ -105,7 +105,7 @@ def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], in
 
 
 class _SelectionDraft:
-    """Selection of messages that is not finished yet."""
+    """Unfinished selection of messages."""
 
     def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
         self.index = index
@@ -136,7 +136,7 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Replace selected messages with longer ones until few tokens are unused.
+        """Replace selected messages with longer ones until few tokens remain.
 
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @contextmanager
 def _storage_errors() -> Iterator[None]:
-    """Convert SQLite errors to errors with a message for the user."""
+    """Convert SQLite errors to errors that tell the user what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -31,8 +31,8 @@ def _storage_errors() -> Iterator[None]:
 
 
 BACKGROUND_LOOP, BATCH_LOOP = "moot-portal", "moot-many"
-"""Names of Moot's two background event loops. Each loop runs in its own thread. Worker threads of the
-second loop may wait for the first one."""
+"""Names of Moot's two background event loops. Each loop runs in its own thread. Worker threads of the second
+loop may wait for the first one."""
 
 
 @lru_cache

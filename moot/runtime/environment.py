@@ -36,7 +36,7 @@ _DECIDED = frozenset({"status", "verdict", "config"})
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a node's state update requires an update of the debate catalogue."""
+    """Return True if a state update must be recorded in the debate catalogue."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
@@ -95,17 +95,17 @@ def utc_now() -> str:
 
 
 class ProgressRecorder(Protocol):
-    """Type of a function that records a node's progress in the catalogue."""
+    """Type of functions that record a node's progress in the debate catalogue."""
 
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Record a node's progress in the catalogue."""
+        """Record a node's progress in the debate catalogue."""
         ...
 
 
 class Complete(Protocol):
-    """Type of a function that makes a model call.
+    """Type of functions that make a model call.
 
     A provider's failure is returned in the reply, not raised.
     """
@@ -113,7 +113,7 @@ class Complete(Protocol):
     async def __call__(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Make one model call and return its reply."""
+        """Make one model call, and return its reply."""
         ...
 
 
@@ -143,9 +143,9 @@ class Environment:
     complete: Complete = complete
     """Function that makes one model call."""
     on_progress: ProgressRecorder = record_progress
-    """Function that records a node's progress in the catalogue."""
+    """Function that records a node's progress in the debate catalogue."""
     default_config: Callable[[], DebateConfig] = DebateConfig
-    """Function that returns the operator's configuration with the defaults for a run."""
+    """Function that returns the operator's configuration, used as the default of a run."""
     clock: Callable[[], str] = utc_now
     """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter
@@ -160,7 +160,7 @@ class Environment:
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
     def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
-        """Return a token counter for a debate's models and for additional models.
+        """Return a token counter that is valid for all models of a debate.
 
         If all models use the same encoding, the count is exact. Otherwise the count is the maximum over the
         encodings, so a prompt within its budget fits every model, including fallbacks.
@@ -214,7 +214,7 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a graph node besides the state, such as the environment and the permissions."""
+    """Inputs of a graph node in addition to the state, such as the environment and the permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))

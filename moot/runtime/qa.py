@@ -50,7 +50,7 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
 
 
 def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
-    """Return an error message if a debate has reached the operator's spending limit, otherwise `""`.
+    """Return an error message if a debate has reached the operator's spending limit, or `""` if not.
 
     Args:
         state: state of the debate.
@@ -64,7 +64,7 @@ def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator:
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
-    """Return permissions to answer questions about a debate with the given model.
+    """Return the permissions to answer questions about a debate with the given model.
 
     Default: the judge's model. A recorded debate is answered by the offline model.
     """

@@ -82,7 +82,7 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Position in a debate's journal at which model replies are stored."""
+    """Position in a debate's journal at which replies are stored."""
 
     records: Records | None = None
     """Database records, or `None` if no journal is kept."""
@@ -165,13 +165,13 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
-        """Return records of this run's model calls, numbered after the existing records."""
+        """Return the records of this run's model calls, numbered after those of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
-        """Return the reply to each request, using stored replies from the journal where possible.
+        """Return the reply to each request, using stored replies where the journal has them.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -244,7 +244,7 @@ def _receipt(call: ModelCall, reply: Reply, position: JournalPosition) -> CallRe
 async def run_generator(
     flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
 ) -> T:
-    """Run a generator to its end, handle each effect that it yields, and return its result."""
+    """Run a generator to its end, handling each effect that it yields. Return the generator's result."""
     outcome: object = None
     try:
         while True:
@@ -262,7 +262,7 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator of effects outside of a graph. Return its result and the effect handler."""
+    """Run a generator of effects outside of a LangGraph graph. Return its result and the effect handler."""
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
 
@@ -316,7 +316,7 @@ class _NodeRun:
         return self._run_context if isinstance(self._run_context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
-        """Return True if this run needs capabilities that were granted to the debate individually."""
+        """Return True if this run needs permissions that were granted to the debate."""
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
@@ -324,7 +324,7 @@ class _NodeRun:
         )
 
     def _with_grants(self, records: Records) -> Permissions:
-        """Return the permissions of the debate, including capabilities granted to it individually.
+        """Return the permissions of the debate, including the capabilities that were granted to it.
 
         The operator's own configuration is granted.
         """
@@ -338,7 +338,7 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: NodeFunction) -> Update:
-        """Run the node body, and return its state update with usage and call records."""
+        """Run the node body, and return its state update including usage and call records."""
         if self.records is not None and self._needs_grants():
             self.context = replace(
                 self.context, permissions=await run_in_thread(self._with_grants, self.records)
@@ -388,7 +388,7 @@ class _NodeRun:
         return await self.effect_handler.handle(effect)
 
     async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
-        """Write a value to LangGraph's store, or search the store.
+        """Write to LangGraph's store, or search it.
 
         A failure is reported as an event and does not end the debate.
         """
@@ -420,7 +420,7 @@ def _frozen(config: DebateConfig) -> JsonObject:
 
 
 class Node(Runnable[ConversationState, Update]):
-    """Graph node for synchronous and asynchronous graphs.
+    """Graph node that runs in both synchronous and asynchronous graphs.
 
     It adds no traced run, because LangGraph already traces the node.
     """

@@ -45,7 +45,7 @@ from moot.tools.tool_exchange import ToolCall, ToolExchange, exchange_messages, 
 
 @dataclass(frozen=True)
 class ModelTurnRequest:
-    """Request for a turn of a debater who is a model."""
+    """Request for the turn of a debater played by a model."""
 
     state: ConversationState
     context: NodeContext
@@ -68,7 +68,7 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> ModelCall:
-        """Return the first model call of the turn with a prompt that is shorter by `excess` tokens.
+        """Return the first model call of the turn with a prompt that is `excess` tokens shorter.
 
         Used after a server refused the prompt because it exceeded the model's context.
         """
@@ -131,10 +131,10 @@ def _with_prompt(call: ModelCall, prompt: Prompt) -> ModelCall:
 
 @dataclass(frozen=True)
 class HumanTurnRequest:
-    """Request for a turn of a debater who is a person."""
+    """Request for the turn of a debater played by a person."""
 
     speaker: str
-    """Id of the debater who has the turn."""
+    """Id of the debater whose turn it is."""
     question: str
     """Text shown to the person, including what to write."""
 
@@ -252,13 +252,13 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> Hints:
 
 
 RECENT_REQUESTS = 512
-"""Number of recent requests to check for duplicates. Identical requests get different seeds.
-At most 256 answers are taken in a step."""
+"""Number of recent requests to check for duplicates. Identical requests get different seeds. At most 256
+answers are taken in a step."""
 ARGUMENT_CHARS = 1000
-"""Maximum number of characters shown of a tool call's arguments in the next prompt."""
+"""Maximum number of characters that prompts show of a tool call's arguments."""
 
 PASSES = "(passes)"
-"""Text in the transcript for a person's empty reply."""
+"""Text that the transcript shows for an empty reply by a person."""
 
 
 @dataclass(frozen=True)

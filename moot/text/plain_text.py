@@ -120,7 +120,7 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
-"""Pattern for the first character of a chat template's control token, such as `<|im_start|>`. Some servers
+"""Pattern for the first character of each control token of a chat template. Some servers
 parse these tokens even inside messages.
 
 The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
@@ -131,7 +131,7 @@ quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
 def break_template_tokens(text: str) -> str:
-    """Disable control tokens of chat templates by inserting a middle dot, such as in `<·|im_start|>`.
+    """Insert a middle dot into each control token of a chat template to disable it.
 
     Nothing is removed, and a second call changes nothing.
     """

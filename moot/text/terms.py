@@ -23,8 +23,8 @@ UNSPACED = (
     "\u1100-\u11ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-"""Character ranges of Hangul and of scripts that do not separate words with spaces. Hangul attaches
-particles to words."""
+"""Character ranges of Hangul and of scripts that do not separate words with spaces. Hangul attaches particles
+to words."""
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W\d_][._]){2,}[^\W\d_]?(?![^\W_])")
@@ -138,13 +138,16 @@ def question_terms(text: str) -> list[str]:
 
 
 def without_question_words(text: str) -> str:
-    """Return `text` without words that only phrase a question, for use with an embedding model."""
+    """Return `text` without words that only phrase a question.
+
+    The result is used with an embedding model.
+    """
     kept = [word for word in text.split() if not question_word_terms().issuperset(terms(word) or [""])]
     return " ".join(kept) or text
 
 
 def jaccard_similarity(first: str, second: str) -> float:
-    """Return how similar two short texts are, as the Jaccard similarity of their search terms.
+    """Return the Jaccard similarity of the search terms in two short texts, from 0 to 1.
 
     Texts without terms are compared for equality.
     """
@@ -169,7 +172,7 @@ SentenceKind = Literal["prose", "bullet", "heading", "quote", "code"]
 
 
 class Sentence(NamedTuple):
-    """Sentence with its start offset in the original text."""
+    """Sentence with its position in the original text."""
 
     text: str
     start: int
@@ -237,7 +240,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 # Cached because retrieval splits the same messages every turn, which took half of a turn's time.
 @lru_cache(maxsize=1024)
 def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
-    """Return the start offset and the distinct search terms of each sentence in `text`."""
+    """Return the distinct search terms of each sentence in `text`, with its start offset."""
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
@@ -260,7 +263,7 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a line, and the code fence that is still open after it."""
+    """Return the kind of a line, and the code fence that is open after the line."""
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()

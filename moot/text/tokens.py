@@ -27,8 +27,8 @@ TokenCounter = Callable[[str], int]
 Item = TypeVar("Item")
 
 CHUNK_CHARS = 100_000
-"""Number of characters per chunk when a long text is split for tokenization. Without chunks, tiktoken
-panics on very long runs of one character."""
+"""Number of characters in each chunk when a long text is tokenized. Without chunks, tiktoken panics on very
+long runs of one character."""
 
 CACHED_CHARS = 8_000
 """Maximum length in characters of a text whose token count is cached. The cache avoids counting the same
@@ -41,7 +41,7 @@ CACHED_LONG_TEXTS = 4
 joined."""
 
 MESSAGE_OVERHEAD = 3
-"""Number of extra tokens per chat message, in addition to its role, name and content."""
+"""Number of tokens that each chat message adds to its role, name and content."""
 
 REPLY_PRIMING = 3
 """Number of tokens in each prompt for the header of the assistant's reply."""
@@ -136,7 +136,7 @@ def _label_tokens(label: str, count: TokenCounter) -> int:
 
 
 def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: int | None = None) -> int:
-    """Return the number of tokens in one chat message, including overhead, role, name and content.
+    """Return the number of tokens in one chat message, including its overhead.
 
     If `content` gives the tokens of the content, they are not counted again.
     """
@@ -147,7 +147,7 @@ def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: 
 
 
 def prompt_tokens(messages: Iterable[Mapping[str, Any]], count: TokenCounter) -> int:
-    """Return the exact number of tokens in a prompt of chat messages, computed by OpenAI's formula."""
+    """Return the exact number of tokens in a prompt, computed by OpenAI's formula for chat messages."""
     return REPLY_PRIMING + sum(message_tokens(message, count) for message in messages)
 
 
@@ -184,7 +184,7 @@ TRUNCATION_MARK = " […cut…] "
 """Mark inserted at the place where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of characters to drop next to a cut to reach a sentence or word boundary."""
+"""Maximum number of characters to drop at a cut to reach a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
 """Maximum length in characters of a word that may be dropped instead of being cut."""

@@ -84,7 +84,7 @@ def evaluate(expression: str) -> Number:
 
 
 def value_text(value: Number) -> str:
-    """Return a number as text after `=` if it is exact, or after `≈` if it is rounded."""
+    """Return a number as text, with `=` for an exact number and `≈` for a rounded number."""
     if isinstance(value, float):
         return f"≈ {value:.12g}"
     with localcontext(Context(prec=SHOWN_DIGITS, traps=[Inexact])), suppress(Inexact):

@@ -23,7 +23,7 @@ class CheckedTools:
     document: dict[str, str] | None
     """Context file as a document with `name` and `content`. `None`: the context is a folder or not set."""
     mcp_servers: Mapping[str, McpServerConfig]
-    """Configured MCP servers, including the definitions of the tools that debaters use."""
+    """Configured MCP servers, with definitions of the tools that debaters use."""
 
 
 def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:
@@ -75,7 +75,7 @@ def read_context(context: str) -> dict[str, str] | None:
 
 
 def context_sandbox(permissions: Permissions) -> Sandbox | None:
-    """Return the context folder that a debate's tools may read, or `None` if none is set.
+    """Return the folder that a debate's tools may read, or `None` if no folder is configured.
 
     Raises:
         ConfigError: the folder is not authorized, or is now outside `MOOT_CONTEXT_ROOT`.

@@ -20,7 +20,7 @@ MAX_SEARCHED_BYTES = 50_000_000
 LINES = 200
 """Maximum number of lines that one call of `read_file` returns."""
 LINE_CHARS = 300
-"""Maximum number of characters shown of each line in a tool result."""
+"""Maximum number of characters per line in a tool result."""
 
 
 Query = Annotated[str, Field(min_length=1, max_length=200, description="Words to look for, in any order.")]
@@ -66,7 +66,7 @@ class Search(Tool):
     files: Pattern = "*"
 
     def run(self, context: ToolContext) -> str:
-        """Return the lines that contain the most words from the query."""
+        """Return the lines that match the most words of the query."""
         words, sandbox, left = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
         number, kept = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
         for listed in sandbox.files():
@@ -140,7 +140,7 @@ class SearchDebate(Tool):
     query: Query
 
     def run(self, context: ToolContext) -> str:
-        """Return excerpts from the messages that contain the most words from the query."""
+        """Return excerpts from the messages that match the most words of the query."""
         words = query_words(self.query)
         hits = []
         for entry in context.transcript:

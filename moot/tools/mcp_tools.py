@@ -111,7 +111,7 @@ def _result_text(result: JsonObject) -> str:
 
 @memoize_by_identity()
 def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
-    """Return the tools of the calling program and of MCP servers.
+    """Return the debaters' tools that come from the calling program and from MCP servers.
 
     Only MCP tools with known definitions are included.
     """
@@ -123,7 +123,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the number of tokens in the longest set of tool definitions that a debater uses."""
+    """Return the number of tokens in the longest tool definitions that one debater needs."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -169,7 +169,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return the tools of an MCP server, keyed by the names under which debaters call them.
+    """Return the tools of an MCP server, keyed by the names that debaters use.
 
     Raises:
         ConfigError: the server cannot be used.
@@ -218,7 +218,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Connect to an MCP server, run the function `work` and disconnect, within a time limit.
+    """Connect to an MCP server, run a function and disconnect, all within a time limit.
 
     It runs on a thread of its own, because the caller may be in an event loop.
 
@@ -276,7 +276,7 @@ async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[Clien
 
 
 def _reason(error: BaseException, server: McpServerConfig) -> str:
-    """Return the cause of a failure on one line, without secrets."""
+    """Return the cause of a failure as one line without secrets."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
@@ -288,7 +288,7 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ERROR_CHARS = 500
-"""Maximum number of characters shown to a debater from a tool's error message."""
+"""Maximum number of characters of a tool's error message that a debater sees."""
 
 
 class LangChainTool(Tool):

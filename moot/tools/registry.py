@@ -22,7 +22,7 @@ TOOLS: dict[str, type[Tool]] = {
 
 
 GivenTools = Mapping[str, type[Tool]]
-"""Tools that the calling program provides, keyed by the name that debaters use for them."""
+"""Tools from the calling program, keyed by the name that debaters use."""
 NO_TOOLS: GivenTools = MappingProxyType({})
 
 
@@ -68,5 +68,5 @@ def tool_names() -> list[str]:
 
 
 def functions_tokens(names: Sequence[str], count: TokenCounter, given: GivenTools = NO_TOOLS) -> int:
-    """Return the number of tokens in the JSON definitions of several tools."""
+    """Return the total number of tokens in the JSON definitions of several tools."""
     return sum(count(json.dumps(function_of(get_tool(name, given)))) for name in names)

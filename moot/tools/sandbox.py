@@ -76,7 +76,9 @@ class Sandbox:
             raise AccessRefused(f"{path!r} is not UTF-8 text") from None
 
     def files(self, path: str = ".") -> Iterator[ListedFile]:
-        """Yield the visible files below a folder, sorted by path. At most `MAX_FILES` are included.
+        """Yield the visible files in a folder and its subfolders, sorted by path.
+
+        At most `MAX_FILES` are included.
 
         Raises:
             AccessRefused: the path is outside the folder or hidden.

@@ -48,9 +48,9 @@ HEADERS = {
 }
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
-"""Key in a request's ASGI scope that is True if the client sent the launch token."""
+"""Key in the ASGI scope that is True if the client sent the launch token."""
 MAX_BYTES = 1_000_000
-"""Maximum size in bytes of a request body sent by the live page."""
+"""Maximum size in bytes of a request body that the live page sends."""
 MAX_REQUEST_BYTES = 20_000_000
 """Maximum size in bytes of any request body. States of long debates are larger than `MAX_BYTES`."""
 BODY_S = 30.0
@@ -82,7 +82,7 @@ class AuthMiddleware:
         self._app, self._pages, self._token, self._launch_token = app, pages, token, launch_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an allowed request to the application, and reject any other request."""
+        """Pass an allowed request to the application, and reject a forbidden one."""
         external = scope["type"] in ("http", "websocket") and scope.get("root_path") != IN_PROCESS
         refused, status = "", 403
         if external:
@@ -167,7 +167,7 @@ def _has_token(request: Request, token: str | None) -> bool:
 
 
 def is_loopback(name: str) -> bool:
-    """Return True if a host name or address belongs to this machine only."""
+    """Return True if a host name or address can only be reached from this machine."""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:

@@ -42,7 +42,7 @@ EventListener = Callable[[Event], object]
 
 
 class StreamedMessage(TypedDict):
-    """The part of a message that has been streamed so far."""
+    """Part of a message that has been streamed so far."""
 
     speaker: str
     text: str
@@ -58,7 +58,7 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """Runner of the debates in a database, which keeps an asyncio task for each running debate.
+    """Runner that keeps an asyncio task for each running debate in a database.
 
     Args:
         debates: the open database. The caller closes it.
@@ -208,11 +208,10 @@ class DebateHost:
 POLL_INTERVAL_S = 0.3
 """Seconds between two checks for changes to a debate. A read takes a millisecond."""
 BATCH_WINDOW_S = 0.03
-"""Seconds for which streamed tokens are collected before they are sent together. Screens do not
+"""Time in seconds during which streamed tokens are collected before they are sent together. Screens do not
 refresh more often."""
 CACHED_DOCUMENTS = 8
-"""Maximum number of debate documents in the cache. A page requests the parts of a document
-separately."""
+"""Maximum number of debate documents in the cache. A page requests the parts of a document separately."""
 
 Version = tuple[object, ...]
 """Value that changes whenever the stored debate changes."""
@@ -312,7 +311,7 @@ def _age_s(snapshot: StateSnapshot) -> float:
 async def follow(
     host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[JsonObject]:
-    """Yield updates about a debate: overviews, streamed tokens and events.
+    """Yield overviews, streamed tokens and events of a debate while it changes.
 
     `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
 

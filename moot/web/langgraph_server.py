@@ -144,7 +144,7 @@ app = Starlette(
 routes."""
 
 GRAPH = "debate"
-"""Name of the graph for all protocols in `langgraph.json`."""
+"""Name of the graph in `langgraph.json` that runs all protocols."""
 EVERY_S = 3.0
 """Seconds between two searches for debates that other processes have started."""
 TITLE_CHARS = 80

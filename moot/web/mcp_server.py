@@ -60,12 +60,11 @@ INSTRUCTIONS = (
     "waits for the verdict. For a debate of more than a minute, use `start` and then `result`."
 )
 MAX_TOKENS = 400
-"""Maximum number of tokens (o200k) in the result of an MCP tool. Agents read longer texts as
-resources."""
+"""Maximum number of tokens (o200k) in the result of an MCP tool. Agents read longer texts as resources."""
 LATEST_TOKENS = 60
-"""Maximum number of tokens in each message, question or error in the result of an MCP tool."""
+"""Maximum number of tokens of each message, question or error in an MCP tool's result."""
 MAX_WAIT_S = 600.0
-"""Maximum time in seconds that an MCP client can wait for the result of a debate."""
+"""Maximum time in seconds to wait for the result of a running debate."""
 
 _REQUEST_FIELDS = DebateRequest.model_fields
 Question = Annotated[
@@ -476,7 +475,7 @@ def argue_design(
 def second_opinion(
     decision: Annotated[str, Field(description="The decision, with the facts that it rests on.")],
 ) -> str:
-    """Let one debater defend a decision, and let another debater oppose it, before you act on it."""
+    """Let one debater defend a decision and another one oppose it before you act on it."""
     return (
         "Call the tool `debate` with two debaters: one defends the decision below, the other one opposes it. "
         "Put the facts into the question. Then follow the verdict, or explain why you do not, and give the "

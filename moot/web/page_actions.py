@@ -46,7 +46,7 @@ class PageAction(BaseModel):
 
 
 def _model_instead(host: DebateHost, debate: Debate) -> str | None:
-    """Return the server's default model if it must replace recorded replies in a debate."""
+    """Return the server's default model if the debate's own model only plays recorded replies."""
     model = host.default_config.model
     return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
 
@@ -60,7 +60,7 @@ def _use_own_model(host: DebateHost, debate: Debate) -> None:
 
 
 class ContinueDebate(PageAction):
-    """Continue a debate, optionally with answers to its questions or with more turns."""
+    """Continue a debate, for example with answers to its questions or with more turns."""
 
     turns: int | None = Field(None, ge=1, le=1000)
     answers: dict[str, str] | None = None
@@ -135,7 +135,7 @@ class PinMessage(PageAction):
 
 
 class ForkDebate(PageAction):
-    """Copy a debate, or its beginning, to a new debate.
+    """Copy a debate, or the beginning of a debate, to a new debate.
 
     The copy ends with the message `after` if it is given.
     """

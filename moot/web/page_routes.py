@@ -104,7 +104,7 @@ class EmptyBody(BaseModel):
 
 
 class EndpointRequest(BaseModel):
-    """Address of a model endpoint, and the environment variable that contains its API key."""
+    """Address of a model endpoint, and name of the environment variable with its API key."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -133,7 +133,7 @@ class NewDebate(DebateRequest):
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
-    """Address and API key variable of each model's endpoint, keyed by model name. Only the operator may set
+    """Address and API key variable of each model endpoint, keyed by model name. Only the operator may set
     them."""
     documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
     """Background documents for all debaters."""
@@ -146,7 +146,7 @@ class NewDebate(DebateRequest):
 
 
 class LivePage:
-    """Live web page about debates, including the API that serves its data.
+    """Live web page that shows debates, including the API that serves its data.
 
     The first request opens the database.
 
