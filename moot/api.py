@@ -156,7 +156,7 @@ class Debates(AbstractContextManager["Debates"]):
             call_from_sync(self._stack.aclose)
 
     def rows(self) -> list[DebateRow]:
-        """Return one catalogue row for each debate, most recently active first."""
+        """Return one row of metadata for each debate, most recently active first."""
         return self.records.rows()
 
     def get(self, name: str) -> Debate:

@@ -195,7 +195,7 @@ def debate_tool(
 def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> str | None:
     """Return a debate name that is the same each time when a tool call is repeated.
 
-    `None` without a checkpointer.
+    The name is `None` if there is no checkpointer.
     """
     namespace, thread = place.get("checkpoint_ns"), place.get("thread_id")
     if not namespace or not thread:

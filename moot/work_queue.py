@@ -51,7 +51,7 @@ MAX_ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class QueuedDebate:
-    """Entry for one debate in the work queue. Finished debates are removed from the queue."""
+    """Entry of one debate in the work queue. Finished debates are removed from the queue."""
 
     debate: str
     """Id of the queued debate."""

@@ -78,7 +78,7 @@ class Prompt:
     """Approximate number of prompt tokens used by each kind of memory."""
 
     def to_receipt(self) -> PromptRecord:
-        """Return the record of this prompt that is stored with a call."""
+        """Return a record of this prompt for storage with the call."""
         return {
             "budget": self.budget,
             "total_tokens": self.total_tokens,
@@ -237,7 +237,7 @@ class Reply:
         return self
 
     def to_json(self) -> JsonObject:
-        """Convert the reply to JSON types for storage in the journal."""
+        """Convert the reply to JSON types for storage."""
         return asdict(self)
 
     @classmethod
@@ -280,7 +280,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if a payload pauses the run without asking a person a question."""
+    """Return True if an interrupt's payload only pauses the run, without a question to a person."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -312,7 +312,7 @@ class LocalJob:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 hash under which the journal stores the job's result."""
+        """Return the SHA-256 hash that identifies the job's stored result."""
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 
@@ -378,7 +378,7 @@ BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
-    """Return a state update that records the errors from which a node recovered. `{}`: no errors."""
+    """Return a state update with the errors from which a node recovered, or `{}` if there are none."""
     errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 

@@ -50,7 +50,7 @@ class Stance(StanceFields):
     message_id: str
     quote: str
     history: list[str]
-    """Ids of the claim events that record this stance and earlier ones, oldest first."""
+    """Ids of the claim events that record this stance and the debater's earlier stances, oldest first."""
 
 
 class ClaimStatusRecord(TypedDict):
@@ -72,8 +72,8 @@ class ClaimStatusRecord(TypedDict):
     stances: dict[str, Stance]
     """Latest stances on the claim, keyed by debater id."""
     card: str
-    """Id of the claim's crux card, or `""` if there is none. A crux card is the result of a private exchange
-    about the claim."""
+    """Id of the claim's crux card, or `""` if the claim has none. A crux card is the result of a private
+    exchange about the claim."""
 
 
 class PositionChange(TypedDict):
@@ -83,7 +83,8 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question or on a claim that supports it."""
+    """True if the debater gives up its position on the main question, or a claim that supports this
+    position."""
     message_id: str
     quote: str
     before: str
@@ -171,7 +172,7 @@ class CarriedState(TypedDict, total=False):
     """Values that the debate's protocol stores between its steps."""
     crux_rooms: dict[str, Room]
     pinned: list[str]
-    """Ids of the pinned messages, which are shown in every prompt that has space for them."""
+    """Ids of the messages that a person pinned so that prompts keep showing them."""
     clarifications: Clarifications
     planned_interjections_used: int
     step: Step
@@ -198,7 +199,7 @@ class DebateDocument(TypedDict):
     config: JsonObject
     """Configuration of the debate, with all defaults filled in. Its schema: `moot config schema`."""
     transcript: list[Entry]
-    """All transcript entries, ordered by `seq`."""
+    """All transcript entries, ordered by sequence number."""
     summaries: list[SummaryVersion]
     """Every version of every summary, oldest first."""
     receipts: list[Receipt]
@@ -240,7 +241,7 @@ class DebateDocument(TypedDict):
 
 
 def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
-    """Return a debate as a `moot.debate/1` document, made from its catalogue row and its state."""
+    """Return a debate as a `moot.debate/1` document, made from its metadata and its state."""
     config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
     # The last step keeps the reason until the debate continues.
     ended = values.get("step", {}).get("end_reason") if values.get("status") in ENDED_STATUSES else None

@@ -293,7 +293,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Acquire the exclusive right to write a debate, and yield a config that contains this lease.
+        """Acquire the exclusive right to write a debate, and yield a config that contains this right.
 
         A config that has a lease is yielded as is.
         """

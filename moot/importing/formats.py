@@ -217,7 +217,7 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return the contributions to a dialectic debate, each with the number of its round."""
+    """Return the contributions in a file of the program dialectic, each with its round number."""
     return [
         {**one, "round": number} if isinstance(one, dict) else one
         for number, each in enumerate(rounds, start=1)

@@ -68,7 +68,7 @@ def result_update(values: StateValues, *origin: str) -> Update:
 
 
 def _headline(values: StateValues) -> str:
-    """Return one line that states the debate's result. `""` without a valid verdict."""
+    """Return one line that states the debate's result, or `""` if there is no valid verdict."""
     verdict: PanelVerdict | None = values.get("verdict") or None
     if verdict is None or verdict["status"] != "ok":
         return ""

@@ -44,7 +44,7 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if claims must be extracted or new crux-room messages recorded.
+    """Return True if claims must be extracted, or if private messages of two debaters must be recorded.
 
     Args:
         state: the debate's state.
@@ -54,18 +54,18 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the crux rooms that have new messages, including the ids of these messages."""
+    """Return the crux rooms (private exchanges) that have new messages, with the ids of these messages."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the sequence number of the last message from which claims should be extracted now. -1: none.
+    """Return the sequence number of the last message from which claims must be extracted now.
 
-    Claims are extracted before something reads them. A protocol with phases names those after which claims
-    are read. In the long form, claims are extracted when messages leave the window, and from the remaining
-    messages after the last turn.
+    The number is -1 if there is no such message. Claims are extracted before something reads them. A
+    protocol with phases names those after which claims are read. In the long form, claims are extracted
+    when messages leave the window, and from the remaining messages after the last turn.
     """
     config, step = frozen_config(state), state.get("step") or {}
     protocol, everything = protocol_named(config.protocol), len(state["full_transcript"]) - 1
@@ -109,7 +109,7 @@ def _extract_claims(
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect that the entries discuss, with a description for the extraction prompt."""
+    """Return the aspect of the topic that the entries discuss, and a description for the prompt."""
     rooms = state.get("crux_rooms", {})
     first = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first["claim"]) if first else None

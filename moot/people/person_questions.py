@@ -21,7 +21,7 @@ from moot.state.entries import JsonObject, clean_text
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
 QUESTIONS_TOKENS = 800
-"""Maximum number of tokens in the reply in which a debater asks a person questions."""
+"""Maximum number of tokens in a model's reply with questions to a person."""
 
 
 class PersonQuestion(TypedDict):
@@ -137,7 +137,7 @@ def questions_in(payload: Any) -> list[PersonQuestion]:
 
 
 def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str]:
-    """Return a person's reply to each question, keyed by question id. `""`: no reply.
+    """Return a person's reply to each question, keyed by question id. A missing reply is `""`.
 
     Args:
         questions: the questions of one interrupt.
@@ -181,7 +181,7 @@ def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]
 
 
 def _replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str | None]:
-    """Return the reply to each question, keyed by question id. `None`: no reply."""
+    """Return the reply to each question, keyed by question id. A missing reply is `None`."""
     given = _plain(given)
     if not isinstance(given, Mapping):
         listed = chain(given if _is_list(given) else [given], repeat(None))

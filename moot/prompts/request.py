@@ -54,7 +54,7 @@ class HasModel(Protocol):
 def model_params(
     config: DebateConfig, who: DebaterConfig | PanelJudge | MemoryConfig | HasModel
 ) -> ModelParams:
-    """Return the model and sampling parameters for a debater, judge or other configured model user.
+    """Return the model and sampling parameters for a debater, a judge or a summarizer.
 
     Unset fields use the debate's values.
     """

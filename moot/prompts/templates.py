@@ -101,7 +101,7 @@ _ALIASES = {
 }
 
 ROLE_NAMES = frozenset({*ROLES, *_ALIASES})
-"""All names, including aliases, by which a built-in role can be selected."""
+"""All names by which a built-in role can be selected, including aliases."""
 _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 

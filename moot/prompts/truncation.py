@@ -118,7 +118,7 @@ MIN_PART_TOKENS = 60
 """Minimum number of free tokens for restoring part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priority of blocks that are never dropped, and priority of those that are dropped last."""
+"""Priority of blocks that are never dropped, and priority of the blocks that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities of prompt blocks that may be dropped. Blocks with the lowest number are dropped last, so a
 summary is kept longer than recent messages, and recent messages longer than older ones."""
@@ -129,7 +129,7 @@ class Block:
     """One message of a prompt, with a priority that decides when it is shortened or dropped."""
 
     section: str
-    """Name of the prompt section to which the block's tokens are counted."""
+    """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
     """Priority of the block, which decides whether it is dropped from a prompt that is too long. `KEEP`
@@ -242,7 +242,7 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return the priority of each block, which may come from its group.
+    """Return the priority of each block, or the priority of its group if it belongs to one.
 
     A group has the priority of its most important block.
     """

@@ -403,7 +403,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return the debaters with the most words, at most one for each chart color."""
+    """Return the debaters who wrote the most words, at most one for each chart color."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:

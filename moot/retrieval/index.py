@@ -249,6 +249,6 @@ class EvidenceIndex:
         return True
 
     def position(self, seq: int) -> int | None:
-        """Return the index position of the entry with the given sequence number. `None`: not indexed."""
+        """Return the index position of the entry with this sequence number, or `None` if there is none."""
         place = bisect_left(self.seqs, seq)
         return place if place < len(self.seqs) and self.seqs[place] == seq else None

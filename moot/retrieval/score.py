@@ -255,7 +255,8 @@ class _Spans:
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of candidate spans for each index. The spans do not depend on the question."""
+"""Cache of the spans of messages that are scored, kept for each index. The spans do not depend on the
+question."""
 
 
 def densities(
@@ -265,7 +266,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability per token that a passage around each message answers the question.
+    """Return the probability, per token, that each message belongs to a passage that answers the question.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -297,7 +298,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the candidate spans of a transcript.
+    """Return the spans of messages in a transcript that are scored.
 
     Spans do not extend beyond the end of the transcript.
     """

@@ -36,12 +36,12 @@ _DECIDED = frozenset({"status", "verdict", "config"})
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a state update must be recorded in the debate catalogue."""
+    """Return True if a state update changes the metadata in the list of debates."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
 def record_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
-    """Write the status, turns and usage of a debate to the catalogue.
+    """Write the status, turns and usage of a debate to the list of debates.
 
     The update of the node `open` adds the debate to the catalogue if it is missing.
 
@@ -83,7 +83,7 @@ def _values(state: StateValues, update: StateValues) -> JsonObject:
 
 
 def record_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
-    """Record a failed run, and mark the debate as failed in the catalogue."""
+    """Record a failed run, and mark the debate as failed in the list of debates."""
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
     records.catalogue.update(debate, **values, updated_at=failed.record["at"])
@@ -95,12 +95,12 @@ def utc_now() -> str:
 
 
 class ProgressRecorder(Protocol):
-    """Type of functions that record a node's progress in the debate catalogue."""
+    """Type of functions that record a node's progress in the list of debates."""
 
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Record a node's progress in the debate catalogue."""
+        """Record a node's progress in the list of debates."""
         ...
 
 
@@ -143,7 +143,7 @@ class Environment:
     complete: Complete = complete
     """Function that makes one model call."""
     on_progress: ProgressRecorder = record_progress
-    """Function that records a node's progress in the debate catalogue."""
+    """Function that records a node's progress in the list of debates."""
     default_config: Callable[[], DebateConfig] = DebateConfig
     """Function that returns the operator's configuration, used as the default of a run."""
     clock: Callable[[], str] = utc_now

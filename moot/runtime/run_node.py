@@ -82,10 +82,10 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Position in a debate's journal at which replies are stored."""
+    """Position at which a batch of replies is stored in a debate's journal."""
 
     records: Records | None = None
-    """Database records, or `None` if no journal is kept."""
+    """Database records, or `None` if replies are not stored."""
     debate: str = ""
     """LangGraph thread id of the debate."""
     step: int = 0
@@ -171,7 +171,7 @@ class EffectHandler:
         ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
-        """Return the reply to each request, using stored replies where the journal has them.
+        """Return the reply to each request, and use a stored reply if there is one.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -244,7 +244,7 @@ def _receipt(call: ModelCall, reply: Reply, position: JournalPosition) -> CallRe
 async def run_generator(
     flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
 ) -> T:
-    """Run a generator to its end, handling each effect that it yields. Return the generator's result."""
+    """Run a generator to its end, and handle each request that it yields. Return the generator's result."""
     outcome: object = None
     try:
         while True:
@@ -262,13 +262,16 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator of effects outside of a LangGraph graph. Return its result and the effect handler."""
+    """Run a generator of model calls and local jobs outside of a LangGraph graph.
+
+    Return its result and the effect handler.
+    """
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
 
 
 class _NodeRun:
-    """One run of a graph node, with its permissions, records and journal position."""
+    """One run of a graph node, including its permissions and database records."""
 
     def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
         runtime: Runtime[DebateConfig] = get_runtime()
@@ -316,7 +319,7 @@ class _NodeRun:
         return self._run_context if isinstance(self._run_context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
-        """Return True if this run needs permissions that were granted to the debate."""
+        """Return True if this run needs permissions that were granted to this debate only."""
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
@@ -388,7 +391,7 @@ class _NodeRun:
         return await self.effect_handler.handle(effect)
 
     async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
-        """Write to LangGraph's store, or search it.
+        """Write a value to LangGraph's store, or search the store.
 
         A failure is reported as an event and does not end the debate.
         """
@@ -432,7 +435,7 @@ class Node(Runnable[ConversationState, Update]):
     async def ainvoke(
         self, input: ConversationState, config: RunnableConfig | None = None, **_: object
     ) -> Update:
-        """Run the node body, and record the debate's progress in the catalogue."""
+        """Run the node body, and record the debate's progress in the list of debates."""
         config = config or {}
         saver = checkpointer_in(config)
         if saver and not hasattr(saver, "records"):

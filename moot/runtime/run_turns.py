@@ -136,7 +136,7 @@ class HumanTurnRequest:
     speaker: str
     """Id of the debater whose turn it is."""
     question: str
-    """Text shown to the person, including what to write."""
+    """Text shown to the person, ending with the instruction for the turn."""
 
 
 def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
@@ -221,7 +221,7 @@ def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, t
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJob | None:
-    """Return a job that embeds the texts needed for retrieval in this step. `None`: no texts."""
+    """Return a job that embeds the texts for retrieval in this step, or `None` if there are none."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None

@@ -240,7 +240,7 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 # Cached because retrieval splits the same messages every turn, which took half of a turn's time.
 @lru_cache(maxsize=1024)
 def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
-    """Return the distinct search terms of each sentence in `text`, with its start offset."""
+    """Return the start offset and the distinct search terms of each sentence."""
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 

@@ -222,7 +222,7 @@ def truncate_middle_cached(text: str, max_tokens: int, count: TokenCounter) -> s
 
 
 def truncate_end(text: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten `text` to `max_tokens` tokens by cutting off its end. `""` if nothing fits."""
+    """Shorten `text` to `max_tokens` tokens by cutting off its end. The result is `""` if nothing fits."""
     kept = text[: max(0, max_tokens) * 64]
     while kept and count(kept) > max_tokens:
         kept = kept[: min(len(kept) - 1, int(len(kept) * max_tokens / count(kept)) + 1)]

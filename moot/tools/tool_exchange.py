@@ -34,7 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """Model reply that contains tool calls, together with the results."""
+    """Model reply that contains tool calls, together with their results."""
 
     reply: Reply
     calls: tuple[ToolCall, ...]

@@ -101,7 +101,7 @@ class JudgeNow(PageAction):
 
 
 class SendInterjection(PageAction):
-    """Send a message to a debate. The debate reads it at the start of its next step."""
+    """Send a person's message to a debate. The debate reads it at the start of its next step."""
 
     text: str = Field(max_length=MAX_MESSAGE_CHARS)
     speaker: str = "moderator"
