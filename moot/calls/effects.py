@@ -73,7 +73,7 @@ class Prompt:
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that were added to the prompt by retrieval, in order."""
     layout: tuple[str, ...] = ()
-    """Name of the prompt section of each message, in the order of the messages."""
+    """Name of the prompt section to which each message belongs."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate number of prompt tokens used by each kind of memory."""
 
@@ -145,7 +145,7 @@ class ModelCall:
     """Speaker and message ids attached to the streamed reply, or `None` without streaming. Only replies in
     turns are streamed."""
     call_index: int = 0
-    """Index of the turn in its step, used to tell identical requests apart."""
+    """Index of the turn in its step, which distinguishes identical requests."""
     shortened_by: int = 0
     """Number of tokens removed from the prompt after the model rejected a longer version."""
     hints: Hints = field(default_factory=Hints)
@@ -378,7 +378,7 @@ BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
-    """Return a state update with the errors from which a node recovered, or `{}` if there are none."""
+    """Return a state update with the errors from which a node recovered."""
     errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 

@@ -61,7 +61,7 @@ class ClaimStatusRecord(TypedDict):
     aspect: str
     status: Status
     label: str
-    """Label for the claim's status in reports and on web pages."""
+    """Text that reports and web pages show for the claim's status."""
     side: str
     """Answer to the claim that the debaters agree on, such as `yes`, `no` or an option. Empty if they
     contradict each other."""
@@ -164,7 +164,7 @@ class CarriedState(TypedDict, total=False):
     options: list[str]
     """Possible answers to the debate's question."""
     final_answers: list[FinalAnswer]
-    """Final answers that the debaters give independently after the discussion, used for a vote."""
+    """Final answers that the debaters give independently for a vote after the discussion."""
     rolling_summary: Summary
     perspective_summaries: dict[str, Summary]
     judge_summary: Summary

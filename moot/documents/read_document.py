@@ -139,7 +139,7 @@ def _zero(kind: Any) -> object:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value types of a typed dict's keys, and the set of its required keys."""
+    """Return the value type of each key in a typed dict, and the set of required keys."""
     hints = get_type_hints(kind, include_extras=True)
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
@@ -166,7 +166,7 @@ class DocumentJudge(TypedDict, total=False):
     """A judge in the configuration of a debate document."""
 
     rubric: object
-    """Rubric that the judge scores by, or the name of a built-in rubric."""
+    """The judge's rubric, or the name of a built-in rubric."""
 
 
 class DocumentPanel(DocumentJudge, total=False):

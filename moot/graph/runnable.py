@@ -62,7 +62,7 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels included in the earlier snapshots of a brief history."""
+"""State channels to return for earlier snapshots in a shortened history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that keeps whole states out of the traces of the graph's nodes. Traces show only the step
@@ -89,7 +89,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         hidden: Collection[str] = (),
         **parts: Any,
     ) -> None:
-        """Create the debate graph from the attributes of a compiled LangGraph graph.
+        """Create a debate graph from the attributes of a compiled LangGraph graph.
 
         With `brief_history`, earlier snapshots of a history hold only the channels that a chat shows.
         Drawings leave out the `hidden` nodes.
@@ -261,7 +261,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node under whose name to update the state, so that the next node stays the same.
+        """Return the node that must count as the author of a state update to keep the next node unchanged.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.

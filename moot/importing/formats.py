@@ -227,7 +227,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return the solution in a file of the program dialectic as Markdown."""
+    """Return the solution from a file of the program dialectic as Markdown."""
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
@@ -396,7 +396,7 @@ _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text after a colon, such as a number, that probably does not start a message."""
+"""Pattern for text that probably does not start a message even after a colon, such as a number."""
 _CASELESS = 12
 """Maximum number of characters in each word of a name in scripts without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")

@@ -51,7 +51,8 @@ _READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "md": read_md,
 }
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
-"""Ids that imported speakers never get. A judge and a moderator keep their ids and do not debate."""
+"""Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
+not debate."""
 
 
 @dataclass(frozen=True)

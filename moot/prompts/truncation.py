@@ -331,8 +331,8 @@ def _make_prompt(
 
 
 MIN_TRUNCATED_TOKENS = 60
-"""Minimum number of tokens to which a prompt block may be truncated. A block is omitted if fewer tokens are
-left for it."""
+"""Minimum length in tokens of a truncated prompt block. A block is omitted if fewer tokens are left for
+it."""
 
 OMITTED_NOTICE = 9
 """Priority of a block that is left out because too few tokens remain. The block is dropped first and named in

@@ -167,7 +167,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at message ids, and yield each part with a flag that is True for ids."""
+        """Split a text into parts, and yield each part with True if it is a message id."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:

@@ -277,7 +277,7 @@ class Participants(dict[str, Participant]):
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
-        """Return the display text for the winner that a judge chose, which may be a tie.
+        """Return the display text for the winner or tie that a judge chose.
 
         A tie and no winner are possible choices.
         """
@@ -323,8 +323,8 @@ class Message:
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Number of tokens in the message's prompt and in the token budget, such as `900 of 4,000`. Empty without
-    a receipt."""
+    """Number of tokens in the message's prompt and its budget, such as `900 of 4,000`. Empty without a
+    receipt."""
 
 
 class Fold:

@@ -36,9 +36,10 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight of a term in the answered message, relative to a term in the query."""
+"""Weight of a term in the message that is answered, relative to a term in the query."""
 MAX_TERMS = 16
-"""Maximum number of query terms to look up, rarest first. The maximum keeps the cost of a turn constant."""
+"""Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
+constant."""
 MAX_PER_TERM = 32
 """Maximum number of retrieval candidates for each query term. It also limits the candidates with high
 importance."""

@@ -18,7 +18,7 @@ _CAPITAL_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class RetrievalQuestion:
-    """Question that was analysed for searching the transcript.
+    """Question that was prepared for searching the transcript.
 
     Attributes:
         text: Question as it was asked.
@@ -36,7 +36,7 @@ class RetrievalQuestion:
 
 
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
-    """Analyse a question for searching the transcript, including the speakers that it names."""
+    """Prepare a question for searching the transcript, and find the speakers that it names."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     called = _speakers_in(names, _word_weights(text))
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))

@@ -266,7 +266,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability, per token, that each message belongs to a passage that answers the question.
+    """Return for each message the probability density of passages that answer the question.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """

@@ -91,7 +91,7 @@ async def _producer(
     holds: Callable[[T], bool],
     asked: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start a task that passes each item of an async iterator to `put`.
+    """Start a task that passes each item of an async iterator to the function `put`.
 
     After an item for which `holds` is True, the task waits until the consumer asks for the next one.
     """

@@ -50,7 +50,7 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
 
 
 def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
-    """Return an error message if a debate has reached the operator's spending limit, or `""` if not.
+    """Return an error message if a debate has reached the operator's spending limit, otherwise `""`.
 
     Args:
         state: state of the debate.

@@ -41,7 +41,7 @@ CACHED_LONG_TEXTS = 4
 joined."""
 
 MESSAGE_OVERHEAD = 3
-"""Number of tokens that each chat message adds to its role, name and content."""
+"""Number of tokens that a chat message needs in addition to its role, name and content."""
 
 REPLY_PRIMING = 3
 """Number of tokens in each prompt for the header of the assistant's reply."""

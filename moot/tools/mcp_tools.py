@@ -111,7 +111,7 @@ def _result_text(result: JsonObject) -> str:
 
 @memoize_by_identity()
 def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
-    """Return the debaters' tools that come from the calling program and from MCP servers.
+    """Return the tools from the calling program and from MCP servers.
 
     Only MCP tools with known definitions are included.
     """
@@ -123,7 +123,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the number of tokens in the longest tool definitions that one debater needs."""
+    """Return the highest number of tokens that the tool definitions of a debater need."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 

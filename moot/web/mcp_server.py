@@ -62,7 +62,7 @@ INSTRUCTIONS = (
 MAX_TOKENS = 400
 """Maximum number of tokens (o200k) in the result of an MCP tool. Agents read longer texts as resources."""
 LATEST_TOKENS = 60
-"""Maximum number of tokens of each message, question or error in an MCP tool's result."""
+"""Maximum number of tokens for each message, question or error in an MCP tool's result."""
 MAX_WAIT_S = 600.0
 """Maximum time in seconds to wait for the result of a running debate."""
 

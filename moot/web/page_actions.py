@@ -46,7 +46,7 @@ class PageAction(BaseModel):
 
 
 def _model_instead(host: DebateHost, debate: Debate) -> str | None:
-    """Return the server's default model if the debate's own model only plays recorded replies."""
+    """Return the server's default model if the debate's own model can only replay recorded replies."""
     model = host.default_config.model
     return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
 
