@@ -87,7 +87,7 @@ def open_debates(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> Debates:
-    """Open a database of debates, and create it if it does not exist.
+    """Open a database of debates, or create the database if it does not exist.
 
     Args:
         database: A path or `postgresql://…`. `None`: `MOOT_DB`, otherwise a file in the user's data
@@ -111,7 +111,7 @@ def aopen_debates(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> AbstractAsyncContextManager[Debates]:
-    """Open a database of debates for an `async with` block. Async form of `open_debates`.
+    """Open a database of debates in an `async with` block. Async form of `open_debates`.
 
     Raises:
         InputError: The database cannot be opened, or the event loop is not asyncio's.
@@ -156,7 +156,7 @@ class Debates(AbstractContextManager["Debates"]):
             call_from_sync(self._stack.aclose)
 
     def rows(self) -> list[DebateRow]:
-        """Return one catalogue row for each debate, the most recently active debate first."""
+        """Return one row of metadata for each debate, most recently active first."""
         return self.records.rows()
 
     def get(self, name: str) -> Debate:
@@ -198,7 +198,7 @@ class Debates(AbstractContextManager["Debates"]):
         return Debate(start_debate(self._session, given, config or DebateConfig(), name))
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
-        """Create a debate that replays another debate from its journal, without calling a model.
+        """Create a debate that replays the stored replies of another debate, so that no model is called.
 
         Args:
             source: Id or name of the debate to replay.
@@ -213,7 +213,7 @@ class Debates(AbstractContextManager["Debates"]):
         return Debate(start_replay(find_debate(self._session, source), name))
 
     def import_document(self, document: Mapping[str, Any], *, name: str | None = None) -> Debate:
-        """Restore a debate from its exported `moot.debate/1` document, and store it.
+        """Restore a debate that was exported as a `moot.debate/1` document.
 
         Args:
             document: Result of `Debate.document`, from this or another database.
@@ -299,10 +299,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedDebate:
-    """A debate that `run_many` starts or resumes."""
+    """A debate that `run_many` starts, or resumes if it already exists."""
 
     id: str
-    """Unique name of the debate in the database, which a later run uses to find it."""
+    """Unique name under which later runs find the debate in the database."""
     topic: str
     config: DebateConfig
     documents: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)
@@ -312,7 +312,10 @@ class PlannedDebate:
 
 
 def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
-    """Return a name for a planned debate. Equal facts and configurations result in the same name."""
+    """Return a name for a planned debate that depends on its configuration.
+
+    Equal facts and configurations give the same name.
+    """
     content = json.dumps([*facts, config.fingerprint()], ensure_ascii=False)
     return f"{prefix}-{hashlib.sha256(content.encode()).hexdigest()[:10]}"
 
@@ -323,9 +326,10 @@ P = TypeVar("P", bound=PlannedDebate)
 def run_many(
     debates: Debates, planned: Sequence[P], workers: int, refuse: Callable[[], str] = str
 ) -> Iterator[tuple[P, str]]:
-    """Start or resume debates, at most `workers` at a time, and skip finished debates.
+    """Start or resume several debates, and skip finished debates.
 
-    Each debate has its own id. Other processes may work on the same debates.
+    At most `workers` debates run at the same time. Each debate has its own id. Other processes may work on
+    the same debates.
 
     Args:
         debates: The database.
@@ -377,7 +381,7 @@ async def run_until_done(debate: Debate) -> None:
 
 
 def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
-    """Return a planned debate from the database, or create it if it does not exist.
+    """Return a planned debate, or create it if the database does not contain it.
 
     Raises:
         DebateBusy: Another process is creating it.
@@ -393,5 +397,5 @@ def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
 
 
 def is_judged(debate: Debate) -> bool:
-    """Return True if a debate is over and judging did not fail."""
+    """Return True if a debate has ended and its verdict did not fail."""
     return debate.is_over() and not verdict_failed(debate.state().values)

@@ -37,10 +37,10 @@ from moot.state.langgraph_internals import answers_in, detached_config
 from moot.text.tokens import counter, truncate_end
 
 VERDICT_TOKENS = 300
-"""Maximum number of tokens in the debate tool's reply, counted with the o200k encoding."""
+"""Maximum number of tokens in the debate tool's reply. It is counted with the encoding o200k."""
 VERDICT_SHARE = 0.4
-"""Share of the debate tool's reply that is reserved for the verdict. The reasons and the answer use the
-rest."""
+"""Share of the debate tool's reply that is reserved for the verdict, from 0 to 1. The reasons and the answer
+use the rest."""
 
 
 def debate_node(
@@ -52,7 +52,9 @@ def debate_node(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> RunnableLambda[Any, Any]:
-    """Return a node that runs a debate inside another LangGraph graph, which checkpoints and resumes it.
+    """Return a node that runs a debate inside another LangGraph graph.
+
+    That graph checkpoints and resumes it.
 
     Args:
         config: Configuration of the debate. Default: two debaters.
@@ -99,11 +101,11 @@ def _last_human_message(state: object) -> str:
 
 
 MAX_QUESTION_CHARS = 300_000
-"""Maximum number of characters in the question of an agent's debate request."""
+"""Maximum number of characters in a question that an agent passes to the debate tool."""
 
 
 class DebaterRequest(BaseModel):
-    """A debater that an agent requests for a debate."""
+    """Debater in a request for a debate that an agent makes."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -138,7 +140,7 @@ def debate_tool(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> BaseTool:
-    """Return a LangChain tool that starts a debate for an agent and returns the verdict.
+    """Return a LangChain tool with which an agent can run a debate and receive its verdict.
 
     The debate is stored, and `moot show ID` prints it. The tool returns errors as its reply.
 
@@ -191,7 +193,10 @@ def debate_tool(
 
 
 def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return a debate name that is the same for each run of a tool call, or None without a checkpointer."""
+    """Return a debate name that is the same each time when a tool call is repeated.
+
+    The name is `None` if there is no checkpointer.
+    """
     namespace, thread = place.get("checkpoint_ns"), place.get("thread_id")
     if not namespace or not thread:
         return None
@@ -235,7 +240,7 @@ async def _run_in_agent(debate: Debate, *, asks: bool) -> None:
 
 
 async def _answers_given(debate: Debate) -> int:
-    """Return the number of answers that the debate has received."""
+    """Return how many times people have answered the debate's questions."""
     return sum([answers_in(stored.pending_writes) async for stored in debate.session.checkpoints()])
 
 
@@ -247,7 +252,7 @@ def _payload(questions: object) -> JsonObject:
 async def _pass_on(
     stream: Callable[[], AsyncGenerator[Event, None]], debate: str, write: Callable[[JsonObject], object]
 ) -> None:
-    """Write the events of a run to an agent's stream."""
+    """Forward the events of a debate to the calling agent's event stream."""
 
     async def run() -> None:
         async with aclosing(stream()) as events:
@@ -265,7 +270,7 @@ async def _pass_on(
 
 
 def _stream_writer() -> Callable[[JsonObject], object]:
-    """Return the writer of the `custom` stream, or a function that does nothing outside of a graph."""
+    """Return a function that writes to LangGraph's `custom` stream. Outside of a graph, it does nothing."""
     try:
         write, place = get_stream_writer(), copy_context()
     except (RuntimeError, LookupError):

@@ -24,11 +24,11 @@ from moot.models.offline import smallest_instance
 __all__ = ["ScriptedCall", "ScriptedModel", "fake_model", "moot_debates", "moot_model"]
 
 MODEL = "fake"
-"""Name of the fake model in the fixture `moot_debates`."""
+"""Name of the fake model that the fixture `moot_debates` uses."""
 
 
 def fake_model(replies: Sequence[ScriptReply] = ()) -> ScriptedModel:
-    """Return a chat model that needs no provider and records its calls in `calls`.
+    """Return a fake chat model that needs no provider and records each call.
 
     A call that asks for structured output, such as the judge's, gets the smallest valid instance of its
     schema. All other calls get the replies in turn.
@@ -50,12 +50,12 @@ def fake_model(replies: Sequence[ScriptReply] = ()) -> ScriptedModel:
 
 @pytest.fixture
 def moot_model() -> ScriptedModel:
-    """Return the fake model of the fixture `moot_debates`."""
+    """Return the fake model that the fixture `moot_debates` uses."""
     return fake_model()
 
 
 @pytest.fixture
 def moot_debates(tmp_path: Path, moot_model: ScriptedModel) -> Iterator[Debates]:
-    """Yield an empty database of debates for a test."""
+    """Yield an empty database of debates to a test."""
     with open_debates(str(tmp_path / "moot.sqlite"), models={MODEL: moot_model}) as debates:
         yield debates

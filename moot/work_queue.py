@@ -42,8 +42,7 @@ STALLED_S = 20.0
 """Number of seconds without a heartbeat after which a worker counts as dead. The worker's leases of 30 s
 expire soon after."""
 POLL_S = 1.0
-"""Number of seconds between two polls of the queue. Polling is needed because retried debates send no
-notification."""
+"""Seconds between two polls of the queue. Polling is needed because retried debates send no notification."""
 RETRY_AFTER_S = 5
 """Number of seconds to wait before retrying a debate that another process is running."""
 MAX_ATTEMPTS = 10
@@ -52,21 +51,21 @@ MAX_ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class QueuedDebate:
-    """A debate in the work queue. Finished debates are removed from the queue."""
+    """Entry of one debate in the work queue. Finished debates are removed from the queue."""
 
     debate: str
     """Id of the queued debate."""
     status: str
-    """Status of the debate in the queue, which is `todo`, `doing` or `failed`."""
+    """Status of the debate in the queue, one of `todo`, `doing` and `failed`."""
     priority: int
-    """Priority of the debate. Debates with higher numbers run first."""
+    """Priority of the debate in the queue. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Id of the queue entry in the procrastinate library."""
+    """Id that the job queue library procrastinate gives to the queue entry."""
 
 
 class _RetryStrategy(BaseRetryStrategy):
-    """Strategy that decides whether and when to retry an unfinished debate."""
+    """Strategy for retrying debates whose run failed or was interrupted."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Entry) -> RetryDecision | None:
         if isinstance(exception, asyncio.CancelledError):  # the worker is shutting down
@@ -82,7 +81,7 @@ class _RetryStrategy(BaseRetryStrategy):
 
 
 class WorkQueue:
-    """Queue of debates in a Postgres database, which worker processes run."""
+    """Queue of debates in a Postgres database, shared by several worker processes."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -121,7 +120,7 @@ class WorkQueue:
         return sorted(call_from_sync(entries), key=order)
 
     def cancel(self, debate: str) -> bool:
-        """Remove a debate from the queue, and pause the debate if it is running.
+        """Remove a debate from the queue, and pause it if it is running.
 
         Returns:
             True if the debate was in the queue.
@@ -136,7 +135,9 @@ class WorkQueue:
         return call_from_sync(cancel)
 
     def work(self, debates: Debates, workers: int, *, drain: bool = False) -> Iterator[tuple[str, str]]:
-        """Run queued debates, at most `workers` at the same time, and yield the result of each run.
+        """Run queued debates concurrently, and yield the result of each run.
+
+        At most `workers` run at the same time.
 
         Args:
             debates: The database.
@@ -201,13 +202,13 @@ class WorkQueue:
 
 
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
-    """Let the database end an open transaction of a suspended worker."""
+    """Set a database timeout for transactions that a suspended worker leaves open."""
     await connection.execute(IDLE_TIMEOUT)
     await connection.commit()
 
 
 async def _work(app: App, workers: int) -> None:
-    """Run a queue worker forever, and restart it if it loses the database connection."""
+    """Run a queue worker forever, and restart it when the database connection is lost."""
     while True:
         with suppress(queue_errors.ConnectorException):
             await app.run_worker_async(
@@ -224,7 +225,7 @@ async def _work(app: App, workers: int) -> None:
 
 
 async def _wait_until_empty(app: App) -> None:
-    """Wait until no debate in the queue is running or waiting."""
+    """Wait until no debate is running or queued."""
     while True:
         await asyncio.sleep(0.5)
         with suppress(queue_errors.ConnectorException):  # the server restarts
@@ -233,7 +234,7 @@ async def _wait_until_empty(app: App) -> None:
 
 
 async def _rescue(app: App) -> None:
-    """Put the debates of dead workers back in the queue, at regular intervals."""
+    """Put the debates of dead workers back into the queue again and again."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
@@ -243,13 +244,13 @@ async def _rescue(app: App) -> None:
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
-    """Return the waiting and running queue entries of one debate or of all debates."""
+    """Return the waiting and running queue entries, optionally for one debate only."""
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
     return [each for each in entries if each.status in ("todo", "doing")]
 
 
 async def _put(app: App, debate: str, priority: int | None) -> bool:
-    """Add a debate to the queue, and return True if it was not already waiting or running."""
+    """Add a debate to the queue, and return True if a new entry was created."""
     manager, known = app.job_manager, await _under_way(app, debate)
     if not known:
         entries = await manager.list_jobs_async(queue=QUEUE, lock=debate, status="failed")

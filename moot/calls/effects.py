@@ -44,12 +44,12 @@ Purpose = Literal[
 
 
 class WireMessage(TypedDict):
-    """Chat message of a prompt, in OpenAI's format."""
+    """Chat message in OpenAI's format."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: NotRequired[str]
-    """Slug of the author, because providers reject names with spaces."""
+    """Author of the message as a slug, because providers reject names with spaces."""
     tool_calls: NotRequired[list[JsonObject]]
     """Tool calls requested by an assistant message. Each has the form `{id, type: "function", function:
     {name, arguments}}`."""
@@ -59,26 +59,26 @@ class WireMessage(TypedDict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt for a model, including the data for its receipt."""
+    """Prompt for a model, with a record of its contents."""
 
     messages: tuple[WireMessage, ...]
     total_tokens: int
-    """Exact number of tokens in the prompt, according to OpenAI's chat formula."""
+    """Exact number of tokens in the prompt, computed by OpenAI's formula for chat messages."""
     budget: int
     sections: Mapping[str, int] = field(default_factory=dict)
     """Number of tokens in each section of the prompt. The sum is `total_tokens` without `REPLY_PRIMING`."""
     shown: tuple[str, ...] = ()
-    """Ids of the transcript entries that the prompt contains, in order."""
+    """Ids of the transcript entries in the prompt, in order."""
     omitted: tuple[Omission, ...] = ()
     retrieved: tuple[str, ...] = ()
-    """Ids of the transcript entries that retrieval added to the prompt, in order."""
+    """Ids of the transcript entries that were added to the prompt by retrieval, in order."""
     layout: tuple[str, ...] = ()
-    """Name of each message's prompt section, in the order of the messages."""
+    """Name of the prompt section to which each message belongs."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens that each kind of memory takes in the prompt."""
+    """Approximate number of prompt tokens used by each kind of memory."""
 
     def to_receipt(self) -> PromptRecord:
-        """Return the fields of a receipt that describe this prompt."""
+        """Return a record of this prompt for storage with the call."""
         return {
             "budget": self.budget,
             "total_tokens": self.total_tokens,
@@ -91,17 +91,17 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Ids and speaker under which a reply is streamed."""
+    """Speaker and message ids that are attached to a streamed reply."""
 
     entry_id: str
-    """Id of the transcript entry that will contain the reply."""
+    """Id of the transcript entry that will store the reply."""
     speaker: str
     message_id: str = ""
-    """Id of the streamed message, which is also its id in the state. Default: `entry_id`."""
+    """Id of the streamed message, also used in the state. Default: `entry_id`."""
 
 
 class Hints(TypedDict, total=False):
-    """Information about a call that helps local models produce a suitable reply.
+    """Information that helps the offline model or a local model to produce a suitable reply.
 
     Providers never receive it.
     """
@@ -113,20 +113,20 @@ class Hints(TypedDict, total=False):
     speaker: str
     """Display name of the debater or judge who speaks."""
     targets: Sequence[str]
-    """Display names of the debaters that the speaker should reply to."""
+    """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
-    """Names that the model may use for the debaters in a structured reply."""
+    """Names of debaters that the model may use in a structured reply."""
     message_ids: Sequence[str]
-    """Ids of the messages that the reply may cite."""
+    """Ids of messages that the reply may cite."""
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """Request to a model, including all values that determine the reply."""
+    """Request to a model, including all values that influence the reply."""
 
     purpose: Purpose
     model: str
-    """Provider's name for the model, or `offline`."""
+    """The provider's name for the model, or `offline` for the offline model."""
     messages: tuple[WireMessage, ...]
     max_tokens: int
     """Maximum number of tokens in the reply. The budget reserves this number."""
@@ -134,29 +134,29 @@ class ModelCall:
     """Sampling temperature. `None`: the provider's default."""
     seed: int | None = None
     fallbacks: tuple[str, ...] = ()
-    """Names of the models that are tried in this order if `model` fails."""
+    """Names of models to try in this order if `model` fails."""
     schema: type[BaseModel] | None = None
-    """Pydantic model of the structured reply, or `None` if the reply is plain text."""
+    """Pydantic model of a structured reply, or `None` for plain text."""
     tools: tuple[JsonObject, ...] = ()
     """Tools that the model may call, in OpenAI's function format."""
     prompt_tokens: int = 0
-    """Exact number of tokens in `messages`, or 0 if the number is not known."""
+    """Exact number of tokens in `messages`, or 0 if it is unknown."""
     stream_as: StreamAs | None = None
-    """Ids and speaker under which the reply is streamed, or `None` if the reply is not streamed. Only replies
-    in turns are streamed."""
+    """Speaker and message ids attached to the streamed reply, or `None` without streaming. Only replies in
+    turns are streamed."""
     call_index: int = 0
-    """Index of the turn within the step, which distinguishes identical requests in the same batch."""
+    """Index of the turn in its step, which distinguishes identical requests."""
     shortened_by: int = 0
-    """Number of tokens removed from the prompt because the model rejected a longer prompt."""
+    """Number of tokens removed from the prompt after the model rejected a longer version."""
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
-    """Prompt that the call sends, kept for the receipt."""
+    """Prompt from which the call was made."""
     memory_kind: MemoryKind | Literal[""] = ""
-    """Kind of memory made from the reply, or `""` if the reply does not become memory."""
+    """Kind of memory that is made from the reply, or `""` if none is made."""
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 hash of all values that determine the reply, such as model and messages."""
+        """Return a SHA-256 hash of all values that influence the reply."""
         request = {
             "purpose": self.purpose,
             "model": self.model,
@@ -177,43 +177,43 @@ INCOMPLETE = "incomplete"
 
 @dataclass(frozen=True)
 class Reply:
-    """Reply of a model to one call, or the reason why the call failed."""
+    """A model's reply to one call, or the reason why the call failed."""
 
     text: str = ""
-    """Text of the reply, without the model's reasoning."""
+    """Text of the reply without the model's reasoning."""
     data: JsonObject | None = None
-    """Structured reply as JSON types, validated against the schema."""
+    """Structured reply as JSON data, validated against the schema."""
     tool_calls: tuple[JsonObject, ...] = ()
-    """Tool calls that the model requests, each as `{id, name, args}`."""
+    """Tool calls that the model requested, each with `id`, `name` and `args`."""
     model: str = ""
-    """Name of the model that replied, either the requested model or a fallback model."""
+    """Name of the model that replied. It may be one of the fallback models."""
     provider: str = ""
     usage: EntryUsage = field(default_factory=EntryUsage)
-    """Number of tokens used by all attempts that the provider charged for."""
+    """Number of tokens in all attempts that the provider charged for."""
     finish_reason: str = "stop"
     """Reason why the model stopped writing. `length` means that the reply is cut off even after a retry with
     more tokens."""
     reasoning: str = ""
-    """Reasoning that the model returned separately from its reply. The journal stores the reasoning, but the
+    """Reasoning that the model returned in addition to its reply. The journal stores the reasoning, but the
     transcript does not."""
     latency_s: float = 0.0
     first_chunk_s: float | None = None
-    """Seconds from the last request until the first chunk of its reply. `None`: not streamed."""
+    """Seconds from the last request to the first chunk of the reply. `None`: not streamed."""
     attempts: int = 1
     error: str = ""
-    """Reason why the call failed after all retries and fallbacks, or `""` if the call succeeded."""
+    """Reason why the call failed, or `""` if the call succeeded."""
     status: int | None = None
-    """HTTP status code of the last failed attempt, or `None` if it had none."""
+    """HTTP status code of the last failed attempt, or `None` if there was none."""
     retryable: bool = False
     """True if the same call may succeed later."""
     refused: bool = False
     """True if the model refused to reply or the provider's content filter blocked the reply."""
     excess: int = 0
-    """Number of tokens by which the request exceeded the model's limit, or 0 if it was short enough."""
+    """Number of tokens by which the request exceeded the model's limit. 0: the request was short enough."""
 
     @property
     def is_final(self) -> bool:
-        """Return True if repeating the call would give the same result, so that the reply may be stored."""
+        """Return True if the reply may be stored, because repeating the call would give the same result."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -223,7 +223,7 @@ class Reply:
 
     @property
     def placeholder(self) -> bool:
-        """Return True if this reply is only a placeholder written by the offline model."""
+        """Return True if the offline model wrote this reply as a placeholder."""
         return self.provider == OFFLINE
 
     def require(self) -> Reply:
@@ -237,22 +237,22 @@ class Reply:
         return self
 
     def to_json(self) -> JsonObject:
-        """Return the reply as JSON types, for storage in the journal."""
+        """Convert the reply to JSON types for storage."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reply:
-        """Return the reply stored in JSON data by `to_json`."""
+        """Create a reply from JSON data that `to_json` returned."""
         return cls(**{**data, "tool_calls": tuple(data.get("tool_calls", ()))})
 
 
 T = TypeVar("T")
 CallGenerator = Generator[Sequence[ModelCall], list[Reply], T]
-"""Generator that yields batches of model calls and receives the models' replies."""
+"""Generator that yields batches of model calls and receives the replies."""
 
 
 def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
-    """Run several generators concurrently and combine the requested model calls into shared batches.
+    """Run several generators concurrently, and combine their model calls into shared batches.
 
     Returns:
         Results of the generators, in order. Only the generators decide which calls are made together, so a
@@ -276,11 +276,11 @@ def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
 Update = JsonObject
 
 PAUSE = {"kind": "pause"}
-"""Payload of an interrupt that pauses the run without asking a person a question."""
+"""Payload of an interrupt that pauses the run without asking a question."""
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if an interrupt with this payload pauses the run without asking a question."""
+    """Return True if an interrupt's payload only pauses the run, without a question to a person."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -303,22 +303,22 @@ class Emit:
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Job that runs on this machine and returns a text, such as a tool call."""
+    """Local job that returns text, such as a tool call."""
 
     key: str
-    """Text of all parameters that determine the job's result."""
+    """Text with all parameters that influence the job's result."""
     run: Callable[[], str]
-    """Function that performs the job and may block, because it runs on a worker thread."""
+    """Function that performs the job on a worker thread. It may block."""
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 hash of the job's parameters, used as the result's key in the journal."""
+        """Return the SHA-256 hash that identifies the job's stored result."""
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True)
 class LocalWork:
-    """Request to run local jobs concurrently.
+    """Request to run several local jobs concurrently.
 
     The journal stores the jobs' results, and the node receives them.
     """
@@ -328,15 +328,18 @@ class LocalWork:
 
 @dataclass(frozen=True)
 class ReadInbox:
-    """Request to read the debate's inbox. The node receives the result as `InboxContents`."""
+    """Request to read the messages that people sent to the debate.
+
+    The node receives the result as `InboxContents`.
+    """
 
     after: int
-    """Sequence number of the last interjection that the debate has already read."""
+    """Sequence number of the last message that the debate has already read."""
 
 
 @dataclass(frozen=True)
 class PutInStore:
-    """Request to store a value in LangGraph's store, so that other debates can read it.
+    """Request to write a value to LangGraph's store, where other debates can read it.
 
     Without a store, nothing is written.
     """
@@ -363,7 +366,7 @@ class InboxContents:
 
     messages: Sequence[InboxMessage] = ()
     pause: bool = False
-    """True if a person asked the run to pause."""
+    """True if a person asked for a pause."""
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
 
@@ -371,12 +374,11 @@ class InboxContents:
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
 NodeBody = Generator[Effect, Any, Update]
 BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
-"""Generator that yields model calls and local jobs. A background task can also run outside a LangGraph
-graph."""
+"""Generator that yields model calls and local jobs. It can also run outside a LangGraph graph."""
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
-    """Return a state update with the errors that a node recovered from, or `{}` if there are none."""
+    """Return a state update with the errors from which a node recovered."""
     errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 

@@ -28,9 +28,9 @@ class Stop:
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum time in seconds for running calls to finish after a request to stop."""
+"""Maximum time in seconds that running calls may take to finish after a request to stop."""
 STOP_POLL_S = 0.2
-"""Interval in seconds at which a sleeping call checks for a request to stop."""
+"""Seconds between two checks for a request to stop during a sleep."""
 
 
 def require_asyncio(what: str) -> None:
@@ -49,7 +49,7 @@ def require_asyncio(what: str) -> None:
 
 
 async def sleep_until_stop(seconds: float) -> None:
-    """Sleep for `seconds`, unless a person asks the process to stop.
+    """Sleep for `seconds`, or until a person asks the process to stop.
 
     Raises:
         asyncio.CancelledError: A person asked to stop.
@@ -62,7 +62,7 @@ async def sleep_until_stop(seconds: float) -> None:
 
 
 async def drain(call: Coroutine[object, None, T]) -> T:
-    """Await a call, letting it finish if a person asks the process to stop.
+    """Await a call, and let it finish even if a person asks the process to stop.
 
     The provider charges for a running call in any case.
     """
@@ -79,7 +79,7 @@ async def drain(call: Coroutine[object, None, T]) -> T:
 
 
 async def shield(work: Awaitable[T]) -> T:
-    """Wait until `work`, such as a database write, has finished, even if the caller is cancelled meanwhile.
+    """Wait until `work` has finished, even if the caller is cancelled meanwhile.
 
     The cancellation is raised afterwards. LangGraph cancels a node twice, once for its step and once for its
     run.
@@ -105,7 +105,7 @@ async def cancel_all(tasks: Collection[asyncio.Task[object]]) -> None:
 
 
 def shielded(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
-    """Decorate a coroutine function so that it runs to the end even if its caller is cancelled."""
+    """Decorate a coroutine function so that cancelling the caller does not interrupt it."""
 
     @wraps(work)
     async def await_call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -126,14 +126,14 @@ class NonBlocking(threading.local):
 
 
 class WouldBlock(Exception):
-    """Raised if a function cannot run without waiting."""
+    """Error raised if a function cannot run without waiting."""
 
 
 non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function inline if the database is not locked, otherwise on a worker thread.
+    """Run an idempotent function directly if it does not have to wait, otherwise on a worker thread.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

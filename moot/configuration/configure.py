@@ -42,15 +42,15 @@ from moot.state.settings import variable
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
 LEFT_OUT = object()
-"""Marker value for a setting that is removed from the configuration."""
+"""Marker for a setting that is removed from the configuration."""
 
 Warn = Callable[[str], object]
-"""Function that is called with a warning about each ignored configuration value."""
+"""Function that receives a warning for each ignored configuration value."""
 log: Warn = logging.getLogger(__name__).warning
 
 
 def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
-    """Return the contents of a configuration file and its prompt files, or `{}` if no file is given.
+    """Return the settings in a configuration file, including the text of its prompt files.
 
     Args:
         path: Value of `--config`; if `None`, `MOOT_CONFIG` is used.
@@ -78,7 +78,7 @@ def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return the text of a UTF-8 file, without the byte order mark. The path `-` means stdin.
+    """Return the text of a UTF-8 file without its byte order mark. The path `-` means stdin.
 
     Raises:
         InputError: The file cannot be read.
@@ -93,7 +93,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_rubric(named: str, folder: Path) -> str | JsonObject:
-    """Return the content of a rubric file. Return the name of a built-in rubric unchanged.
+    """Return the text of a rubric file. Return the name of a built-in rubric unchanged.
 
     Raises:
         ConfigError: There is no such rubric.
@@ -113,7 +113,7 @@ PROMPTS = (
     "memory.summary_prompt",
     "memory.perspectives.prompt",
 )
-"""Paths of the settings that can refer to a prompt file. `*` matches every item of a list."""
+"""Paths of all settings whose value may be the name of a prompt file. `*` matches every item of a list."""
 
 
 def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
@@ -152,7 +152,7 @@ def _rubric(folder: Path, value: object) -> object:
 
 
 def _text(folder: Path, key: str, value: object) -> object:
-    """Return the text of the file if the value has the form `@FILE`. Return any other value unchanged."""
+    """Return the text of a file that is referred to as `@FILE`. Return any other value unchanged."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
     try:
@@ -162,7 +162,7 @@ def _text(folder: Path, key: str, value: object) -> object:
 
 
 def _persona(folder: Path, key: str, value: object) -> object:
-    """Replace each `@FILE` value in a persona with the text of the file."""
+    """Replace file references such as `@FILE` in a persona with the text of the files."""
     if isinstance(value, Mapping):
         return {title: _text(folder, f"{key}.{title}", text) for title, text in value.items()}
     return _text(folder, key, value)
@@ -177,7 +177,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a reference document with the text of its file filled in.
+    """Return a reference document in which a file reference is replaced with the file's text.
 
     Its default name is that of the file.
     """
@@ -190,7 +190,7 @@ def _anchor(folder: Path, _: str, value: object) -> object:
 
 
 def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]) -> object:
-    """Replace the value at the path `keys` in configuration data with `read(value)`."""
+    """Replace the configuration value at the path `keys` with the result of `read`."""
     if not keys:
         return read(data)
     key, *rest = keys
@@ -210,7 +210,7 @@ def _replace(data: object, keys: Sequence[str], read: Callable[[object], object]
 def read(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> list[JsonObject]:
-    """Return the settings from each source before they are merged and validated.
+    """Return the settings of each configuration source, without merging or validating them.
 
     Options override the file, and the file overrides the environment.
 
@@ -228,12 +228,12 @@ def read(
 
 
 def merge(*layers: Mapping[str, Any]) -> JsonObject:
-    """Merge nested settings recursively. Each layer overrides the layers before it."""
+    """Merge nested settings recursively, so that later layers override earlier ones."""
     return merge_settings(*layers)
 
 
 def validate(data: Mapping[str, object]) -> DebateConfig:
-    """Validate configuration data, and fill in the protocol's defaults for missing keys.
+    """Validate configuration data, and add the protocol's defaults.
 
     Raises:
         ConfigError: One line for each error, with the key as the user writes it.
@@ -247,7 +247,7 @@ def authorize(
     granted: Collection[Capability] = (),
     safe: Collection[CapabilityKind | Capability] = (),
 ) -> Permissions:
-    """Return the permissions of a configuration, limited to what the operator allows.
+    """Return the permissions of a debate, limited to what the operator allows.
 
     Args:
         config: Validated configuration of a request, an import or a stored state.
@@ -261,7 +261,7 @@ def authorize(
 
 
 def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
-    """Return an authorized configuration that has only those limits that the operator sets for everybody.
+    """Return a configuration that keeps only the limits that the operator sets for every debate.
 
     A limit that the operator raised for this debate is left out.
     """
@@ -270,19 +270,19 @@ def operators_limits(config: DebateConfig, operator: DebateConfig | None = None)
 
 
 def authorize_operator(config: DebateConfig) -> Permissions:
-    """Grant the operator's own configuration all capabilities and limits that it requests."""
+    """Return permissions that allow everything in the operator's own configuration."""
     return Permissions(config, {*capabilities_of(config), *exceeded(config, [operators_config()])})
 
 
 def freeze(config: DebateConfig) -> JsonObject:
-    """Return a configuration, including its defaults, as JSON for storage in the state."""
+    """Convert a configuration, including its defaults, to JSON for storage in the state."""
     return config.to_json()
 
 
 def read_config(
     file: Path | None = None, options: Mapping[str, object] | None = None, warn: Warn = log
 ) -> DebateConfig:
-    """Read the operator's settings from all sources, merge and validate them.
+    """Read and validate the operator's configuration from all of its sources.
 
     Raises:
         ConfigError: The configuration is not valid.
@@ -291,7 +291,7 @@ def read_config(
 
 
 def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) -> DebateConfig:
-    """Merge requests into the operator's configuration and apply the operator's limits.
+    """Merge requests into the operator's configuration, and apply the operator's limits to the result.
 
     Without debaters in any layer, those of the protocol are used. Requests cannot change the settings of the
     operator's models and MCP servers.
@@ -312,7 +312,9 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
 
 
 def operators_config() -> DebateConfig:
-    """Return the operator's configuration from `MOOT_CONFIG` and `MOOT_MODEL`, cached after the first call.
+    """Return the operator's configuration, as given by `MOOT_CONFIG` and `MOOT_MODEL`.
+
+    The result is cached.
 
     Raises:
         ConfigError: The file is not valid.
@@ -326,7 +328,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Return a request without `None` values and without settings that belong to the operator."""
+    """Return a request without `None` values and without settings that only the operator may change."""
     if not isinstance(request, Mapping):
         raise ConfigError(f"settings: {request!r:.60}: give keys and values, such as `{{turns: 4}}`")
     said = _without_none(request)

@@ -23,7 +23,7 @@ PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENRO
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
-"""Mapping from dialectic's summarization methods to Moot's summarizers."""
+"""Mapping from the summarization methods of the program dialectic to Moot's summarizers."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -33,8 +33,8 @@ SECTIONS = {
     "clarifications.max_per_debater": "debate.clarificationsMaxPerAgent",
     "memory.perspectives": "debate.summarization",
 }
-"""Mapping from setting paths in Moot's configuration to paths in a dialectic file. Other paths differ only in
-`FIELDS`."""
+"""Mapping from Moot's setting paths to those in a configuration file of the program dialectic. Other paths
+differ only in `FIELDS`."""
 FIELDS = {
     "perspective": "summarization",
     "summary": "summarization",
@@ -46,7 +46,7 @@ FIELDS = {
     "summary_prompt": "summaryPromptPath",
     "clarification_prompt": "clarificationPromptPath",
 }
-"""Mapping from field names in Moot's configuration to field names in a dialectic file."""
+"""Mapping from Moot's field names to those in a configuration file of the program dialectic."""
 
 DEFAULT_ROUNDS = 3
 DEFAULT_QUESTIONS = 5
@@ -57,17 +57,18 @@ counts are large enough."""
 
 @dataclass(frozen=True)
 class Converted:
-    """Result of converting a dialectic configuration to a Moot configuration."""
+    """Result of converting a configuration of the program dialectic to a Moot configuration."""
 
     data: JsonObject
-    """Input for `make_config`, in which `@FILE` names a prompt file in the configuration's folder."""
+    """Configuration data to pass to `make_config`. `@FILE` names a prompt file in the configuration's
+    folder."""
     warnings: list[str]
     agents: list[int]
-    """Index of each debater in the `agents` list of the dialectic file. Agents that are not enabled have no
-    debater."""
+    """Index of each debater in the `agents` list of the original configuration file. Agents that are not
+    enabled have no debater."""
 
     def original_keys(self, errors: str) -> str:
-        """Return validation errors, one per line, with the keys that the dialectic file uses."""
+        """Return validation errors with the setting names of the original configuration file."""
         return "\n".join(
             f"{self._original_key(key)}{colon}{why}"
             for key, colon, why in (line.partition(": ") for line in errors.splitlines())
@@ -87,12 +88,12 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file is written for the program dialectic."""
+    """Return True if a configuration file has the format of the program dialectic."""
     return "agents" in data or "debate" in data
 
 
 def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
-    """Convert a dialectic configuration to a Moot configuration.
+    """Convert a configuration of the program dialectic to a Moot configuration.
 
     Paths in the file are relative to `folder`.
 
@@ -130,7 +131,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """Section of a dialectic file that records which keys the conversion has read."""
+    """Section of a configuration file of the program dialectic that records which keys were read."""
 
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
@@ -140,7 +141,7 @@ class _DialecticSection:
         self.path = path
 
     def take(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key and mark the key as read."""
+        """Return the value of a key, and mark the key as read."""
         value = self.left.pop(key, None)
         return default if value is None else value
 
@@ -151,7 +152,7 @@ class _DialecticSection:
 
 
 class _DialecticFile:
-    """A dialectic file during its conversion."""
+    """Configuration file of the program dialectic that is being converted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -309,7 +310,7 @@ class _DialecticFile:
         return given
 
     def budget(self) -> JsonObject:
-        """Return a token budget that is large enough for the longest configured summary and perspective."""
+        """Return a token budget with enough space for the longest configured summaries."""
         usual = Budget()
         summary, messages = usual.summary, usual.messages
         for each in self._perspectives:

@@ -45,12 +45,12 @@ FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
 
 
 class Stance(StanceFields):
-    """A debater's latest stance on a claim, including its quotation and history."""
+    """A debater's latest stance on a claim, with a quotation as evidence."""
 
     message_id: str
     quote: str
     history: list[str]
-    """Ids of all claim events in which the debater took a stance on this claim, oldest first."""
+    """Ids of the claim events that record this stance and the debater's earlier stances, oldest first."""
 
 
 class ClaimStatusRecord(TypedDict):
@@ -63,35 +63,36 @@ class ClaimStatusRecord(TypedDict):
     label: str
     """Text that reports and web pages show for the claim's status."""
     side: str
-    """Answer that the debaters agree on, such as `yes`, `no` or an option. Empty if they contradict each
-    other."""
+    """Answer to the claim that the debaters agree on, such as `yes`, `no` or an option. Empty if they
+    contradict each other."""
     conditions: list[str]
-    """Conditions under which the debaters agree on `side`."""
+    """Conditions under which the debaters agree."""
     was_disputed: bool
-    """True if the claim was disputed at any time during the debate."""
+    """True if debaters disagreed on the claim at any time during the debate."""
     stances: dict[str, Stance]
     """Latest stances on the claim, keyed by debater id."""
     card: str
-    """Id of the crux card about this claim, or `""` if there is no card."""
+    """Id of the claim's crux card, or `""` if the claim has none. A crux card is the result of a private
+    exchange about the claim."""
 
 
 class PositionChange(TypedDict):
-    """A concession, or another change of a debater's stance on a claim."""
+    """A concession or other change of a debater's stance on a claim."""
 
     event: str
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question or on a claim that supports this
+    """True if the debater gives up its position on the main question, or a claim that supports this
     position."""
     message_id: str
     quote: str
     before: str
-    """Quotation of the debater's earlier statement about the claim, or `""` if there is none."""
+    """Earlier statement by the debater about the claim, or `""` if there is none."""
     stance: str
-    """Text that describes the debater's stance on the claim after the change, such as `yes`."""
+    """The debater's stance on the claim after the change, such as `yes`."""
     stance_before: str
-    """Text that describes the debater's stance on the claim before the change, or `""` if unknown."""
+    """The debater's stance on the claim before the change, or `""` if it is unknown."""
 
 
 class RoundRecord(TypedDict):
@@ -99,25 +100,29 @@ class RoundRecord(TypedDict):
 
     round: int
     positions: dict[str, str]
-    """Latest statement of each debater in the round, keyed by debater id."""
+    """Each debater's latest statement in the round, keyed by debater id."""
     arguments: dict[str, str]
-    """Key argument of each debater in the round, keyed by debater id. It is what the debater said on a claim
+    """Each debater's key argument in the round, keyed by debater id. It is what the debater said on a claim
     that its position rests on."""
     evidence: dict[str, list[str]]
-    """Ids of the claim events with evidence from this round, keyed by debater id."""
+    """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Debaters whom each debater challenged, questioned or answered in the round, keyed by debater id."""
+    """Debaters to whom each debater responded in this round, keyed by the responding debater's id."""
     new_disputes: list[str]
-    """Ids of claims that are disputed for the first time in this round."""
+    """Ids of the claims that became disputed in this round."""
     moved: list[str]
-    """Ids of this round's claim events in which a debater concedes a claim or changes its stance."""
+    """Ids of the claim events that record a concession or a change of stance in this round."""
 
 
 class ClaimStatuses(TypedDict):
-    """Statuses of all claims, derived from the claim events. Importing a document recomputes them."""
+    """Statuses of all claims in a debate, computed from the claim events.
+
+    Importing a document recomputes them.
+    """
 
     claims: list[ClaimStatusRecord]
-    """All claims of the debate. The main question comes first, then the others by importance."""
+    """All claims of the debate, each with its status. The main question comes first, then the others by
+    importance."""
     concessions: list[PositionChange]
     changes: list[PositionChange]
     open_challenges: list[str]
@@ -131,7 +136,7 @@ class Blackboard(TypedDict):
     """Information that Moot extracted from a debate, such as claims, reflections and crux cards."""
 
     claim_events: list[ClaimEvent]
-    """Events from which the claims and their statuses are derived, in chronological order."""
+    """Events in which debaters assert, deny or concede claims, in chronological order."""
     standing: ClaimStatuses
     reflections: list[Reflection]
     cards: list[CruxCard]
@@ -144,13 +149,13 @@ class Usage(TypedDict):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
-    """Number of prompt tokens that the provider read from its cache."""
+    """Number of prompt tokens that the provider read from its prompt cache."""
     reasoning_tokens: int
-    """Number of completion tokens that the models used for reasoning."""
+    """Number of completion tokens that models used for reasoning."""
     cost_usd: float
     """Cost in US$ of the calls to models with a known price."""
     elapsed_s: float
-    """Time in seconds that the debate has been running, excluding pauses."""
+    """Running time of the debate in seconds, excluding pauses."""
 
 
 class CarriedState(TypedDict, total=False):
@@ -159,7 +164,7 @@ class CarriedState(TypedDict, total=False):
     options: list[str]
     """Possible answers to the debate's question."""
     final_answers: list[FinalAnswer]
-    """Final answers that the debaters gave independently after the discussion, for a vote."""
+    """Final answers that the debaters give independently for a vote after the discussion."""
     rolling_summary: Summary
     perspective_summaries: dict[str, Summary]
     judge_summary: Summary
@@ -167,7 +172,7 @@ class CarriedState(TypedDict, total=False):
     """Values that the debate's protocol stores between its steps."""
     crux_rooms: dict[str, Room]
     pinned: list[str]
-    """Ids of pinned messages, which every prompt with enough space includes."""
+    """Ids of the messages that a person pinned so that prompts keep showing them."""
     clarifications: Clarifications
     planned_interjections_used: int
     step: Step
@@ -178,13 +183,13 @@ class CarriedState(TypedDict, total=False):
 # Unknown keys are kept, so that later versions can add keys. JSON has no infinity, so it is rejected.
 @with_config(ConfigDict(extra="allow", allow_inf_nan=False))
 class DebateDocument(TypedDict):
-    """A complete debate as JSON, in the format `moot.debate/1`."""
+    """A complete debate as a JSON document in the format `moot.debate/1`."""
 
     format: Literal["moot.debate/1"]
     id: str
     """UUID of the debate, used as its LangGraph thread id."""
     name: str
-    """Name that the user gave the debate with `--id`, or the debate's UUID."""
+    """Name of the debate, as given with `--id`, or its UUID by default."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
     ended_because: NotRequired[str]
@@ -194,24 +199,25 @@ class DebateDocument(TypedDict):
     config: JsonObject
     """Configuration of the debate, with all defaults filled in. Its schema: `moot config schema`."""
     transcript: list[Entry]
-    """All transcript entries, ordered by `seq`."""
+    """All transcript entries, ordered by sequence number."""
     summaries: list[SummaryVersion]
     """Every version of every summary, oldest first."""
     receipts: list[Receipt]
-    """Receipts of all debaters' turns. A receipt records the contents of a prompt."""
+    """Records of the prompts of all debaters' turns."""
     calls: NotRequired[list[CallReceipt]]
-    """Receipts of all other model calls, such as calls for summaries, claim extraction and verdicts."""
+    """Records of model calls outside of debaters' turns, such as calls for summaries and verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
-    """Verdicts of all judges, including failed verdicts and verdicts that were replaced later."""
+    """Verdicts of all judges, including failed and replaced verdicts."""
     verdict: PanelVerdict | None
-    """Decision of the judge or panel, or `null` if the debate has not been judged."""
+    """Decision of the judge or the panel of judges, or `null` if the debate has not been judged."""
     solution: str
     """Solution of the debate in Markdown, or `""` if there is none."""
     final_answer: NotRequired[str]
     """Decision and solution of the debate, in Markdown."""
     convergence: NotRequired[list[ConvergenceCheck]]
-    """Agreement measured after each round, in a council that ends when the debaters converge."""
+    """Measurements of the debaters' agreement after each round of a council. Only a council that ends when
+    its debaters converge has them."""
     usage: Usage
     planned: NotRequired[JsonObject]
     """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.
@@ -228,14 +234,14 @@ class DebateDocument(TypedDict):
     state: NotRequired[CarriedState]
     """Values that are needed to continue the debate in another database."""
     parent: str
-    """Id of the debate that this debate was forked from, or `""` if it is not a fork."""
+    """Id of the original debate if this debate is a fork, otherwise `""`."""
     created_at: str
     updated_at: str
     schema_version: int
 
 
 def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
-    """Build a debate's `moot.debate/1` document from its catalogue row and its state values."""
+    """Return a debate as a `moot.debate/1` document, made from its metadata and its state."""
     config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
     # The last step keeps the reason until the debate continues.
     ended = values.get("step", {}).get("end_reason") if values.get("status") in ENDED_STATUSES else None
@@ -276,7 +282,7 @@ def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
 
 
 def _without_passwords(value: Any) -> Any:
-    """Return a copy of a configuration without the passwords in URLs."""
+    """Return a copy of a configuration in which URLs contain no passwords."""
     if isinstance(value, dict):
         return {key: _without_passwords(part) for key, part in value.items()}
     return redact_url(value) if isinstance(value, str) and "://" in value else value
@@ -295,7 +301,7 @@ def _usage(usage: dict[str, float]) -> Usage:
 
 
 def board_document(state: StateValues) -> Blackboard:
-    """Return the claims, reflections and crux cards that a debate's state contains."""
+    """Return the claims, reflections and crux cards in a debate's state."""
     return {
         "claim_events": list(state.get("claim_events") or []),
         "standing": claim_statuses_of(state),
@@ -305,7 +311,7 @@ def board_document(state: StateValues) -> Blackboard:
 
 
 def claim_statuses_of(state: StateValues) -> ClaimStatuses:
-    """Return the status of each claim, derived from a debate's state."""
+    """Return the status of each claim in a debate."""
     ledger, statuses = ledger_of(state), claim_statuses(state)
     cards = {card["claim"]: card["id"] for card in cards_of(state)}
     before = {change.event["id"]: change.before for change in ledger.changes}
@@ -371,7 +377,7 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
 
 
 def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
-    """Return a summary of the positions and disputes in each round that has claim events."""
+    """Return a summary of the positions and disputes in each round."""
     records: dict[int, RoundRecord] = {}
 
     def record_of(event: QuotedEvent) -> RoundRecord:

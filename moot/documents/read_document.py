@@ -23,15 +23,15 @@ from moot.text.topic_title import question_in
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default values for missing keys, keyed by the value's type. A missing value of any other `Literal` type
-defaults to the first allowed value."""
+"""Default values for missing keys, depending on the type of the value. A missing value of any other `Literal`
+type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Document keys whose records may gain fields in later versions of the format. Missing fields are filled in
-with defaults."""
+"""Keys of a debate document whose records may get new fields in later format versions. Missing fields are
+filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
-    """Return a debate's question on one line: as the judge put it, otherwise as the topic asks it."""
+    """Return a debate's question on one line. The judge's wording is preferred to that of the topic."""
     verdict = document.get("verdict") or {}
     usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
     asked = " ".join((verdict.get("question") or "").split()) if usable else ""
@@ -39,7 +39,7 @@ def question_of(document: Mapping[str, Any]) -> str:
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:
-    """Check that a `moot.debate/1` document is complete, and add defaults for newer fields.
+    """Validate a `moot.debate/1` document, and add default values for newer fields.
 
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
@@ -76,7 +76,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
 
 
 def load_leniently(kind: type[_T], given: object) -> _T:
-    """Convert `given` to a typed dict by dropping invalid values and adding defaults for missing ones."""
+    """Convert a value to a typed dict, replacing invalid and missing values with defaults."""
     value = fill_in(kind, given if isinstance(given, dict) else {})
     adapter = _adapter(cast(Any, kind))
     while True:
@@ -139,7 +139,7 @@ def _zero(kind: Any) -> object:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the value type of each key of a typed dict, together with the set of its required keys."""
+    """Return the value type of each key in a typed dict, and the set of required keys."""
     hints = get_type_hints(kind, include_extras=True)
     # Postponed annotations hide `NotRequired` from `__required_keys__`.
     optional = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
@@ -154,7 +154,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 class DocumentDebater(TypedDict):
-    """Debater in a document's configuration."""
+    """A debater in the configuration of a debate document."""
 
     id: str
     name: str
@@ -163,14 +163,14 @@ class DocumentDebater(TypedDict):
 
 
 class DocumentJudge(TypedDict, total=False):
-    """Judge in a document's configuration."""
+    """A judge in the configuration of a debate document."""
 
     rubric: object
     """The judge's rubric, or the name of a built-in rubric."""
 
 
 class DocumentPanel(DocumentJudge, total=False):
-    """Judge settings in a document's configuration."""
+    """Settings of the judge or panel in the configuration of a debate document."""
 
     panel: list[DocumentJudge]
 
@@ -182,14 +182,14 @@ class Termination(TypedDict, total=False):
 
 
 class ShownBoard(TypedDict):
-    """Claim extraction settings in a document's configuration."""
+    """Claim extraction settings in the configuration of a debate document."""
 
     extraction: Literal["auto", "llm", "none"]
     model: str | None
 
 
 class DocumentConfig(TypedDict):
-    """The parts of a debate's configuration that reports and imports read."""
+    """Parts of a debate's configuration that reports and imports read."""
 
     model: str
     blackboard: ShownBoard
@@ -199,12 +199,12 @@ class DocumentConfig(TypedDict):
 
 
 def document_config(document: DebateDocument) -> DocumentConfig:
-    """Return a document's configuration, with invalid values replaced by defaults."""
+    """Return the configuration in a debate document, with defaults for invalid values."""
     return load_leniently(DocumentConfig, document["config"])
 
 
 def extracts_claims(document: Mapping[str, Any]) -> bool:
-    """Return True if the debate in a document uses a model to extract claims."""
+    """Return True if the document's debate uses a model to extract claims."""
     config = document_config(cast(DebateDocument, document))
     board = config["blackboard"]
     auto = rules_of(document).extracts_by_default

@@ -33,9 +33,9 @@ from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import compiled_parts
 
 PHASED = ("council", "dialogue")
-"""Protocols that have a graph of their own, in which each phase is a node."""
+"""Protocols with a graph of their own, in which each phase is a node."""
 PHASE_NODES = tuple(dict.fromkeys(phase for name in PHASED for phase in PROTOCOLS[name].phases))
-"""Nodes that run the turns of one phase. Every graph has all of them, so that each graph can continue a
+"""Nodes that each run the turns of one phase. Every graph has all of them, so that each graph can continue a
 debate of another one. A drawing shows only the nodes of its own graph."""
 
 
@@ -48,7 +48,7 @@ def build_graph(
     tools: Mapping[str, BaseTool] | None = None,
     phases_of: str = "",
 ) -> DebateGraph:
-    """Compile the debate graph and return it as a runnable.
+    """Build and compile the debate graph.
 
     Args:
         checkpointer: storage of debates. `None`: no storage, or the server's own.
@@ -124,7 +124,7 @@ def build_graph(
 
 
 def served_graph(phases_of: str = "") -> DebateGraph:
-    """Return a graph for a LangGraph server, which adds the checkpointer and its operator's configuration."""
+    """Return a debate graph for a LangGraph server."""
 
     @memoize_by_identity(4)
     def of_protocol(operator: DebateConfig) -> DebateConfig:
@@ -137,7 +137,7 @@ def served_graph(phases_of: str = "") -> DebateGraph:
 
 
 graph = served_graph()
-"""Debate graph that `langgraph.json` names and a LangGraph server loads."""
+"""Debate graph that a LangGraph server loads through `langgraph.json`."""
 
 NODES: Mapping[str, NodeFunction] = {
     name: cast(Node, spec.runnable).body

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages whose types are skipped because they have no field docstrings."""
+"""Packages whose types have no field docstrings and are therefore skipped."""
 
 
 def document_schema() -> JsonObject:
-    """Return the JSON Schema of debate documents.
+    """Return the JSON Schema of an exported debate document.
 
     Unknown keys are allowed, for later versions.
     """
@@ -48,7 +48,7 @@ def document_schema() -> JsonObject:
 
 
 def whole_config() -> type[DebateConfig]:
-    """Return a configuration class that includes the settings of all protocols and plug-ins."""
+    """Return a configuration class with the settings of all protocols and plug-ins."""
     registry.load_plugins()
     sections: JsonObject = {
         key: (settings, Field(default_factory=settings, description=settings.__doc__))
@@ -74,7 +74,7 @@ def config_schema() -> JsonObject:
 
 
 def graph_schemas(graph: DebateGraph) -> dict[str, JsonObject]:
-    """Return JSON Schemas of the graph's context, input and output for a LangGraph server."""
+    """Return the JSON Schemas of the graph's context, input and output."""
     given, output = graph.get_input_jsonschema(), graph.get_output_jsonschema()
     describe(given, ConversationInput)
     describe(output, ConversationOutput)
@@ -105,7 +105,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add the field docstrings of a type and of its nested types to their JSON Schema.
+    """Add field descriptions from docstrings to the JSON Schema of a type.
 
     A field without a docstring gets the description of its type.
     """

@@ -29,7 +29,7 @@ LABELS: Mapping[str, str] = {
     "close": "the debate is over",
     END: "a question was answered",
 }
-"""Edge labels for a drawing of the graph, keyed by target node. A label gives the reason why the node runs
+"""Edge labels in drawings of the graph, keyed by target node. A label gives the reason why the node runs
 next."""
 
 
@@ -43,7 +43,7 @@ def successor(node: str, state: ConversationState, env: Environment, targets: Co
 
 
 def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
-    """Return the state if it has a value in a channel that a node fills before it leads to the next one.
+    """Return the state, or raise an error if the given channel is empty.
 
     Raises:
         InputError: a client updates the state as a node that has not run.
@@ -54,7 +54,10 @@ def _kept(state: ConversationState, channel: Literal["step", "status"]) -> Conve
 
 
 def turn_node(state: ConversationState, protocol: Protocol | None) -> str:
-    """Return the node that runs the turns of the step: the phase's own in a graph of the protocol."""
+    """Return the name of the node that runs the turns of the current step.
+
+    In a graph of a single protocol, each phase has a node of its own.
+    """
     own = protocol is not None and frozen_config(state).protocol == protocol.name
     phase = state["step"]["phase"]
     return phase if protocol is not None and own and phase in protocol.phases else "turn"
@@ -76,7 +79,7 @@ def after_open(state: ConversationState, env: Environment) -> str:
 
 
 def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the first node in `targets` that has work to do, or `plan` if none has.
+    """Return the first node in `targets` that has work to do, or `plan` if there is none.
 
     A node with nothing to do is skipped, because its run would still write a checkpoint.
     """
@@ -101,7 +104,10 @@ class Route(Runnable[ConversationState, str]):
     def __init__(
         self, node: str, env: Environment, targets: Sequence[str], protocol: Protocol | None = None
     ) -> None:
-        """Create an edge to `targets`. With `protocol`, each of its phases is a target beside `turn`."""
+        """Create a conditional edge to one of several target nodes.
+
+        With `protocol`, each of its phases is a target beside `turn`.
+        """
         self.name = f"after_{node}"
         phases = protocol.phases if protocol is not None and "turn" in targets else ()
         self.labelled: dict[Hashable, str] = {
@@ -113,11 +119,11 @@ class Route(Runnable[ConversationState, str]):
         self._labels = {target: label for label, target in self.labelled.items()}
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Return the label of the edge to the next node."""
+        """Return the label of the edge that leads to the next node."""
         target = successor(self._node, input, self._env, self._targets)
         target = turn_node(input, self._protocol) if target == "turn" else target
         return str(self._labels[target])
 
     async def ainvoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Async version of `invoke`."""
+        """Asynchronous version of `invoke`."""
         return self.invoke(input)

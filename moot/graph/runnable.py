@@ -43,8 +43,8 @@ from moot.storage.records import records_of
 log = logging.getLogger(__name__)
 
 UNBOUNDED: RunnableConfig = {"recursion_limit": 10**9}
-"""LangGraph config with a `recursion_limit` that no debate reaches. It replaces the caller's limit.
-LangGraph's default would end a debate at about 2,500 turns."""
+"""LangGraph config whose `recursion_limit` is too high for any debate to reach. It replaces the caller's
+limit. LangGraph's default would end a debate at about 2,500 turns."""
 
 
 def _traced_step(state: StateValues) -> JsonObject:
@@ -62,7 +62,7 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels that are included in the earlier snapshots of a brief history."""
+"""State channels to return for earlier snapshots in a shortened history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that keeps whole states out of the traces of the graph's nodes. Traces show only the step
@@ -73,7 +73,7 @@ A whole state has up to a megabyte. The traced model calls hold the prompts and 
 
 
 class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, ConversationInput, ConversationOutput]):
-    """The compiled debate graph, which can also be a node of another LangGraph graph.
+    """Compiled debate graph that can also be a node of another LangGraph graph.
 
     The configuration bounds a run, so the caller's `recursion_limit` is ignored. A thread holds one debate: a
     new topic is refused before anything is written. A run leases its debate from start to end: a second run
@@ -89,7 +89,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         hidden: Collection[str] = (),
         **parts: Any,
     ) -> None:
-        """Create the debate graph from the attributes of a compiled LangGraph graph.
+        """Create a debate graph from the attributes of a compiled LangGraph graph.
 
         With `brief_history`, earlier snapshots of a history hold only the channels that a chat shows.
         Drawings leave out the `hidden` nodes.
@@ -108,7 +108,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self.schemas.get("context") or super().get_context_jsonschema()
 
     def get_input_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
-        """Return the JSON Schema of the graph's input."""
+        """Return the JSON Schema of the input that the graph accepts."""
         return self.schemas.get("input") or super().get_input_jsonschema(config)
 
     def get_output_jsonschema(self, config: RunnableConfig | None = None) -> JsonObject:
@@ -116,11 +116,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self.schemas.get("output") or super().get_output_jsonschema(config)
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return a drawing of the graph's own nodes, in which every node has its description."""
+        """Return a drawing of the graph in which every node has a description."""
         return self._described(super().get_graph(config, xray=xray))
 
     async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Async version of `get_graph`."""
+        """Asynchronous version of `get_graph`."""
         return self._described(await super().aget_graph(config, xray=xray))
 
     def _described(self, drawing: Graph) -> Graph:
@@ -198,7 +198,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Write updates to a debate's state, and store changes to earlier messages as amendments.
+        """Update a debate's state, and store changes to earlier messages as amendments.
 
         Raises:
             InputError: a value has another type than its channel. Nothing is written.
@@ -214,7 +214,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Write updates to a debate's state asynchronously, like `bulk_update_state`."""
+        """Update a debate's state asynchronously, like `bulk_update_state`."""
         untrusted = lease_in(ensure_config(config)) is None
         async with enter_in_thread(self._lease(config)) as leased:
             if _needs_state(supersteps, untrusted=untrusted):
@@ -225,7 +225,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def _normalize_updates(
         self, supersteps: Sequence[Sequence[StateUpdate]], snapshot: StateSnapshot, *, untrusted: bool
     ) -> list[list[StateUpdate]]:
-        """Check the state updates and convert their messages to transcript entries.
+        """Validate state updates, and convert their messages to transcript entries.
 
         Messages stay as they are if `plan` runs next and adds the entries.
         """
@@ -252,7 +252,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return [[normalize(update) for update in superstep] for superstep in supersteps]
 
     def node_before(self, node: str) -> str:
-        """Return a node before `node` in the graph, preferably one whose only successor is `node`.
+        """Return a predecessor of the given node in the graph.
 
         `open` comes last, because the input of the run decides where it leads.
         """
@@ -261,7 +261,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node in whose name to update a debate so that its next node stays the same.
+        """Return the node that must count as the author of a state update to keep the next node unchanged.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.
@@ -273,7 +273,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return None if snapshot.tasks else "close"
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
-        """Run the debate to its end or to a pause, and return its output."""
+        """Run the debate until it ends or pauses, and return its output."""
         return _output_for_parent(super().invoke(input, config, **options), input, config)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
@@ -281,19 +281,19 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return _output_for_parent(await super().ainvoke(input, config, **options), input, config)
 
     async def aclose(self) -> None:
-        """Close the model connections that were opened on the running event loop.
+        """Close the model connections that belong to the running event loop.
 
         `asyncio.run` closes them at its end, so a program with one loop for its whole life needs this method.
         """
         await self.environment.aclose()
 
     def close(self) -> None:
-        """Close the model connections that `invoke` and `stream` opened."""
+        """Close the model connections that synchronous calls opened."""
         call_from_sync(self.environment.aclose)
 
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Acquire the lease of the run's debate, and yield a config that contains the lease.
+        """Acquire the exclusive right to write a debate, and yield a config that contains this right.
 
         A config that has a lease is yielded as is.
         """
@@ -314,7 +314,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
 
 def _checked_input(graph_input: object) -> object:
-    """Return a run's input with an id for every message.
+    """Check a run's input, and add an id to every message without one.
 
     Raises:
         InputError: a value has another type than its channel, or a command chooses the next node.
@@ -338,7 +338,7 @@ def _checked_input(graph_input: object) -> object:
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a debate's output in the form that the caller expects.
+    """Return a debate's output without messages that a parent graph already has.
 
     For a parent graph, return only the debate's own messages.
     """
@@ -360,13 +360,13 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 
 def _has_thread(config: RunnableConfig | None) -> bool:
-    """Return True if a run has its own LangGraph thread, so that it is not a nested run."""
+    """Return True if a run has its own LangGraph thread and is not nested in another run."""
     configurable = (config or {}).get("configurable", {})
     return "thread_id" in configurable and not configurable.get("checkpoint_ns")
 
 
 def _names_checkpoint(config: RunnableConfig | None) -> bool:
-    """Return True if a run or an update starts from a given checkpoint."""
+    """Return True if the config names a checkpoint to start from."""
     return bool((config or {}).get("configurable", {}).get("checkpoint_id"))
 
 
@@ -382,14 +382,14 @@ def _require_checkpoint(snapshot: StateSnapshot) -> None:
 
 
 def _changes_state(graph_input: object) -> bool:
-    """Return True if the input of a run has a topic, entries, messages, or a command with an update."""
+    """Return True if a run's input contains a topic, entries, messages or a state update."""
     if isinstance(graph_input, Command):
         return bool(graph_input.update)
     return isinstance(graph_input, Mapping) and any(graph_input.get(key) for key in _TRANSCRIPT_KEYS)
 
 
 def _context_settings(context: object) -> JsonObject:
-    """Return the settings in the context of a run as JSON. A mapping sets only the settings it contains.
+    """Return the settings in a run's context as JSON. A mapping sets only the settings it contains.
 
     An invalid context has no settings here, because LangGraph refuses it.
     """
@@ -405,7 +405,7 @@ def _context_settings(context: object) -> JsonObject:
 
 
 def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
-    """Log a warning that names the settings in `wanted` that the thread's debate does not use."""
+    """Log a warning about requested settings that differ from the debate's stored configuration."""
     if not (stored := snapshot.values.get("config")):
         return
     stored = without_definitions(stored)
@@ -418,7 +418,7 @@ def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
 
 
 def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool) -> bool:
-    """Return True if the updates must be checked against the stored state."""
+    """Return True if state updates must be checked against the stored state."""
     if untrusted:
         return True
     updates = (update.values for superstep in supersteps for update in superstep)
@@ -426,7 +426,7 @@ def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool
 
 
 def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
-    """Return a run's input, with its messages and entries converted to a valid update of the debate.
+    """Convert the messages and entries in a run's input to a valid state update.
 
     Raises:
         InputError: the thread's debate has another topic, or a command's update is not valid.

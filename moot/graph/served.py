@@ -8,4 +8,4 @@ from moot.graph.runnable import DebateGraph
 council, dialogue = served_graph("council"), served_graph("dialogue")
 
 SERVED: Mapping[str, DebateGraph] = {"debate": graph, "council": council, "dialogue": dialogue}
-"""All graphs of `langgraph.json`, by name."""
+"""All graphs that `langgraph.json` lists, keyed by name."""

@@ -21,7 +21,7 @@ SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", 
 CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value")
 TIME_KEYS = ("at", "minute", "time", "timestamp", "start", "created_at")
 CLOCK = r"\d{0,2}(?::\d{2}){1,2}(?:[.,]\d+)?"
-"""Regular expression for a clock time or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
+"""Pattern for a clock time or a position in a recording, such as `01:20`, `:57` or `01:10:43`."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class ParsedMessage:
     """A message read from a transcript."""
 
     speaker: str
-    """Id of the speaker, or the speaker's name before ids are assigned."""
+    """Speaker's id, or the speaker's name if no id is assigned yet."""
     content: str
     at: str = ""
-    """Time or minute of the message as written in the transcript, or `""` if there is none."""
+    """Time of the message as written in the transcript, or `""` if no time is given."""
     kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
     call_id: str = ""
-    """Id of the tool call that this message makes or answers, or `""` for other messages."""
+    """Id of the tool call that the message contains or answers, or `""` for other messages."""
     tool: ToolUse | None = None
-    """Tool result that this message contains, or `None` for other messages."""
+    """Tool result in the message, or `None` for messages without a tool result."""
     round: int = 0
     """Number of the round, starting at 1, or 0 if the transcript has no rounds."""
     target: str = ""
@@ -50,7 +50,7 @@ TOOL_SPEAKER = "tools"
 
 @dataclass(frozen=True)
 class ParsedTranscript:
-    """A parsed transcript whose speakers do not have ids yet."""
+    """Parsed transcript in which the speakers do not have ids yet."""
 
     messages: list[ParsedMessage]
     topic: str = ""
@@ -66,12 +66,12 @@ class _Columns:
     text: int
     time: int | None
     width: int
-    """Number of columns in the table. A row has more columns if its last text contains unquoted
+    """Number of columns in the CSV table. A row has more columns if its last text contains unquoted
     delimiters."""
 
 
 def read_csv(text: str) -> ParsedTranscript:
-    """Parse a CSV table of messages, and detect the columns from a header or from their contents.
+    """Read messages from a CSV table, and detect which columns contain speakers, texts and times.
 
     The delimiter is the one that gives a valid header, otherwise the one that occurs in most lines.
     """
@@ -91,7 +91,7 @@ def read_csv(text: str) -> ParsedTranscript:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield each non-blank row and the number of its first line."""
+    """Yield the non-blank rows of a CSV table, each with the number of its first line."""
     csv.field_size_limit(2**31 - 1)  # the default limit rejects fields with more than 131,072 characters
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -106,7 +106,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def header_of(text: str, delimiter: str = ",") -> _Columns | None:
-    """Return the positions of the columns named in a table's first line, or `None` if it is not a header."""
+    """Return the positions of the columns in a table's header, or `None` if there is no header."""
     cells = text.lstrip().partition("\n")[0].split(delimiter)
     names = [cell.strip().strip('"').casefold() for cell in cells]
     speaker, text_column = _place(names, SPEAKER_KEYS), _place(names, CONTENT_KEYS)
@@ -120,7 +120,7 @@ def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
 
 
 def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
-    """Detect the speaker, text and time columns from their contents.
+    """Detect which columns contain speakers, texts and times by looking at their contents.
 
     The first column with words is the speaker, and the longest other column is the text. A column of clock
     times is the time. A column of plain numbers is the time only if it precedes the text.
@@ -178,7 +178,7 @@ _TOOL_ROLES = frozenset({"tool", "function"})
 
 
 def parse_json(text: str, line: int = 0) -> object:
-    """Parse JSON, and include the line number in error messages. `line` overrides that number."""
+    """Parse JSON, and report the line number if the JSON is invalid. `line` overrides that number."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -191,7 +191,7 @@ def parse_json(text: str, line: int = 0) -> object:
 
 
 def read_json(value: object) -> ParsedTranscript:
-    """Read messages from a JSON value in any supported form."""
+    """Read messages from a parsed JSON value."""
     topic = solution = ""
     if isinstance(value, list):
         items = value
@@ -213,11 +213,11 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
     "critique": "critique",
     "refinement": "refinement",
 }
-"""Mapping from the `type` of a contribution in a dialectic debate to an entry kind."""
+"""Mapping from the contribution types of the program dialectic to Moot's entry kinds."""
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return the contributions to a dialectic debate, each with its round number."""
+    """Return the contributions in a file of the program dialectic, each with its round number."""
     return [
         {**one, "round": number} if isinstance(one, dict) else one
         for number, each in enumerate(rounds, start=1)
@@ -227,7 +227,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return the solution of a dialectic debate as Markdown, with its trade-offs and recommendations."""
+    """Return the solution from a file of the program dialectic as Markdown."""
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
@@ -239,7 +239,7 @@ def _dialectic_solution(final: object) -> str:
 
 
 def read_jsonl(text: str) -> ParsedTranscript:
-    """Read JSON Lines with one message object per line."""
+    """Read messages from JSON Lines, one message object per line."""
     lines = enumerate(text.split("\n"), start=1)
     return ParsedTranscript(
         _messages({f"line {number}": parse_json(line, number) for number, line in lines if line.strip()})
@@ -247,7 +247,7 @@ def read_jsonl(text: str) -> ParsedTranscript:
 
 
 def _messages_of(document: dict[str, object]) -> list[object]:
-    """Return the list of messages under a known key, or the only list of messages in the object.
+    """Return the list of messages in a JSON object. A list under a known key is preferred.
 
     Raises:
         InputError: The document has no list of messages, or more than one.
@@ -277,7 +277,7 @@ def _is_message(item: object) -> bool:
 
 
 def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
-    """Read messages from JSON objects, including tool calls and their results in OpenAI's format.
+    """Read messages, tool calls and tool results from JSON objects.
 
     The keys are the positions of the messages, for error messages.
     """
@@ -345,12 +345,12 @@ def _first_text(item: dict[str, object], keys: Iterable[str]) -> str:
 
 
 def _content(item: dict[str, object]) -> object:
-    """Return the first content value of a message object that is not null."""
+    """Return the content of a message object, or `None` if it has no content."""
     return next((item[key] for key in _TEXT_KEYS if item.get(key) is not None), None)
 
 
 def _text_of(value: object, where: str) -> str:
-    """Convert a message's content, such as a string or a list of parts, to text.
+    """Convert the content of a message to text.
 
     Null and parts without text, such as images, are empty.
 
@@ -391,19 +391,19 @@ _LABEL = re.compile(
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
     r"|議題|テーマ|主題|主题|议题|辩题|题目|問題|问题|質問|回答|答|問|问|結論|结论|理由|原因|例|例如|注|注意"
 )
-"""Pattern that matches words before a colon that are probably not a speaker's name."""
+"""Pattern for words such as "question" that are probably not a speaker's name."""
 _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern that matches text after a colon that does not start a message, such as a number or quotation."""
+"""Pattern for text that probably does not start a message even after a colon, such as a number."""
 _CASELESS = 12
-"""Maximum number of characters in each word of a speaker's name in scripts without capital letters."""
+"""Maximum number of characters in each word of a name in scripts without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
 def read_txt(text: str) -> ParsedTranscript:
-    """Read messages that start with a name and a colon and may continue on the following lines.
+    """Read messages from text in which each message starts with a name and a colon.
 
     A time in brackets may follow the name.
     """
@@ -412,7 +412,7 @@ def read_txt(text: str) -> ParsedTranscript:
 
 
 def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
-    """Return the messages, keyed by the number of the line on which they start.
+    """Return the messages, keyed by the number of their first line.
 
     Names that occur repeatedly are checked less strictly.
     """
@@ -431,7 +431,7 @@ def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
 
 
 _BRACKETED = re.compile(r"[(（][^)）]*+([)）]?)")
-"""Pattern that matches text in brackets. Its group is empty if the closing bracket is missing."""
+"""Pattern for text in brackets. Its group is empty if the closing bracket is missing."""
 
 
 def _is_name(text: str, *, known: bool) -> bool:
@@ -450,7 +450,7 @@ def _is_name(text: str, *, known: bool) -> bool:
 
 
 def read_md(text: str) -> ParsedTranscript:
-    """Read messages that start with a Markdown heading or a bold name.
+    """Read messages from Markdown, where a heading or a bold name starts each message.
 
     `markdown-it-py` finds headings and fences. Bold names are found line by line, because most transcripts
     have no blank lines between messages.
@@ -481,7 +481,7 @@ def read_md(text: str) -> ParsedTranscript:
 
 
 def is_listed(lines: Sequence[str]) -> bool:
-    """Return True if the messages are written as list items that start with a bold name."""
+    """Return True if each message is a list item that starts with a bold name."""
     return any(map(LISTED.match, lines)) and not _speaker_lines(lines)
 
 
@@ -494,7 +494,7 @@ def _bold_speaker_lines(form: re.Pattern[str], lines: Sequence[str], fenced: Con
 
 
 def _markdown_message(head: str, text: str) -> ParsedMessage:
-    """Parse a Markdown heading or bold name, and return it as the start of a message."""
+    """Read the speaker and the time of a message from a Markdown heading or bold name."""
     match = re.fullmatch(_HEAD, head.strip())
     if match is None:
         return ParsedMessage(head, text)
@@ -502,7 +502,7 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 
 
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
-    """Split lines into messages, using the lines before the first message as the topic."""
+    """Split lines into messages, given the first line of each message."""
     if not heads:
         raise InputError(f"line 1: no speaker found; write each message as `{form}`")
     starts = [*heads, len(lines)]

@@ -29,7 +29,7 @@ quarter of it. A small file can expand to a very large one."""
 
 
 def read_documents(paths: Sequence[Path]) -> list[dict[str, str]]:
-    """Return a context document for each given file and for each file in the given folders.
+    """Return a context document for each given file, and for each file in a given folder.
 
     Raises:
         InputError: a file cannot be read, or is not text.
@@ -113,7 +113,7 @@ def _document_text(path: Path) -> str:
 
 
 def main() -> None:
-    """Print the text of the document that the first command-line argument names, within a memory limit."""
+    """Convert the document named on the command line, and print its text."""
     try:
         import resource  # does not exist on Windows
     except ImportError:

@@ -51,8 +51,8 @@ _READERS: dict[str, Callable[[str], ParsedTranscript]] = {
     "md": read_md,
 }
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
-"""Ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do not
-debate."""
+"""Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
+not debate."""
 
 
 @dataclass(frozen=True)
@@ -60,24 +60,25 @@ class Speaker:
     """A speaker in an imported transcript."""
 
     id: str
-    """Unique id of the speaker, consisting of 1 to 40 characters from `[a-z0-9-]`."""
+    """Unique id of the speaker, with 1 to 40 lower-case letters, digits and hyphens."""
     name: str
-    """The speaker's name as first written in the transcript, without surrounding spaces or a final colon."""
+    """The speaker's name as first written in the transcript. Surrounding spaces and a final colon are
+    removed."""
 
 
 @dataclass(frozen=True)
 class ImportedTranscript:
-    """A transcript whose speakers have ids, from which a debate can be created."""
+    """Imported transcript with ids for all speakers."""
 
     topic: str
-    """Topic found in the transcript or in its file name, or `""` if there is none."""
+    """Topic of the transcript, or `""` if neither the text nor the file name states one."""
     speakers: tuple[Speaker, ...]
     """Speakers of the transcript, in the order of their first messages."""
     messages: tuple[ParsedMessage, ...]
     document: dict[str, object] | None = None
     """The original document if the transcript was read from a `moot.debate/1` document."""
     solution: str = ""
-    """Conclusion of the debate, if the transcript states it separately from the messages."""
+    """Conclusion of the debate, if the transcript states one separately from the messages."""
 
 
 def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
@@ -115,7 +116,7 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
 
 
 def _with_speakers(read: ParsedTranscript, filename: str) -> ImportedTranscript:
-    """Assign ids to the speakers of a transcript, and drop empty messages."""
+    """Assign ids to the speakers of a transcript, and remove empty messages."""
     names: dict[str, str] = {}
     """Name of each speaker as first written, by its normalized form."""
     messages: list[ParsedMessage] = []
@@ -148,7 +149,7 @@ def _known(name: str, names: Mapping[str, str]) -> str:
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique id for each of the distinct display names, in the given order.
+    """Return a unique id for each display name.
 
     A name without letters or digits becomes `speaker-` and its position, from 1.
     """
@@ -242,7 +243,7 @@ def transcript_values(
     config: DebateConfig,
     environment: Environment,
 ) -> JsonObject:
-    """Return the state of a finished debate that consists of a transcript's messages.
+    """Return the state of a finished debate made from the messages of a transcript.
 
     Args:
         imported: The transcript.
@@ -285,7 +286,7 @@ def transcript_values(
 
 
 def document_values(given: Mapping[str, object], environment: Environment) -> JsonObject:
-    """Return the state values that are stored in a `moot.debate/1` document.
+    """Return the state of the debate in a `moot.debate/1` document.
 
     Raises:
         InputError: The document is invalid. The message names the key.

@@ -27,7 +27,7 @@ PHASE = "clarify"
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
-"""Priority of prompt blocks with documents and earlier answers."""
+"""Priority of the prompt blocks that contain documents and earlier answers."""
 
 
 class ClarifyingQuestions(BaseModel):
@@ -54,7 +54,7 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
 
 
 def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Ask a person the debaters' clarifying questions, and add questions and answers to the transcript."""
+    """Ask a person the debaters' clarifying questions, and record the answers in the transcript."""
     config = frozen_config(state)
     asking = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
     replies: list[Reply] = yield [_call(state, context, debater) for debater in asking]
@@ -117,7 +117,7 @@ def _questions(
     asking: Sequence[DebaterConfig],
     replies: Sequence[Reply],
 ) -> list[PersonQuestion]:
-    """Return the debaters' new questions to a person, without duplicates.
+    """Return the questions that the debaters have not asked before, without duplicates.
 
     Their numbers continue from earlier rounds.
     """

@@ -18,7 +18,7 @@ from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum lengths in characters of the judge's reasons and of the solution in the result message."""
+"""Maximum number of characters for the judge's reasons and for the solution in the result message."""
 MOST = 6
 """Maximum number of items in each list of the result message."""
 
@@ -46,17 +46,17 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def with_final_answer(state: ConversationState, solution: str) -> str:
-    """Return `solution`, followed by the protocol's final answer if one is needed."""
+    """Return the solution, followed by the protocol's final answer if one is needed."""
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution
 
 
 def result_update(values: StateValues, *origin: str) -> Update:
-    """Return the update of the state with a debate's result: its message, its answer and its UI messages.
+    """Return the state update that stores a debate's result.
 
-    The message has the decision, reasons, citations and open points. `origin` are the ids of the debate and
-    the checkpoint.
+    It has the result message, the answer and the UI messages. The message has the decision, reasons,
+    citations and open points. `origin` are the ids of the debate and the checkpoint.
     """
     number, no = (values.get("verdict") or {}).get("judging", 0), step_number(values)
     known_as = message_id(f"{RESULT_ID_PREFIX}{no}-{number}", *origin)
@@ -68,7 +68,7 @@ def result_update(values: StateValues, *origin: str) -> Update:
 
 
 def _headline(values: StateValues) -> str:
-    """Return one line that states the result, or `""` if there is no valid verdict."""
+    """Return one line that states the debate's result, or `""` if there is no valid verdict."""
     verdict: PanelVerdict | None = values.get("verdict") or None
     if verdict is None or verdict["status"] != "ok":
         return ""
@@ -120,7 +120,7 @@ def _field_text(field: ShownField, most: int, chars: int) -> str:
 
 
 def final_answer(values: StateValues) -> str:
-    """Return a debate's final answer as Markdown, made from its decision and its solution.
+    """Return a debate's final answer as Markdown.
 
     Every protocol has an answer, so a debate can be compared with a single answer or a vote. It is `""`
     before the end.

@@ -18,7 +18,7 @@ from moot.state.entries import Entry, ids_in, seqs_of, traits_of
 
 
 def extract(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Use a model to extract claims and claim events from new messages.
+    """Use a model to find claims in new messages, and record what debaters say about them.
 
     If a call fails, its messages yield no claims, and the failure is added to the debate's errors.
     """
@@ -44,7 +44,7 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if claims must be extracted or new crux-room messages must be recorded.
+    """Return True if claims must be extracted, or if private messages of two debaters must be recorded.
 
     Args:
         state: the debate's state.
@@ -54,18 +54,18 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the crux rooms that have new messages, with the ids of these messages added."""
+    """Return the crux rooms (private exchanges) that have new messages, with the ids of these messages."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the `seq` of the last message from which to extract claims now, or -1 if there is none.
+    """Return the sequence number of the last message from which claims must be extracted now.
 
-    Claims are extracted before something reads them. A protocol with phases names those after which claims
-    are read. In the long form, claims are extracted when messages leave the window, and from the remaining
-    messages after the last turn.
+    The number is -1 if there is no such message. Claims are extracted before something reads them. A
+    protocol with phases names those after which claims are read. In the long form, claims are extracted
+    when messages leave the window, and from the remaining messages after the last turn.
     """
     config, step = frozen_config(state), state.get("step") or {}
     protocol, everything = protocol_named(config.protocol), len(state["full_transcript"]) - 1
@@ -80,7 +80,7 @@ def due_through(state: ConversationState, leaving: int) -> int:
 def _extract_claims(
     state: ConversationState, context: NodeContext, entries: Sequence[Entry]
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
-    """Extract claims from the entries, and return them with an error text for each failed model call."""
+    """Extract claims from transcript entries. Return them with an error for each failed model call."""
     config, transcript = frozen_config(state), state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
@@ -109,7 +109,7 @@ def _extract_claims(
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect that the entries discuss, together with its description for the extraction prompt."""
+    """Return the aspect of the topic that the entries discuss, and a description for the prompt."""
     rooms = state.get("crux_rooms", {})
     first = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first["claim"]) if first else None

@@ -18,7 +18,7 @@ from moot.text.tokens import TokenCounter
 def assess_debate(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[Assessment]:
-    """Ask the panel of judges to assess the debate as its protocol specifies."""
+    """Ask the judges to assess the debate, following the rules of its protocol."""
     protocol = protocol_named(config.protocol)
     return assess(state, config, count, protocol.judge_spec, protocol.judged_entries(state))
 

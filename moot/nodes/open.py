@@ -36,13 +36,13 @@ from moot.state.errors import InputError
 from moot.tools.context_documents import check_tools
 
 MAX_RECORDS = 1_000
-"""Maximum number of earlier debates whose records a protocol reads, newest first."""
+"""Maximum number of earlier debates whose records are read, starting with the newest."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
 """Optional fields that are copied from an imported entry."""
 
 
 def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Start a new debate, or reopen a finished one after a new message."""
+    """Start a new debate, or reopen a finished debate that received a new message."""
     if state.get("config"):
         return (yield from _reopen(state, context))
     config = context.permissions.authorize()
@@ -92,7 +92,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Process a new message to an existing debate.
+    """Handle a new message to an existing debate.
 
     It is the answer that a waiting debate asked for. After the end it is a question, which is answered, or a
     reason for one more round.
@@ -121,7 +121,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
 ) -> CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Find the debate's question in the topic with a model, and return it with an error if the call failed.
+    """Ask a model to find the debate's question in the topic.
 
     No model is asked if the topic is short and neither options nor criteria are needed.
     """
@@ -140,7 +140,7 @@ def _ask_question(
 def _topic(
     state: ConversationState, config: DebateConfig, asked: Sequence[BaseMessage], *, nested: bool
 ) -> tuple[str, bool]:
-    """Return the topic, and True if the debate's first message serves as the topic.
+    """Return the debate's topic, taken from the input or from a person's message.
 
     Without a `topic`, a person's first message is the topic. A parent graph sends its whole conversation, so
     there the person's last message is.
@@ -162,7 +162,7 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Check the configured tools and the context file.
+    """Check that the configured tools and the context file can be used.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context file as a
     document.
@@ -194,7 +194,7 @@ def _seed(
     context: NodeContext,
     config: DebateConfig,
 ) -> list[Entry]:
-    """Return a debate's first transcript entries.
+    """Return the first transcript entries of a debate.
 
     Raises:
         InputError: an imported entry has no speaker or no content.

@@ -32,7 +32,7 @@ from moot.storage.journal import failures_update, with_failures
 
 
 def plan(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Add new interjections to the transcript and set the next step."""
+    """Add new interjections to the transcript, and choose the next step."""
     config = frozen_config(state)
     inbox: InboxContents = yield ReadInbox(state.get("last_inbox_number", 0))
     if inbox.pause:
@@ -67,7 +67,7 @@ def plan(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def _next_step(given: StateValues, config: DebateConfig) -> CallGenerator[tuple[Step, list[str]]]:
-    """Return the next step of the debate, together with an error for each failed model call."""
+    """Return the next step of the debate, and an error for each model call that failed."""
     state = cast(ConversationState, given)
     clarifying = None if limit_reached(state, config) else clarification_step(state, config)
     if clarifying is not None:

@@ -32,7 +32,7 @@ from moot.text.tokens import TokenCounter
 
 
 def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Update the rolling summary and the perspective summaries."""
+    """Update the rolling summary and the debaters' perspective summaries."""
     update = yield from _update_rolling_summary(state, context)
     due = perspectives_due(state)
     if not due:
@@ -55,7 +55,7 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def perspectives_due(state: ConversationState) -> list[str]:
-    """Return the ids of the debaters whose perspective summaries must be updated before the next round."""
+    """Return the ids of the debaters whose perspective summaries are due for an update."""
     config = frozen_config(state)
     if not protocol_named(config.protocol).perspectives or not state.get("step"):
         return []
@@ -66,7 +66,7 @@ def perspectives_due(state: ConversationState) -> list[str]:
 
 
 def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:
-    """Return the messages to add to the rolling summary.
+    """Return the messages that the next version of the rolling summary must include.
 
     A judge reads the summary if its prompt does not show all messages whole. Speakers read it while turns are
     left; after the last turn only a free summary is updated. Messages up to the `seq` `leaving` are about to
@@ -94,10 +94,10 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
 
 
 def _update_rolling_summary(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Write the next version of the rolling summary. If the summarizer fails, `rule-based` is used instead.
+    """Write the next version of the rolling summary of earlier messages.
 
-    It covers the previous version and the new messages; with `memory.mode: fresh`, all messages that left the
-    window.
+    If the summarizer fails, `rule-based` is used instead. It covers the previous version and the new
+    messages; with `memory.mode: fresh`, all messages that left the window.
     """
     config = frozen_config(state)
     count = context.env.token_counter_for(config)

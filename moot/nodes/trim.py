@@ -12,14 +12,17 @@ from moot.tools.mcp_tools import most_functions_tokens
 
 
 def trim(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Remove the oldest messages from the window in one update."""
+    """Remove the oldest messages from the window of recent messages."""
     yield from ()
     through = trim_through(state, context.env)
     return {} if through < 0 else {"messages": {"op": "drop_through", "seq": through}}
 
 
 def leaving_through(state: ConversationState, env: Environment) -> int:
-    """Return the `seq` of the last message that is about to leave the window, or -1 if there is none."""
+    """Return the sequence number of the last message that is about to leave the prompt window.
+
+    The number is -1 if there is no such message.
+    """
     config, window = frozen_config(state), state["full_transcript"][window_start(state) :]
     count = env.token_counter_for(config)
     background = select_background(state, config, count)
@@ -31,9 +34,10 @@ def leaving_through(state: ConversationState, env: Environment) -> int:
 
 
 def trim_through(state: ConversationState, env: Environment) -> int:
-    """Return the `seq` of the last message to remove from the window now, or -1 if none can be removed.
+    """Return the sequence number of the last message to remove from the prompt window now.
 
-    If prompts show the rolling summary, a message only leaves the window after the summary covers it.
+    The number is -1 if there is none. If prompts show the rolling summary, a message only leaves the window
+    after the summary covers it.
     """
     leaving = leaving_through(state, env)
     shows_summary = protocol_named(frozen_config(state).protocol).shows_summary

@@ -32,18 +32,18 @@ TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
 }
-"""Text appended to a truncated message, keyed by the finish reason of the model's reply."""
+"""Text appended to a truncated message, keyed by the finish reason of the reply."""
 PASSES = "[passes: would not answer]"
-"""Message content that is stored if a model refuses to reply. The debate's errors contain the reason."""
+"""Message text that is stored if a model refuses to reply. The debate's errors contain the reason."""
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
-    """Return True if the model's refusal to reply counts as a pass."""
+    """Return True if the model refused to reply and the debate treats this as a passed turn."""
     return reply.refused and config.limits.refusals == "pass"
 
 
 def turn(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Run all turns of the current step, and write their messages and tool calls to the transcript.
+    """Run all turns of the current step, and record their messages and tool calls in the transcript.
 
     Entries are written in the order of the turns, not of the replies' arrival.
     """
@@ -97,7 +97,7 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write transcript entries for the tool calls of a debater's turn and for their results.
+    """Write the tool calls of a debater's turn to the transcript, each with its result.
 
     Text and usage of a reply with several calls are stored with the first call.
     """
@@ -117,7 +117,7 @@ def _write_tools(
 
 
 def _write_speech(writer: TranscriptWriter, state: ConversationState, turn: Turn, reply: Reply) -> Entry:
-    """Write the debater's message, or a notice if the turn failed.
+    """Write the debater's message to the transcript, or a notice if the turn failed.
 
     Raises:
         ModelError: the turn failed and the protocol requires it.

@@ -39,15 +39,15 @@ from moot.state.reducers import fold_window, is_new_input
 from moot.text.tokens import TokenCounter
 
 AMENDS = "amends"
-"""Key in a message's `additional_kwargs` with the id of the amended transcript entry."""
+"""Key in `additional_kwargs` that holds the id of the amended transcript entry."""
 MAX_MESSAGE_CHARS = 100_000
-"""Maximum number of characters in an interjection or a question about a debate."""
+"""Maximum number of characters in a person's message to a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
-"""State channels whose updates are validated when they come from outside the graph."""
+"""State channels whose updates are validated if a client sends them."""
 
 
 def check_length(text: str) -> None:
-    """Raise an error if a message to a debate has more than `MAX_MESSAGE_CHARS` characters.
+    """Raise an error if a message to a debate is too long.
 
     Raises:
         InputError: the message is too long.
@@ -57,17 +57,17 @@ def check_length(text: str) -> None:
 
 
 def new_input_messages(state: StateValues) -> list[BaseMessage]:
-    """Return the messages in the `messages` channel that are not in the transcript yet, oldest first."""
+    """Return the new messages in the `messages` channel that are not in the transcript yet."""
     return [message for message in state.get("messages") or [] if is_new_input(message)]
 
 
 def new_input_text(state: StateValues) -> str:
-    """Return the combined text of a person's new messages."""
+    """Return the text of a person's new messages, joined with blank lines."""
     return "\n\n".join(str(each.text) for each in new_input_messages(state) if each.type == "human").strip()
 
 
 def assign_ids_operation(entries: Sequence[Entry]) -> JsonObject:
-    """Return an operation that assigns transcript ids to new messages."""
+    """Return the state operation that assigns transcript ids to new messages."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -114,7 +114,7 @@ def interjection_entries(
 
 
 def _message_fields(message: BaseMessage) -> tuple[str, EntryKind, str]:
-    """Return the speaker, entry kind and text of a message in the run's input.
+    """Return the speaker, entry kind and text of an input message.
 
     A parent graph may pass any type of message.
     """
@@ -130,7 +130,7 @@ def _message_fields(message: BaseMessage) -> tuple[str, EntryKind, str]:
 
 
 def _use(message: ToolMessage, state: StateValues) -> ToolUse:
-    """Return a record of a tool call in the parent graph, including its arguments and result."""
+    """Return a record of a tool call that was made in the parent graph."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
@@ -139,7 +139,7 @@ def _use(message: ToolMessage, state: StateValues) -> ToolUse:
 
 
 def interjections_update(entries: list[Entry], assigned: int, *origin: str) -> JsonObject:
-    """Return the state update that adds interjections to the transcript and to the `messages` channel.
+    """Return the state update that records interjections in the transcript and the `messages` channel.
 
     The first `assigned` entries are in the window already and are only linked to their messages. `origin` are
     the ids of the debate and the checkpoint.
@@ -153,7 +153,7 @@ def interjections_update(entries: list[Entry], assigned: int, *origin: str) -> J
 
 
 def ingest_messages(given: JsonObject, state: StateValues, now: str, count: TokenCounter) -> JsonObject:
-    """Add transcript entries for the messages in an external state update.
+    """Add transcript entries for the messages in a client's state update.
 
     Do not pass a reply to a question that a person was asked.
     """
@@ -167,7 +167,7 @@ def ingest_messages(given: JsonObject, state: StateValues, now: str, count: Toke
 
 
 def with_message_ids(given: StateValues) -> JsonObject:
-    """Return a run's input or a state update, with an id added to each message that has none.
+    """Return a copy of a state update in which every message has an id.
 
     Clients recognize a message by its id, so the id must not change when the message gets a transcript entry.
     """
@@ -185,7 +185,7 @@ def with_message_ids(given: StateValues) -> JsonObject:
 
 
 def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject:
-    """Check a state update from outside the graph and convert it to a valid update of the debate.
+    """Validate a client's state update, and convert changed messages to amendments.
 
     A changed text under the id of an entry becomes a new message that amends the entry in the next step. An
     unchanged text is dropped. An id that no entry has is removed.
@@ -221,7 +221,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
 def _check_message(
     message: BaseMessage, entry: Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Return the messages that replace `message` in a state update.
+    """Return the messages that are stored in place of one message in a client's state update.
 
     `entry` is its transcript entry, if any.
     """
@@ -251,7 +251,7 @@ def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
 
 
 def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
-    """Return a list with one message that amends a transcript entry, or `[]` if the text is unchanged."""
+    """Return the message that amends a transcript entry, or no message if the text is unchanged."""
     if words in (entry["content"], shown):
         return []
     check_length(words)
@@ -261,7 +261,7 @@ def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[Base
 
 
 def pinnable_id(message_id: object, transcript: list[Entry]) -> str:
-    """Return the message's transcript id, or raise an error if the message cannot be pinned.
+    """Return the transcript id of a message, or raise an error if the message cannot be pinned.
 
     Raises:
         InputError: no message has this id.

@@ -21,23 +21,23 @@ from moot.state.entries import JsonObject, clean_text
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
 QUESTIONS_TOKENS = 800
-"""Maximum number of tokens in a debater's questions."""
+"""Maximum number of tokens in a model's reply with questions to a person."""
 
 
 class PersonQuestion(TypedDict):
     """Question that the debate asks a person."""
 
     id: str
-    """Id of the question, made from the debater's id and a number, such as `architect.2`."""
+    """Id of the question, such as `architect.2` for the architect's second question."""
     debater: str
-    """Id of the debater who asks the question, or of the person whose turn it is."""
+    """Id of the debater who asks the question, or of the person who has the turn."""
     name: str
     """Display name of the debater who asks the question."""
     question: str
 
 
 def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> JsonObject:
-    """Return the interrupt payload for a list of questions to a person."""
+    """Return the payload of the LangGraph interrupt that asks a person questions."""
     properties = {
         each["id"]: {"type": "string", "title": each["name"], "description": each["question"]}
         for each in questions
@@ -75,7 +75,7 @@ def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestio
 def ask_people(
     kind: str, round_no: int, questions: Sequence[PersonQuestion]
 ) -> Generator[Effect, object, dict[str, str]]:
-    """Ask people questions until their reply is valid, and return the replies by question id."""
+    """Ask people questions until the reply is valid, and return the answers by question id."""
     payload = question_payload(kind, round_no, questions)
     replies = yield Ask(payload)
     while problem := reply_error(questions, replies):
@@ -84,7 +84,7 @@ def ask_people(
 
 
 def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
-    """Return the reason why a person's reply is invalid, or `""` if it is valid.
+    """Return why a person's reply is invalid, or `""` if it is valid.
 
     A person passes on a question with `""` under its id.
     """
@@ -103,7 +103,7 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
 
 
 def _plain(given: object) -> object:
-    """Unwrap a reply that Agent Inbox, middleware or a chat client has wrapped."""
+    """Return the content of a reply without the wrapper of a client such as Agent Inbox."""
     if isinstance(given, BaseMessage):
         return given.text
     if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], Mapping):
@@ -121,7 +121,7 @@ def _plain(given: object) -> object:
 
 
 def _joined(replies: list[object]) -> object:
-    """Merge several replies into one mapping if all of them are mappings, or else into a list."""
+    """Merge replies into one mapping if all of them are mappings, otherwise into a list."""
     if len(replies) == 1:
         return replies[0]
     if all(isinstance(each, Mapping) for each in replies):
@@ -130,14 +130,14 @@ def _joined(replies: list[object]) -> object:
 
 
 def questions_in(payload: Any) -> list[PersonQuestion]:
-    """Return the questions in an interrupt payload or in a list of payloads. `[]` for other values."""
+    """Return the questions in the payload of an interrupt. `[]` for other values."""
     if isinstance(payload, Sequence) and not isinstance(payload, str):
         return [question for each in payload for question in questions_in(each)]
     return list(payload.get("questions", ())) if isinstance(payload, Mapping) else []
 
 
 def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str]:
-    """Return a mapping from question id to reply, with `""` for each question without a reply.
+    """Return a person's reply to each question, keyed by question id. A missing reply is `""`.
 
     Args:
         questions: the questions of one interrupt.
@@ -150,12 +150,12 @@ def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, 
 
 
 def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
-    """Return True if the prepared replies answer at least one of these questions."""
+    """Return True if the prepared replies answer at least one of the questions."""
     return any(reply is not None for reply in _replies(questions, given).values())
 
 
 def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
-    """Return the prepared replies that remain for later questions.
+    """Return the prepared replies that are still available for later questions.
 
     Lists under a debater stay, because their items are selected by the question's number.
     """
@@ -166,7 +166,7 @@ def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
 
 
 def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]:
-    """Return one line for each unused prepared reply, to warn the user."""
+    """Return a description of each prepared reply that answers no question."""
     if not isinstance(given, Mapping):
         left = len(given) - len(questions) if _is_list(given) else int(not questions)
         return [f"the last {left}"] if left > 0 else []
@@ -181,7 +181,7 @@ def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]
 
 
 def _replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, str | None]:
-    """Return a mapping from question id to reply, with `None` for each question without a reply."""
+    """Return the reply to each question, keyed by question id. A missing reply is `None`."""
     given = _plain(given)
     if not isinstance(given, Mapping):
         listed = chain(given if _is_list(given) else [given], repeat(None))

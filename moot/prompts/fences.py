@@ -25,7 +25,7 @@ from moot.text.plain_text import MARK, break_template_tokens
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
 
 FENCE_TOKENS = 9
-"""Number of tokens that a block's two fence lines add to the prompt. The average is 8.3."""
+"""Number of tokens in the two fence lines around a block of quoted text. The average is 8.3."""
 
 QUOTED = load_prompt_template("quoted", "fence")
 
@@ -34,44 +34,43 @@ _IGNORED = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
 )
-"""Pattern that matches common invisible characters of Unicode (Default_Ignorable_Code_Point)."""
+"""Pattern for common invisible characters of Unicode (Default_Ignorable_Code_Point)."""
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
     "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",
 )
-"""Translation table from letters of other scripts to the ASCII letters that they resemble, as in
+"""Translation table from letters of other scripts to the ASCII letters that they resemble. It follows
 `confusables.txt` (UTS #39). NFKC has already folded full-width and styled letters."""
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message, either a block of quoted text or the program's own text."""
+    """Part of a prompt message that is either a block of quoted text or text by Moot itself."""
 
     title: str
-    """Title of the block, written before the fence on the block's opening line. The program's own text has no
-    title."""
+    """Title on the first line of the block. The program's own text has no title."""
     text: str
     fence: str
-    """Fence of the block. `""`: the part is the program's own text."""
+    """Letters that mark the beginning and end of a quoted block. `""`: the part is the program's own text."""
 
 
 def fenced(text: str, fence: str, title: str = "") -> str:
-    """Return `text` as a block of quoted text with an optional one-line title."""
+    """Return `text` as a fenced block of quoted text."""
     return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Return a section as a block of quoted text with the section's heading as its title."""
+    """Return a section as a fenced block, with the section's heading as its title."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Return a message as a labelled paragraph for a block that quotes several messages."""
+    """Return a message as a labelled paragraph of a block that quotes several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return one block of quoted text that contains several paragraphs made by `fenced_item`.
+    """Return one fenced block that quotes several paragraphs made by `fenced_item`.
 
     It costs fewer tokens than a block for each message.
     """
@@ -79,13 +78,13 @@ def fenced_items(items: str, fence: str, title: str) -> str:
 
 
 def system_message(text: str, fence: str) -> WireMessage:
-    """Return a system message that also explains how quoted text is marked in the prompt."""
+    """Return a system message that also explains how quoted text is marked."""
     return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
 
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Insert a middle dot into each fence in `text`, so that the text cannot end its block.
+    """Insert a middle dot into each fence in quoted text, so that the text cannot end its own block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """
@@ -106,7 +105,7 @@ def break_fence(text: str, fence: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def _fold(char: str) -> str:
-    """Return the plain lower-case letters that a character resembles, or `""` for an invisible character."""
+    """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
     plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
     decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
     return "".join(each for each in decomposed if not unicodedata.combining(each))
@@ -137,12 +136,12 @@ def without_frame(text: str, fence: str) -> str:
 
 
 def unfenced(content: str) -> str:
-    """Return a prompt message without its fences, for a person to read."""
+    """Return a prompt message as readable text without fences."""
     return "".join("\n".join(filter(None, part[:2])) for part in prompt_parts(content))
 
 
 def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten a prompt message to `max_tokens` tokens by cutting out the middle of its blocks.
+    """Shorten a prompt message to `max_tokens` tokens by cutting out the middle of its quoted blocks.
 
     The lines that open and close a block stay. If they do not fit with the program's own text, the blocks are
     left out, and the rest is cut.
@@ -172,12 +171,12 @@ def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
 
 @lru_cache(maxsize=256)
 def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
-    """Call `truncate_fenced` and cache the result."""
+    """Return the cached result of `truncate_fenced`."""
     return truncate_fenced(content, max_tokens, count)
 
 
 def _line(part: ContentPart) -> str:
-    """Return a part of a prompt message as the text that is sent to the model."""
+    """Return a part of a prompt message as text for the model."""
     if not part.fence:
         return part.text
     opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"

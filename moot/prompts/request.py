@@ -24,14 +24,14 @@ from moot.text.tokens import TokenCounter, counter, encoding_for
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_IDS = 250
-"""Maximum number of message ids that a reply's JSON schema lists as allowed values. OpenAI's strict mode
+"""Maximum number of message ids to list as allowed values in the JSON schema of a reply. OpenAI's strict mode
 accepts 1,000 values in a schema."""
 _MESSAGE_ID = r"^m[0-9]{6,9}$"
 
 
 @dataclass(frozen=True)
 class ModelParams:
-    """Model name and sampling parameters for one model call."""
+    """Model name and sampling parameters of a model call."""
 
     model: str
     temperature: float | None
@@ -39,7 +39,7 @@ class ModelParams:
     fallbacks: tuple[str, ...]
     seed: int | None
     reply: int
-    """Maximum number of tokens in the model's reply."""
+    """Maximum number of tokens in the reply."""
 
 
 class HasModel(Protocol):
@@ -54,7 +54,7 @@ class HasModel(Protocol):
 def model_params(
     config: DebateConfig, who: DebaterConfig | PanelJudge | MemoryConfig | HasModel
 ) -> ModelParams:
-    """Return the model and the sampling parameters that a configuration section sets.
+    """Return the model and sampling parameters for a debater, a judge or a summarizer.
 
     Unset fields use the debate's values.
     """
@@ -76,7 +76,7 @@ def model_params(
 
 
 def counter_of(params: ModelParams, config: DebateConfig) -> TokenCounter:
-    """Return the token counter for the model that `params` names."""
+    """Return the token counter for the model in `params`."""
     return counter(config.settings(params.model).encoding or encoding_for(params.model))
 
 
@@ -93,7 +93,7 @@ def make_call(
     memory_kind: MemoryKind | Literal[""] = "",
     hints: Hints | None = None,
 ) -> ModelCall:
-    """Create a model call that sends `prompt` with the given model parameters."""
+    """Create a model call that sends a prompt with the given model parameters."""
     return ModelCall(
         purpose=purpose,
         model=params.model,
@@ -127,7 +127,7 @@ def sent_schema(schema: type[BaseModel]) -> JsonObject:
 
 
 def sent_form(schema: JsonObject) -> JsonObject:
-    """Return a JSON Schema without class docstrings, in OpenAI's strict form if possible."""
+    """Convert a JSON Schema to the form that is sent to the model. Class docstrings are removed."""
     parts = {name: _without_docstring(part) for name, part in schema.get("$defs", {}).items()}
     full = {**_without_docstring(schema), **({"$defs": parts} if parts else {})}
     return strict_schema(full) or cast(JsonObject, _without_unsupported(full))
@@ -138,18 +138,18 @@ def _without_docstring(part: JsonObject) -> JsonObject:
 
 
 def schema_instruction(schema: type[BaseModel]) -> str:
-    """Return a prompt text that asks the model to reply in JSON and that contains the schema."""
+    """Return a prompt text that asks the model to reply in JSON that matches a schema."""
     text = json.dumps(sent_schema(schema), ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{text}"
 
 
 def schema_tokens(schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return the number of tokens in a reply's JSON schema as JSON text."""
+    """Return the number of tokens in the JSON schema of a reply."""
     return count(schema_instruction(schema))
 
 
 def strict_schema(schema: JsonObject) -> JsonObject | None:
-    """Return a JSON Schema rewritten for OpenAI's strict mode, or `None` if that is not possible.
+    """Convert a JSON Schema to OpenAI's strict mode, or return `None` if that is impossible.
 
     Strict mode requires every property and allows no others. It has no free-form objects, tuples or `Any`.
     """
@@ -161,7 +161,7 @@ def strict_schema(schema: JsonObject) -> JsonObject | None:
 
 
 class _NotStrict(Exception):
-    """Error raised for a part of a schema that OpenAI's strict mode cannot express."""
+    """Error raised for a schema that OpenAI's strict mode cannot express."""
 
 
 def _strict(node: JsonObject) -> JsonObject:
@@ -190,7 +190,7 @@ def _strict(node: JsonObject) -> JsonObject:
 
 
 def _without_unsupported(node: object, *, names: bool = False) -> object:
-    """Remove the keywords in `_UNSUPPORTED` from a part of a schema. `names`: the keys are field names."""
+    """Remove unsupported keywords from a part of a JSON Schema. `names`: the keys are field names."""
     if isinstance(node, dict):
         return {
             key: _without_unsupported(part, names=key in ("properties", "$defs") and not names)
@@ -201,12 +201,15 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return `total` minus the tokens of the reply's JSON schema, but never less than half of `total`."""
+    """Return the token budget for a prompt without the part that the reply's JSON schema needs.
+
+    It is at least half of `total`.
+    """
     return max(total // 2, total - schema_tokens(schema, count))
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of the prompt whose token counts include the reply's JSON schema."""
+    """Return a copy of a prompt whose token counts include the JSON schema of the reply."""
     tokens = schema_tokens(schema, count)
     return replace(
         prompt,
@@ -217,7 +220,7 @@ def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) ->
 
 
 def one_of(values: Iterable[str], name: str = "") -> Any:
-    """Return a Pydantic type for a string that must be one of `values`.
+    """Return a Pydantic type for a string with a fixed set of allowed values.
 
     An invalid value is dropped without failing the reply. With a `name`, the schema lists the values once,
     however many fields have the type. A field of a named type must not have a description of its own.
@@ -244,7 +247,7 @@ def cause_type(ids: Sequence[str]) -> Any:
 
 
 def between(low: float, high: float, number: type[float] = float) -> Any:
-    """Return a Pydantic type for a number from `low` to `high`.
+    """Return a Pydantic type for a number in the given range.
 
     A number out of range is clamped when it is read.
     """
@@ -252,13 +255,13 @@ def between(low: float, high: float, number: type[float] = float) -> Any:
 
 
 def many(item: Any, least: int, most: int) -> Any:
-    """Return a Pydantic type for a list of `least` to `most` items. Extra items are ignored."""
+    """Return a Pydantic type for a list with a limited number of items. Extra items are ignored."""
     limits: JsonObject = {"minItems": least} if least else {}
     return Annotated[list[item], Field(json_schema_extra={**limits, "maxItems": most})]
 
 
 def narrow_schema(model: type[Model], types: Mapping[str, Any], name: str = "") -> type[Model]:
-    """Return a subclass of `model` in which the given fields have narrower types."""
+    """Return a subclass of a Pydantic model in which some fields have narrower types."""
     fields: dict[str, Any] = {}
     for key, kind in types.items():
         known = model.model_fields[key]

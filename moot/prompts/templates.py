@@ -18,20 +18,22 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """Prompt template with a name and `{name}` placeholders."""
+    """Prompt template with placeholders of the form `{name}`."""
 
     name: str
     template: str
     path: str = ""
-    """Path of the template's file in the package, such as `moot/prompts/rules.md`. Empty without a file."""
+    """Path of the template file in the package, such as `moot/prompts/rules.md`. Empty without a file."""
 
     @property
     def sha256(self) -> str:
-        """Return the SHA-256 hash of the template text, which debates record in `prompt_sources`."""
+        """Return the SHA-256 hash of the template text. Debates record it in `prompt_sources`."""
         return hashlib.sha256(self.template.encode()).hexdigest()
 
     def render(self, **values: str) -> str:
-        """Replace the placeholders with `values`, and remove blank lines that empty values leave.
+        """Return the template's text with the placeholders replaced by `values`.
+
+        Blank lines of empty values are removed.
 
         Raises:
             KeyError: a placeholder has no value.
@@ -45,7 +47,7 @@ LOADED_TEMPLATES: dict[str, PromptTemplate] = {}
 
 
 def make_prompt_template(name: str, template: str, *placeholders: str) -> PromptTemplate:
-    """Create a prompt template after checking that it contains exactly the given placeholders.
+    """Create a prompt template that contains exactly the given placeholders.
 
     Raises:
         ValueError: the template has unknown placeholders, or lacks one.
@@ -59,7 +61,7 @@ def make_prompt_template(name: str, template: str, *placeholders: str) -> Prompt
 
 
 def load_prompt_template(name: str, *placeholders: str, home: str | Path | None = None) -> PromptTemplate:
-    """Load a prompt template from a Markdown file after checking its placeholders.
+    """Load a prompt template from a Markdown file, and check its placeholders.
 
     Call it at import.
 
@@ -83,7 +85,7 @@ ROLES = ("architect", "data-modeling", "generalist", "performance", "security", 
 """Names of all built-in debater roles."""
 
 MEMBER = "member"
-"""Name of the role file for debaters without a built-in role. No configuration names this role."""
+"""Name of the role for debaters that have no built-in role. No configuration names this role."""
 
 _ALIASES = {
     "kiss": "simplicity",
@@ -99,7 +101,7 @@ _ALIASES = {
 }
 
 ROLE_NAMES = frozenset({*ROLES, *_ALIASES})
-"""All names under which a built-in role can be selected, including aliases."""
+"""All names by which a built-in role can be selected, including aliases."""
 _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 
@@ -111,7 +113,7 @@ class Role:
     sections: Mapping[str, str]
 
     def says(self, section: str) -> str:
-        """Return the text of one section of the role, or `""` if the role has no such section."""
+        """Return the text of one section of the role, or `""` if the role lacks this section."""
         return self.sections.get(section, "")
 
 
@@ -130,7 +132,7 @@ def _read_role(name: str) -> Role:
 
 
 def shipped_role(debater: DebaterConfig) -> Role | None:
-    """Return the built-in role named by the debater's `role` or id, or None if there is none."""
+    """Return a debater's built-in role, or `None` if there is none."""
     for named in (slug(debater.role), debater.id):
         name = _ALIASES.get(named, named)
         if name in shipped_roles():
@@ -139,5 +141,5 @@ def shipped_role(debater: DebaterConfig) -> Role | None:
 
 
 def role_of(debater: DebaterConfig) -> Role:
-    """Return the debater's built-in role, or the role `member` if the debater has no built-in role."""
+    """Return a debater's built-in role, or the general role `member` if there is none."""
     return shipped_role(debater) or _read_role(MEMBER)

@@ -30,21 +30,21 @@ PEOPLE = {
 """Display names of speakers who are not debaters, keyed by speaker id."""
 
 LABEL_TOKENS = 18 + FENCE_TOKENS
-"""Estimated number of tokens in a message's label, including the fence lines. A name of one word needs 12
+"""Estimated number of tokens in a message's label. They include the fence lines. A name of one word needs 12
 tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
-"""Maximum number of characters of a speaker's display name in a label."""
+"""Maximum number of characters of a speaker's name in a message label."""
 TIME_TOKENS = 14
-"""Estimated number of tokens of the time in a message's label."""
+"""Estimated number of tokens for the time in a message label."""
 TIME_CHARS = 40
-"""Maximum number of characters of the time in a message's label."""
+"""Maximum number of characters for the time in a message label."""
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
 _PLAIN_NUMBER = re.compile(r"[\d.,\s]+")
 _NO_BRACKETS = str.maketrans("", "", "()[]")
 
 
 def label_tokens(entry: Entry) -> int:
-    """Return the estimated number of tokens in the label of an entry."""
+    """Return the estimated number of tokens in a message's label."""
     return LABEL_TOKENS + (TIME_TOKENS if entry.get("dated") else 0)
 
 
@@ -54,17 +54,20 @@ def display_name(speaker: str, names: Mapping[str, str]) -> str:
 
 
 def prompt_name(speaker: str, names: Mapping[str, str]) -> str:
-    """Return the speaker's display name on one line, without the control tokens of chat templates."""
+    """Return a speaker's name on one line, safe for use in a prompt.
+
+    Control tokens of chat templates are disabled.
+    """
     return break_template_tokens(plain_line(display_name(speaker, names))) or speaker
 
 
 def speaker_label(speaker: str, names: Mapping[str, str], chars: int = NAME_CHARS) -> str:
-    """Return the speaker's display name on one line, truncated to `chars` characters."""
+    """Return a speaker's name on one line, truncated to `chars` characters."""
     return clip(sanitize_line(display_name(speaker, names)), chars)
 
 
 def source_time(entry: Entry) -> str:
-    """Return the original time of an imported entry as ` (TIME)`, or `""` if it is unknown.
+    """Return an imported message's original time in brackets, or `""` if it is unknown.
 
     ISO 8601 times are shown to the minute. A plain number, whose unit is unknown, is omitted. A text without
     a digit or with a message id is not a time.
@@ -81,7 +84,7 @@ def _time_label(text: str) -> str:
 
 @memoize_by_identity(4096)
 def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str = "") -> WireMessage:
-    """Return a transcript entry as a chat message titled with its speaker, id and original time.
+    """Return a transcript entry as a chat message labelled with its speaker and id.
 
     `note` is a remark of the program about the message, shown after its id.
 
@@ -95,59 +98,59 @@ def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str =
 
 @memoize_by_identity(4096)
 def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: TokenCounter) -> int:
-    """Return the number of tokens of a transcript entry in a prompt, including its label."""
+    """Return the number of tokens that a transcript entry takes in a prompt."""
     return message_tokens(render_entry(entry, names, fence), count)
 
 
 def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> WireMessage:
-    """Shorten a chat message to at most `max_tokens` tokens by cutting out the middle of its quoted text."""
+    """Shorten a chat message to `max_tokens` tokens by cutting out the middle of its quoted text."""
     overhead = message_tokens(message, count, content=0)
     return {**message, "content": truncate_fenced(message["content"], max(1, max_tokens - overhead), count)}
 
 
 SHOWN_IN_PART = "shown in part"
-"""Reason in a receipt for a message that a prompt shows only in part."""
+"""Reason recorded for a message that a prompt shows only in part."""
 
 _Sized = tuple[WireMessage, int]
-"""Message as shown in the prompt, paired with its number of tokens."""
+"""Message of a prompt, together with its number of tokens."""
 
 MIN_PART_TOKENS = 60
-"""Minimum number of remaining tokens for showing part of a dropped message again."""
+"""Minimum number of free tokens for restoring part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priority of blocks that are never dropped, and priority of the most important optional blocks."""
+"""Priority of blocks that are never dropped, and priority of the blocks that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
-"""Priorities of optional prompt blocks. Blocks with the lowest number are dropped last, so a summary is kept
-longer than recent messages, and recent messages longer than older ones."""
+"""Priorities of prompt blocks that may be dropped. Blocks with the lowest number are dropped last, so a
+summary is kept longer than recent messages, and recent messages longer than older ones."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One message of a prompt, with a priority for shortening prompts that are too long."""
+    """One message of a prompt, with a priority that decides when it is shortened or dropped."""
 
     section: str
-    """Name of the prompt section under which a receipt counts the block's tokens."""
+    """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
-    """Priority of the block, which decides how soon it is dropped from a prompt that is too long. `KEEP`
+    """Priority of the block, which decides whether it is dropped from a prompt that is too long. `KEEP`
     blocks are never dropped. Otherwise the block with the highest number is dropped first, and the earliest
     of equal ones."""
     ids: tuple[str, ...] = ()
     """Ids of the transcript entries that the block contains."""
     group: str = ""
-    """Name of the group to which the block belongs, or `""` for no group. All blocks of a group are shown or
+    """Name of the block's group, or `""` if it belongs to no group. All blocks of a group are shown or
     dropped together."""
     label: str = ""
-    """Name of the block in a receipt that lists omitted and truncated blocks."""
+    """Name of the block in lists of omitted and truncated blocks."""
     whole: WireMessage | None = None
-    """Full text of a truncated message, or None if the message is not truncated. Unused tokens restore the
+    """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
-    """True if a truncated message may be lengthened again when tokens remain."""
+    """True if a truncated message may be lengthened when tokens remain."""
     retrieved: tuple[str, ...] = ()
-    """Ids of the entries and memories in the block that were found by retrieval."""
+    """Ids of the entries and memories in the block that retrieval found."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens in the block that come from each kind of memory."""
+    """Approximate number of the block's tokens that come from each kind of memory."""
 
 
 def cut_block(
@@ -160,7 +163,7 @@ def cut_block(
     priority: int = KEEP,
     memory: MemoryKind | None = None,
 ) -> Block:
-    """Return a message as a prompt block of at most `max_tokens` tokens.
+    """Return a message as a prompt block, truncated to at most `max_tokens` tokens.
 
     If tokens of the prompt's budget remain unused, they restore the full message.
 
@@ -173,7 +176,7 @@ def cut_block(
 
 
 def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
-    """Assemble blocks in the given order into a prompt of at most `budget` tokens.
+    """Combine blocks into a prompt of at most `budget` tokens, dropping and truncating blocks if necessary.
 
     Raises:
         ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
@@ -206,7 +209,10 @@ def _cost(message: WireMessage, count: TokenCounter) -> int:
 
 
 def truncate_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> Prompt:
-    """Drop the oldest messages, except the very first and last, until the prompt fits `budget`."""
+    """Drop the oldest messages until a prompt fits into `budget` tokens.
+
+    The very first and last message are kept.
+    """
     last = len(messages) - 1
     blocks = [
         Block("system" if i == 0 else "messages", message, KEEP if i in (0, last) else OPTIONAL)
@@ -216,7 +222,7 @@ def truncate_messages(messages: Sequence[WireMessage], budget: int, count: Token
 
 
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
-    """Return the indices of the blocks to drop so that the prompt fits `budget`.
+    """Return the indices of the blocks to drop so that the prompt does not exceed `budget` tokens.
 
     The least important and earliest blocks are dropped first, and whole groups at once.
     """
@@ -236,7 +242,10 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return the effective priority of each block. A group has the priority of its most important block."""
+    """Return the priority of each block, or the priority of its group if it belongs to one.
+
+    A group has the priority of its most important block.
+    """
     best: dict[str, int] = {}
     for block in blocks:
         best[block.group] = min(block.priority, best.get(block.group, block.priority))
@@ -257,7 +266,7 @@ def _fill_up(
     budget: int,
     count: TokenCounter,
 ) -> None:
-    """Use the remaining tokens to restore truncated and dropped blocks, most important blocks first.
+    """Use remaining tokens to restore truncated and dropped blocks, starting with the most important ones.
 
     The turn suffix is restored whole or not at all, because its instruction must never be truncated.
     """
@@ -288,7 +297,7 @@ def _fill_up(
 def _make_prompt(
     shown: Mapping[int, _Sized], blocks: Sequence[Block], wholes: Sequence[int], budget: int
 ) -> Prompt:
-    """Return a prompt with the given blocks and a record of the omitted blocks.
+    """Return a prompt made of the given blocks, with a record of the omitted blocks.
 
     Receipt entries about the same block label are merged.
     """
@@ -326,23 +335,23 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority assigned to a block that is left out because too few tokens remain for it. The block is dropped
-first and named in the receipt."""
+"""Priority of a block that is left out because too few tokens remain. The block is dropped first and named in
+the receipt."""
 
 PROBLEM_SHARE = 0.5
-"""Maximum share of the total prompt budget for the problem statement."""
+"""Maximum share of the prompt budget for the problem statement, from 0 to 1."""
 
 
 def problem_block(
     problem: str, budget: Budget, fence: str, count: TokenCounter, *, heading: str = "# Problem"
 ) -> Block:
-    """Return the problem statement as a prompt block, truncated to its share of the token budget."""
+    """Return the problem statement as a prompt block, truncated to its token limit."""
     whole: WireMessage = {"role": "user", "content": fenced(problem, fence, heading)}
     return cut_block("topic", whole, problem_token_limit(budget), count, label="topic")
 
 
 def problem_token_limit(budget: Budget) -> int:
-    """Return the maximum number of tokens that the problem statement may use in a prompt."""
+    """Return the maximum number of tokens for the problem statement in a prompt."""
     return int(min(budget.total * PROBLEM_SHARE, budget.messages))
 
 
@@ -353,7 +362,7 @@ def fill_remaining(
     budget: int,
     count: TokenCounter,
 ) -> list[Block]:
-    """Return all blocks of a prompt, truncated to at most `budget` tokens in total.
+    """Return all blocks of a prompt, truncated to fit into `budget` tokens.
 
     `shared_prefix` and `turn_suffix` stay whole. `blocks` share the remaining tokens, the lowest priority
     number first.
@@ -373,7 +382,7 @@ def fill_remaining(
 
 
 def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter) -> list[Block]:
-    """Truncate or omit the longest of several equally important blocks until all fit `remaining` tokens."""
+    """Truncate or omit the longest of several blocks until all of them fit into `remaining` tokens."""
     costs = [message_tokens(block.message, count) for block in blocks]
     cut: list[Block] = []
     for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):

@@ -21,24 +21,24 @@ from moot.state.claim_events import MAIN_QUESTION
 from moot.text.plain_text import clip, show_reordering
 
 TEXT_CHARS, TITLE_CHARS = 600, 60
-"""Maximum numbers of characters of a text and of a title in the argument map."""
+"""Maximum lengths of texts and titles in the argument map, in characters."""
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
-"""Pattern that matches any ASCII punctuation. Argdown reads any escaped character as text."""
+"""Pattern for ASCII punctuation. Argdown reads any escaped character as text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
-"""Pattern for the characters that a title cannot contain."""
+"""Pattern for characters that are not allowed in a title."""
 
 
 @dataclass
 class MapNode:
-    """A claim or argument in an argument map, with the nodes that support or attack it."""
+    """Claim or argument in an argument map."""
 
     reference: str
     """Title of the node, enclosed in `[…]` for a claim and in `<…>` for an argument."""
     text: str = ""
-    """Text of the node, or `""` if another node with the same title has the text."""
+    """Text of the node, or `""` if another node with the same title contains the text."""
     tag: str = ""
     children: list[tuple[str, MapNode]] = field(default_factory=list)
-    """Child nodes, each marked with `+` if it supports this node or with `-` if it attacks this node."""
+    """Child nodes, each with `+` if it supports this node and `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
         """Yield the indented lines of the node and its children."""
@@ -50,7 +50,7 @@ class MapNode:
 
 
 def render_argdown(given: object) -> str:
-    """Return a debate document as an Argdown argument map.
+    """Convert a debate document to an Argdown argument map.
 
     Without extracted claims, the map shows the reasons for and against each debater's answer that the verdict
     gives.
@@ -70,7 +70,7 @@ def render_argdown(given: object) -> str:
 def _claims(
     document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
 ) -> Iterator[MapNode]:
-    """Yield a node for each claim, with the debaters' stances, their evidence and the challenges."""
+    """Yield an argument map node for each claim, including the arguments for and against it."""
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     texts = {each["id"]: each for each in claims}
     for key, claim in texts.items():
@@ -91,7 +91,7 @@ def _claims(
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
-    """Yield the claims that support or attack a debater's position on the main question."""
+    """Yield the claims that support or attack a position on the main question."""
     found: dict[tuple[str, str], None] = {}
     for key in claims:
         for who in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
@@ -104,7 +104,7 @@ def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNo
 def _replies(
     document: DebateDocument, who: str, claim: str, names: Mapping[str, str]
 ) -> Iterator[tuple[str, MapNode]]:
-    """Yield the evidence for a debater's stance on a claim, and the challenges to this stance."""
+    """Yield the evidence for a debater's stance on a claim, and the challenges to it."""
     retracted = {
         each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
     }
@@ -123,7 +123,10 @@ def _replies(
 
 
 def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
-    """Yield the main question and each debater's answer, including reasons for and against it."""
+    """Yield a node for the main question and one for each debater's answer.
+
+    The children of an answer are the reasons for and against it.
+    """
     verdict = document["verdict"]
     judged = verdict if verdict and verdict["status"] == "ok" and not verdict.get("placeholder") else None
     yield MapNode(_claim(MAIN_QUESTION), document["topic"])
@@ -154,7 +157,7 @@ def _argument(names: Mapping[str, str], who: str, what: str) -> str:
 
 
 def _title(text: str, otherwise: str) -> str:
-    """Return text without the characters that a title cannot contain.
+    """Return a title without the characters that titles must not contain.
 
     `otherwise` is used if nothing is left of it.
     """
@@ -167,5 +170,5 @@ def _one_line(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text on one line, with all Argdown syntax escaped."""
+    """Return text on one line with all Argdown syntax escaped."""
     return _PUNCTUATION.sub(lambda mark: f"\\{mark[0]}", _one_line(text))

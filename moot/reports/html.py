@@ -49,7 +49,7 @@ from moot.state.entries import Entry, entry_id
 from moot.text.plain_text import clip, count_noun, show_reordering
 
 TITLE = 160
-"""Maximum number of characters of a topic that is used as the report's title."""
+"""Maximum number of characters in a report's title."""
 NOTES = {
     "running": "Still running. The report shows the debate so far.",
     "paused": "Paused. The report shows the debate so far.",
@@ -63,7 +63,7 @@ class Report:
     """Contents of a report on a debate, independent of the output format."""
 
     def __init__(self, given: object) -> None:
-        """Read a debate document in the format `moot.debate/1`, which may lack keys."""
+        """Read the contents of a report from a debate document. Missing keys are allowed."""
         self.document = document = load_leniently(DebateDocument, clean_strings(given))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
@@ -149,12 +149,12 @@ class Report:
 
 TEMPLATES = Path(__file__).parent / "templates"
 ReportPart = Literal["verdict", "positions", "board", "record"]
-"""Name of a part of the report page, which is also its template's name."""
+"""Name of a part of the report page. The part's template has the same name."""
 _SECTION = re.compile(r'<section id="(\w+)"[^<>]*>\s*<h2[^<>]*>([^<]*)</h2>')
 
 
 def render_html(document: Mapping[str, object]) -> str:
-    """Render a debate's report as one self-contained HTML file.
+    """Render the report of a debate as one self-contained HTML file.
 
     The page makes no request, and its content security policy forbids requests. It follows the reader's light
     or dark setting and prints unfolded. In long debates the blocks of the transcript are `<template>`
@@ -178,7 +178,7 @@ def render_html(document: Mapping[str, object]) -> str:
 
 
 def render_part(document: Mapping[str, object], part: ReportPart) -> str:
-    """Render one part of the report page as HTML, for embedding in another page."""
+    """Render one part of the report page as HTML, for use in another page."""
     return _render("part.html.j2", Report(document), part=f"{part}.html.j2")
 
 
@@ -210,7 +210,7 @@ def _render(template: str, report: Report, **more: object) -> str:
 
 
 def _contents(main: str) -> list[tuple[str, Markup]]:
-    """Return the anchor and title of each section of a rendered page."""
+    """Return the HTML anchor and the title of each section of a rendered page."""
     return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # taken from rendered HTML
 
 

@@ -22,13 +22,13 @@ from moot.text.plain_text import show_reordering
 from moot.text.terms import split_sentences
 
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<!\S)#")
-"""Pattern for the characters that have a special meaning in Markdown or HTML."""
+"""Pattern for characters with a special meaning in Markdown or HTML."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _LINE_START = re.compile(r"^(\s*)([-+=>]|\d{1,9}[.)](?=\s|$))")
 
 
 def plain(text: str) -> str:
-    """Return `text` on one line, with Markdown and HTML syntax escaped."""
+    """Return `text` on one line with Markdown and HTML syntax escaped."""
     line = " ".join(text.split())
     # `&lt;` also works in Markdown renderers that ignore a backslash before a tag.
     line = _SPECIAL.sub(lambda mark: "&lt;" if mark[0] == "<" else f"\\{mark[0]}", line)
@@ -37,7 +37,7 @@ def plain(text: str) -> str:
 
 
 def block_quote(text: str) -> str:
-    """Return Markdown text as a sanitized block quote.
+    """Return Markdown text as a block quote, without unsafe content.
 
     HTML outside fences is escaped and images become links. If a link does not lead to the web, or the text
     defines a link target, all brackets are escaped.
@@ -46,7 +46,10 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Return sanitized Markdown whose headings start at level `base` and skip no level."""
+    """Return Markdown text without unsafe content, and adjust the levels of its headings.
+
+    They start at `base` and skip no level.
+    """
     text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
     place_headings(tokens, base)
@@ -59,7 +62,7 @@ def section(text: str, base: int) -> str:
 
 
 def defuse(text: str) -> str:
-    """Disable HTML, images and non-web links in a Markdown text."""
+    """Disable HTML, images and unsafe links in a Markdown text."""
     if len(text) > PLAIN_ABOVE:
         longest = max((len(run) for run in re.findall("`+", text)), default=0)
         fence = "`" * max(3, longest + 1)
@@ -91,7 +94,7 @@ def _inspector() -> MarkdownIt:
 
 
 def _is_misleading_link(text: str) -> bool:
-    """Return True if a text contains a non-web link or defines a link target."""
+    """Return True if a Markdown text contains a link that may mislead readers."""
     environment: dict[str, Any] = {}
     tokens = _inspector().parse(text, environment)
     for token in tokens:  # the list grows
@@ -102,31 +105,31 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons shown for an option and of reasons against it. A brief fits on one page."""
+"""Maximum number of reasons for an option that a report shows, and of reasons against it. A brief fits on one
+page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum number of characters of each background document in a decision record."""
 TOPIC_CHARS = 600
-"""Maximum number of characters of the topic in a brief."""
+"""Maximum number of characters of the topic in a brief, the one-page report."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option that the debate considered, with the reasons for and against it."""
+    """An option that the debate considered, with reasons for and against it."""
 
     title: str
-    """Text of the option, taken from a debater's final position or, if there is none, from the debater's
-    stance. Empty if neither is known."""
+    """Text of the option, taken from a debater's final position or stance. Empty if neither is known."""
     debaters: Sequence[str]
     """Names of the debaters who argue for this option."""
     pros: Sequence[Reason]
     cons: Sequence[Reason]
     remarks: Sequence[Reason]
-    """The judge's comments on the arguments for the option."""
+    """The judge's comments on the arguments for this option."""
 
 
 def render_markdown(document: Mapping[str, object]) -> str:
-    """Render a debate's report as Markdown, with the same contents as the HTML page except charts.
+    """Render the report of a debate as Markdown. It has the same contents as the HTML page except charts.
 
     Messages are block quotes in their own Markdown, with HTML, images and suspicious links disabled. Names
     and other short texts are escaped. Citations link to the anchor of their message.
@@ -150,7 +153,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 
 
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
-    """Render a debate as a one-page brief or as an architecture decision record, in Markdown.
+    """Render a debate in Markdown as a one-page brief or as an architecture decision record.
 
     Args:
         document: A debate in the format `moot.debate/1`; any key may be missing.
@@ -199,7 +202,7 @@ def as_page(
 
 
 def _options(report: Report) -> list[Option]:
-    """Return the options that a debate considered. Debaters with the same position share an option."""
+    """Return the options that debaters argued for. Debaters with the same position share an option."""
     options: dict[str, Option] = {}
     for person in report.people.values():
         title = _position_of(report, person)
@@ -217,7 +220,7 @@ def _options(report: Report) -> list[Option]:
 
 
 def _considered(report: Report) -> list[str]:
-    """Return the options of an open question that debaters chose, with the debaters who did.
+    """Return the options that debaters chose, with the names of these debaters.
 
     Empty without extracted claims, or if the question is for yes or no.
     """
@@ -246,13 +249,13 @@ def _considered(report: Report) -> list[str]:
 
 
 def _position_of(report: Report, person: Participant) -> str:
-    """Return a debater's final position, or its configured stance if there is no final position."""
+    """Return a debater's final position, or the configured stance if there is no final position."""
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
     return final.strip() or person.stance.strip()
 
 
 def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Reason], list[Reason]]:
-    """Return the reasons for and against a debater's position, and the judge's remarks."""
+    """Return the reasons for and against a debater's position, and the judge's comments."""
     verdict = report.verdict
     if verdict and (case := verdict.cases.get(person.id)):
         return case["pros"], case["cons"], []
@@ -279,7 +282,7 @@ def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Re
 
 
 def _background(report: Report) -> list[tuple[str, str]]:
-    """Return the name and the first sentences of each background document."""
+    """Return the name and the beginning of each background document."""
     documents = []
     for entry in report.document["transcript"]:
         # Moot itself lists the question's options in a message of this kind.
@@ -291,7 +294,10 @@ def _background(report: Report) -> list[tuple[str, str]]:
 
 
 def _whole_sentences(text: str, limit: int) -> str:
-    """Return as many whole sentences of a text as fit in `limit` characters, but at least one."""
+    """Return as many whole sentences of a text as fit into `limit` characters.
+
+    At least one sentence is returned.
+    """
     line = _one_line(text)
     if len(line) <= limit:
         return line
@@ -309,11 +315,11 @@ def _one_line(text: str) -> str:
 
 
 def _reason_text(reason: Reason) -> str:
-    """Return a reason as Markdown, followed by the ids of the messages that it cites."""
+    """Return a reason as Markdown, with the ids of the messages that it cites."""
     shown = f" ({plain(', '.join(reason['citations'][:MAX_CITED]))})" if reason["citations"] else ""
     return plain(reason["text"]) + shown
 
 
 def _tidy(text: str) -> str:
-    """Remove repeated empty lines from a template's output, and make text-direction characters visible."""
+    """Remove repeated empty lines from a rendered template. Text-direction characters become visible."""
     return show_reordering(re.sub(r"\n{3,}", "\n\n", text).strip()) + "\n"

@@ -22,7 +22,7 @@ _SECRET = re.compile(r"(?i)(api[_-]?key|secret|password|passwd|authorization|cre
 
 
 def clean_strings(value: object) -> object:
-    """Return a copy of `value` in which all strings are safe to show on a page.
+    """Return a copy of `value` in which every string is safe to show on a page.
 
     NUL, lone surrogates and control characters are removed; tabs and newlines stay. Strings in lists are
     stripped, and empty ones removed. Numbers that are not finite or exceed 2**63 become `None`.
@@ -42,28 +42,28 @@ def clean_strings(value: object) -> object:
 
 
 def group_digits(number: float | None) -> str:
-    """Format a number with thousands separators and at most two decimals. `None` becomes a dash."""
+    """Format a number with thousands separators and at most two decimal places. `None` becomes a dash."""
     return "–" if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def one_decimal(score: float | None) -> str:
-    """Format a score or a total score with one decimal. `None` becomes a dash."""
+    """Format a score with one decimal place. `None` becomes a dash."""
     return "–" if score is None else f"{score:.1f}"
 
 
 def clock(at: str, length: int = 16) -> str:
-    """Format an ISO 8601 time for display in a report."""
+    """Format an ISO 8601 time for a report."""
     zone = " UTC" if at.endswith(("Z", "+00:00")) else ""
     return at[:length].replace("T", " ") + zone
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return the first line of `text`, truncated at a word boundary to `limit` characters."""
+    """Return the first line of `text`, truncated to `limit` characters."""
     return clip(" ".join(text.strip().partition("\n")[0].split()), limit)
 
 
 def as_json(value: object) -> str:
-    """Format a configuration as indented JSON with masked secrets."""
+    """Format a configuration as indented JSON in which secrets are masked."""
     return json.dumps(_without_secrets(value), ensure_ascii=False, indent=2, default=str)
 
 
@@ -76,7 +76,7 @@ def _without_secrets(value: object) -> object:
 
 
 PLAIN_ABOVE = 20_000
-"""Number of characters above which a text is shown as plain text instead of Markdown."""
+"""Number of characters above which a text is shown without Markdown formatting."""
 
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
@@ -92,7 +92,7 @@ _CLEANER = nh3.Cleaner(
 
 
 def parser() -> MarkdownIt:
-    """Return the Markdown parser of reports, which supports tables but does not allow HTML."""
+    """Return the Markdown parser for reports. It supports tables but does not allow HTML."""
     return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
 
@@ -119,7 +119,7 @@ class Prose:
         return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
     def folded(self, text: str, most: int, base: int) -> Markup:
-        """Render Markdown like `block`, but fold list items after the first `most` items."""
+        """Render Markdown as HTML, and fold list items after the first `most` items."""
 
         def fold(found: re.Match[str]) -> str:
             points = found[1].splitlines()
@@ -132,7 +132,7 @@ class Prose:
         return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
-        """Render plain text as HTML, and turn message ids into links."""
+        """Render plain text as HTML, and link the message ids in it."""
         parts = self._parts(text)
         return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
 
@@ -167,7 +167,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text at the ids of existing messages, and yield each part with True if it is an id."""
+        """Split a text into parts, and yield each part with True if it is a message id."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:
@@ -178,7 +178,10 @@ class Prose:
 
 
 def place_headings(tokens: Sequence[Token], base: int | None) -> None:
-    """Shift headings to start at level `base`, or turn them into paragraphs."""
+    """Shift Markdown headings so that they start at level `base`.
+
+    With `base=None`, they become paragraphs.
+    """
     above: list[str] = []
     tag = "p"
     for token in tokens:
@@ -195,7 +198,7 @@ def place_headings(tokens: Sequence[Token], base: int | None) -> None:
 
 
 def is_safe_link(target: str) -> bool:
-    """Return True if a link leads to a website, a mail address or a message in the same report."""
+    """Return True if a link leads to a website, a mail address or a place in the same report."""
     return bool(_SAFE_LINK.match(target) or (target[:1] == "#" and ENTRY_ID.fullmatch(target[1:])))
 
 

@@ -24,14 +24,14 @@ EVIDENCE_SOURCES = {
     "message": "from a message",
     "none": "no source",
 }
-"""Mapping from the source of a piece of evidence to the text that reports show for it."""
+"""Mapping from the source of a piece of evidence to its description in reports."""
 MAX_MOMENTS = 24
-"""Maximum number of moments on a debater's timeline. Longer timelines show only changes of mind."""
+"""Maximum number of entries on a debater's timeline. Longer timelines show only changes of mind."""
 
 
 @dataclass(frozen=True)
 class HeldPosition:
-    """A debater's position on one claim, with supporting evidence and unanswered challenges."""
+    """A debater's position on one claim, with the evidence and the unanswered challenges."""
 
     name: str
     position: str
@@ -41,33 +41,34 @@ class HeldPosition:
 
 @dataclass(frozen=True)
 class Moment:
-    """A statement or a change of position on a debater's timeline."""
+    """Statement or change of position on a debater's timeline."""
 
     when: str
     kind: str
-    """Kind of the moment, which is `start`, `held`, `shift`, `move` or `end`. A `move` is a change that the
-    judge describes."""
+    """Kind of the moment, which is one of `start`, `held`, `shift`, `move` and `end`. A `move` is a change
+    that the judge describes."""
     text: str
     before: str = ""
     message_id: str = ""
 
     @property
     def quoted(self) -> bool:
-        """True if reports show `text` in quotation marks."""
+        """True if reports show the text in quotation marks."""
         return self.kind not in ("start", "end")
 
 
 @dataclass(frozen=True)
 class DebaterPosition:
-    """A debater's positions, agreements, concessions and timeline in a report."""
+    """A debater's positions, agreements, concessions and timeline, as a report shows them."""
 
     person: Participant
     stance: str
-    """Final position, otherwise the stance on the main question, otherwise the configured stance."""
+    """The debater's final position, or the last known stance if no final position is known."""
     quoted: str
-    """Statement on the main question with its message, or `""` if `stance` shows it or nothing is known."""
+    """Quotation of the debater's stance on the main question. Empty if `stance` shows it or nothing is
+    known."""
     began: str
-    """Configured stance, or `""` if `stance` shows it."""
+    """Stance that was configured for the debater. Empty if `stance` shows it."""
     holdings: Sequence[HeldPosition]
     agreements: Sequence[str]
     disagreements: Sequence[str]
@@ -76,7 +77,10 @@ class DebaterPosition:
 
 
 def read_positions(document: DebateDocument, people: Participants) -> tuple[DebaterPosition, ...]:
-    """Return each debater's position, based on the claim events, the verdict and the configuration."""
+    """Return the positions of each debater.
+
+    They come from the claim events, the verdict and the configuration.
+    """
     standing = document["blackboard"]["standing"]
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     main_stances = next((each["stances"] for each in standing["claims"] if each["id"] == MAIN_QUESTION), {})
@@ -135,7 +139,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a stance as text, followed by the quotation that supports it.
+    """Return a stance with the quotation that supports it.
 
     `side` names the side that a concession accepts.
     """
@@ -143,12 +147,12 @@ def quoted_stance(stance: Stance, side: str = "") -> str:
 
 
 def cited_quotation(event: Stance | StanceEvent | Evidence | Challenge | PositionChange) -> str:
-    """Return the quotation of a claim event, followed by the id of the quoted message."""
+    """Return the quotation of a claim event with the id of the quoted message."""
     return f"“{event['quote']}” [{event['message_id']}]"
 
 
 def evidence_text(event: Evidence) -> str:
-    """Return the quotation of a piece of evidence, followed by its source if the source is known."""
+    """Return the quotation of a piece of evidence with its source."""
     source = EVIDENCE_SOURCES.get(event.get("source", ""), "")
     return cited_quotation(event) + (f" ({source})" if source else "")
 
@@ -156,7 +160,7 @@ def evidence_text(event: Evidence) -> str:
 def _holdings(
     document: DebateDocument, claims: Sequence[ClaimStatusRecord], who: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
-    """Yield a debater's position on each claim, with its evidence and open challenges."""
+    """Yield a debater's position on each claim, with the evidence and the open challenges."""
     waiting = document["blackboard"]["standing"]["open_challenges"]
     evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for event in document["blackboard"]["claim_events"]:
@@ -205,7 +209,7 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
 
 
 def _final_position(document: DebateDocument, who: str) -> str:
-    """Return a debater's final position according to the judge, or `""` if no judge stated it."""
+    """Return the final position that the judge attributes to a debater, or `""` if there is none."""
     verdict = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder"):
         return ""
@@ -231,7 +235,7 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
 def _statements(
     document: DebateDocument, person: Participant, main_stance: Stance | None, rounds: Mapping[str, int]
 ) -> Iterator[Moment]:
-    """Yield a debater's statements on the main question and its changes of mind about all claims."""
+    """Yield a debater's statements on the main question and all changes of position."""
     changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
     held = set(main_stance["history"]) if main_stance else set()
     for event in document["blackboard"]["claim_events"]:
@@ -252,7 +256,7 @@ def _when(message_id: str, rounds: Mapping[str, int]) -> str:
 
 
 class Prompts:
-    """Statistics about all prompts of a debate, computed from their receipts."""
+    """Statistics about the prompts of a debate, computed from the records of its model calls."""
 
     def __init__(self, receipts: Sequence[Receipt]) -> None:
         self.receipts = receipts
@@ -282,7 +286,7 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with a label and a note, formatted for a report."""
+    """A number with a label and a note in a report."""
 
     name: str
     value: str
@@ -291,7 +295,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a planned and an actual amount, such as a number of tokens."""
+    """Comparison of a planned amount, such as a number of tokens, with the actual amount."""
 
     name: str
     planned: float
@@ -303,12 +307,12 @@ class Comparison:
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
-        """Return the length of the bar that represents `value`, as a percentage of the longest bar."""
+        """Return the length of the bar for `value`, as a percentage of the longest bar."""
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 
 def read_usage(usage: Usage) -> tuple[Figure, ...]:
-    """Return a debate's calls, tokens, cached share and cost as formatted figures."""
+    """Return a debate's calls, tokens and cost as figures for a report."""
     if not usage["calls"] and not tokens_of(usage):
         return ()
     prompt, cached, cost = usage["prompt_tokens"], usage["cached_tokens"], usage["cost_usd"]
@@ -322,7 +326,7 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
 
 
 def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
-    """Compare a debate's planned amounts with its actual amounts."""
+    """Compare the planned amounts of a debate with the actual amounts."""
     planned = document.get("planned", {})
     used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
@@ -336,19 +340,19 @@ def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
 
 
 SECTIONS = ("system", "topic", "summary", "messages", "turn_suffix", "blackboard", "retrieved")
-"""Names of the prompt sections, in the order of their appearance."""
+"""Names of the prompt sections, in the order in which they appear."""
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a chart, and the number of bars and labels that fit in it."""
+    """Size of a chart, with the number of bars and labels that fit into it."""
 
     width: int
     height: int
     bars: int
     labels: int
-    """Maximum number of labels on the chart's horizontal axis."""
+    """Maximum number of labels on the horizontal axis of the chart."""
 
 
 class Bar(NamedTuple):
@@ -361,7 +365,7 @@ class Bar(NamedTuple):
 
 
 class BarChart(NamedTuple):
-    """Stacked bar chart in SVG units, which a template macro draws as plain SVG without scripts or ids."""
+    """Stacked bar chart in SVG units. A template macro draws it as plain SVG without scripts or ids."""
 
     size: Size
     label: str
@@ -369,7 +373,7 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Label and height of each horizontal line, with a flag for the line that marks the budget."""
+    """Label and height of each horizontal line, and True if the line marks the token budget."""
     names: Sequence[tuple[str, float]]
     """Labels on the horizontal axis, each with its position."""
     series: Sequence[Sequence[Bar]]
@@ -383,7 +387,7 @@ NARROW = Size(340, 230, 24, 4)
 
 
 def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
-    """Draw a bar chart of the tokens in each prompt, split by section, with a line at the token budget.
+    """Draw a bar chart of the number of tokens in each prompt.
 
     If there are more prompts than bars, each bar shows the mean of neighboring prompts.
     """
@@ -399,7 +403,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return one debater for each chart color, choosing the debater with the most words."""
+    """Return the debaters who wrote the most words, at most one for each chart color."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:
@@ -408,7 +412,7 @@ def leading(people: Participants) -> list[Participant]:
 
 
 def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> BarChart:
-    """Draw a chart of the number of words that the leading debaters contributed over time."""
+    """Draw a chart of how many words the leading debaters contributed over time."""
     messages = [message for block in blocks for message in block.messages if message.person.id in people]
     groups = _neighbours(messages, size.bars)
     labels = [group[0].label.lstrip("m0") or "0" for group in groups]
@@ -423,7 +427,7 @@ def speaking_chart(blocks: Sequence[Fold], people: Participants, size: Size) -> 
 
 
 def _neighbours(items: Sequence[_T], most: int) -> list[Sequence[_T]]:
-    """Split a sequence into at most `most` groups of consecutive items."""
+    """Split a sequence into at most `most` groups of neighbouring items."""
     size = -(-len(items) // most) or 1
     return [items[start : start + size] for start in range(0, len(items), size)]
 
@@ -435,7 +439,7 @@ def _stacked_bars(
     label: str,
     budget: int | None = None,
 ) -> BarChart:
-    """Lay out a stacked bar chart."""
+    """Compute the layout of a stacked bar chart."""
     top = 1.04 * max([budget or 0.0, *(sum(column) for column in zip(*series.values(), strict=True))]) or 1.0
     ticks = [0.0, budget / 2, float(budget)] if budget else _ticks(top)
     left = max(7 * len(f"{tick:,.0f}") for tick in ticks) + 10
@@ -464,7 +468,7 @@ def _stacked_bars(
 
 
 def _ticks(top: float) -> list[float]:
-    """Return three to five round numbers from 0 to `top`, for the labels of an axis."""
+    """Return three to five round numbers from 0 to `top` for the labels of an axis."""
     unit = 10.0 ** math.floor(math.log10(top))
     step = next(each * unit for each in (0.2, 0.25, 0.5, 1.0, 2.0) if top / (each * unit) < 5)
     return [step * number for number in range(math.floor(top / step) + 1)]

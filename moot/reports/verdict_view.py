@@ -32,31 +32,31 @@ from moot.state.verdict import (
 
 _JUDGES = {"": "an unnamed judge", "judge": "the judge", PANEL: "the panel"}
 _FULL = 100.0
-"""Highest possible total score and highest possible confidence of a judge."""
+"""Highest possible total score or confidence of a judge."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A debater's score for one rubric criterion, or the debater's total score."""
+    """A debater's score for one criterion of the rubric, or in total."""
 
     person: Participant
     value: float | None
     share: int
-    """Length of the score's bar, as a percentage of the scale."""
+    """Length of the score's bar as a percentage of the scale."""
     reasoning: str = ""
     citations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CriterionRow:
-    """A rubric criterion with each debater's score."""
+    """A criterion of the rubric with each debater's score."""
 
     name: str
     scores: tuple[Score, ...]
 
 
 class VerdictView:
-    """A verdict with all data that is needed to render it.
+    """A verdict with all data needed to render it.
 
     A failed verdict never names a winner.
     """
@@ -120,10 +120,10 @@ class VerdictView:
 
 
 class Panel:
-    """The decision of a debate, with the verdict of each judge on the panel."""
+    """Decision of a debate, together with the verdict of each judge."""
 
     def __init__(self, document: DebateDocument, people: Participants) -> None:
-        """Split the verdicts into deciding verdicts, earlier verdicts and later verdicts.
+        """Separate the verdicts behind the decision from earlier and later verdicts.
 
         The verdicts are told apart by the number of their judging. In documents without numbers, the last
         verdicts are those
@@ -169,7 +169,7 @@ class Panel:
 
 
 def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
-    """Return the scales of all built-in and configured rubrics, keyed by rubric name."""
+    """Return the scales of all rubrics, keyed by rubric name."""
     rubrics = shipped_rubrics()
     judge = document_config(document)["judge"]
     for spec in (judge, *judge.get("panel", [])):
@@ -182,7 +182,7 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
 def _criteria(
     record: Verdict, people: Participants, scales: Sequence[CriterionScale]
 ) -> tuple[CriterionRow, ...]:
-    """Return a row for each scored criterion, with the rubric's own criteria first."""
+    """Return a row of scores for each criterion."""
     given = {people[key].id: records for key, records in record["scores"].items()}
     scored = dict.fromkeys(criterion for records in given.values() for criterion in records)
     known = {scale["id"]: scale for scale in scales}
@@ -217,22 +217,23 @@ def _in_order(keys: Iterable[str], people: Participants) -> list[Participant]:
 
 
 COLOURS = 8
-"""Number of colors that distinguish the debaters in a report. Further debaters reuse a color; monograms tell
-them apart."""
+"""Number of different colors for debaters in a report. Further debaters reuse a color; monograms tell them
+apart."""
 
 _SYSTEM_SPEAKERS = {"moot": "Moot", "user": "Person", "moderator": "Moderator", "tools": "Tools"}
 
 
 @dataclass(frozen=True)
 class Participant:
-    """A speaker of the debate in a report."""
+    """A speaker in the report on a debate."""
 
     id: str
     name: str
     tone: str
-    """CSS class of the speaker's color, `d0` to `d7` for debaters and `house` for all other speakers."""
+    """CSS class for the speaker's color, such as `d0` for the first debater. The class of speakers who are
+    not debaters is `house`."""
     monogram: str
-    """Up to three letters that identify the speaker without color, unique among debaters."""
+    """Up to three letters that identify the speaker without color. Unique among debaters."""
     role: str = ""
     stance: str = ""
     turns: int = 0
@@ -240,7 +241,7 @@ class Participant:
 
 
 class Participants(dict[str, Participant]):
-    """Mapping from debater id to debater, in the configured order.
+    """Mapping from debater id to debater, in the order of the configuration.
 
     Looking up an unknown id adds a participant.
     """
@@ -271,17 +272,20 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater with this display name, or else a new participant with the key as its name."""
+        """Return the debater with this display name, or a new participant if there is none."""
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
     def choice(self, key: str) -> str:
-        """Return the display text for a judge's choice of a debater, a tie or no winner."""
+        """Return the display text for the winner or tie that a judge chose.
+
+        A tie and no winner are possible choices.
+        """
         return NO_WINNER.get(key) or (self[key].name if key in self else key)
 
 
 def _monogram(name: str, taken: set[str]) -> str:
-    """Return unique initials for a debater, with a number appended if necessary."""
+    """Return initials for a debater that no other debater has."""
     words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
@@ -293,37 +297,38 @@ def _monogram(name: str, taken: set[str]) -> str:
 
 
 BLOCK = 100
-"""Maximum number of messages in one block, chosen so that a browser lays out a block without delay."""
+"""Maximum number of messages in one block of the transcript. A browser lays out such a block without
+delay."""
 MAX_ROUND_BLOCKS = 40
-"""Maximum number of rounds in a transcript for which every round gets its own block."""
+"""Maximum number of rounds for which each round gets a block of its own."""
 OPEN_UP_TO = 24
-"""Maximum number of messages in a transcript that is shown with all blocks open."""
+"""Maximum number of messages in a transcript whose blocks are all open at first."""
 LAZY_ABOVE = 300
-"""Number of messages above which a transcript's blocks are rendered only when a reader opens them."""
+"""Number of messages above which blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
-"""Number of characters above which a transcript's blocks are rendered only when a reader opens them."""
+"""Number of characters above which blocks are rendered only when a reader opens them."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A transcript entry with all data that is needed to render it."""
+    """A transcript entry with all data needed to render it."""
 
     entry: Entry
     anchor: str
     label: str
     person: Participant
     new_phase: bool
-    """True if the message starts a new phase within its block."""
+    """True if the message is the first one of a new phase in its block."""
     targets: tuple[tuple[str, str], ...]
-    """Name and anchor of each message that this message replies to. For a debater as the target, the anchor
-    is empty."""
+    """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
+    anchor is empty."""
     view: str
-    """Number of tokens in the message's prompt and the token budget, such as `900 of 4,000`. Empty without a
+    """Number of tokens in the message's prompt and its budget, such as `900 of 4,000`. Empty without a
     receipt."""
 
 
 class Fold:
-    """A block of consecutive messages that readers can fold."""
+    """Block of consecutive messages that readers can open and close."""
 
     def __init__(self, title: str, messages: Sequence[Message]) -> None:
         self.title, self.messages = title, messages
@@ -335,7 +340,7 @@ class Fold:
 
 
 class Transcript:
-    """The whole transcript, split into foldable blocks of messages."""
+    """The whole transcript, split into blocks that readers can open and close."""
 
     def __init__(self, document: DebateDocument, people: Participants, anchors: Mapping[str, str]) -> None:
         entries = document["transcript"]
@@ -384,7 +389,7 @@ def anchors_of(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Split transcript entries into blocks by round.
+    """Split transcript entries into blocks, usually by round.
 
     A long round is split at `BLOCK` messages. If there are many short rounds, several rounds share a block.
     """
@@ -402,7 +407,7 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a title for each block, made from its rounds or its message numbers."""
+    """Return a title for each block, such as its rounds or message numbers."""
     titles: list[str] = []
     before = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)

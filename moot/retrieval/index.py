@@ -20,27 +20,26 @@ if TYPE_CHECKING:
 
 
 BLOCK_TOKENS = 64
-"""Minimum number of tokens in a block of messages that is embedded. A single short reply has too little
+"""Minimum number of tokens per block of messages that is embedded. A single short reply has too little
 content for a useful embedding."""
 
 WINDOW_TOKENS = 224
-"""Maximum number of tokens in two blocks that are embedded together, because small embedding models read
-little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 /
-.918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by
-.003.
+"""Maximum number of tokens in two blocks that are embedded together. Small embedding models read little
+more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 / .918,
+blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by .003.
 """
 
 BATCH = 256
-"""Maximum number of blocks per call to the embedding model."""
+"""Maximum number of blocks in one call to the embedding model."""
 
 CACHED_VECTORS = 64
-"""Maximum number of cached embedding vectors for questions and unfinished blocks."""
+"""Maximum number of embedding vectors in the cache for questions and unfinished blocks."""
 
 Vectors = NDArray[np.float32]
 
 
 class MessageVectors:
-    """Unit-length embedding vectors of consecutive messages, computed when a question is asked.
+    """Embedding vectors of consecutive messages, computed on demand. Each vector has length 1.
 
     Messages are grouped into blocks. A short block is embedded together with the block before it. Exceptions
     of the embedding model propagate to the caller; the pending blocks are tried again with the next question.
@@ -61,7 +60,7 @@ class MessageVectors:
         return len(self._block_of)
 
     def add(self, text: str, tokens: int) -> None:
-        """Add the next message, to be embedded later."""
+        """Add a message that will be embedded later."""
         self._block_of.append(len(self._joined))
         self._open.append(text)
         self._open_tokens += tokens
@@ -78,7 +77,7 @@ class MessageVectors:
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
     def similarity(self, question: str) -> NDArray[np.float64]:
-        """Return the cosine similarity of each message to `question`.
+        """Return the cosine similarity between each message and a question.
 
         A message in two overlapping windows has the higher of two similarities. The result has shape `(n,)`.
         """
@@ -103,7 +102,7 @@ class MessageVectors:
         return nearer
 
     def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the unit vectors cached under `key`, computing them first if necessary.
+        """Return the cached unit vectors for a key, computing them first if necessary.
 
         All speakers of a step ask the same question.
         """
@@ -123,14 +122,14 @@ def _unit(vectors: list[list[float]]) -> Vectors:
 
 
 IMPORTANT = 7
-"""Minimum importance at which entries can be retrieved even if they share no words with the query."""
+"""Minimum importance at which entries may be retrieved without sharing a word with the query."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 def as_ints(column: array[int]) -> Ints:
-    """Return a copy of an integer array as a NumPy array."""
+    """Return an integer array as a NumPy array."""
     return np.array(column, dtype=np.int64)
 
 
@@ -154,7 +153,7 @@ class Postings:
         return term in self._positions
 
     def add(self, text: str, importance: int = 0) -> int:
-        """Add `text` to the index and return its position."""
+        """Add a text to the index, and return its position."""
         position = len(self.lengths)
         found = Counter(terms(text))
         for term, count in found.items():
@@ -167,28 +166,34 @@ class Postings:
         return position
 
     def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
-        """Return the positions, from `oldest` on, of texts with `term`, and the term's count in each text."""
+        """Return the position of each text that contains a term, and how often the text contains it.
+
+        Positions below `oldest` are left out.
+        """
         positions = self._positions.get(term, array("q"))
         start = bisect_left(positions, oldest)
         return as_ints(positions[start:]), as_ints(self._counts.get(term, positions)[start:])
 
     def positions(self, term: str) -> Sequence[int]:
-        """Return the positions of all texts that contain `term`, in ascending order."""
+        """Return the positions of all texts that contain a term, in ascending order."""
         return self._positions.get(term, ())
 
     def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
-        """Return the positions of the newest `last` texts with `term` whose position is below `before`."""
+        """Return the positions of the newest texts that contain a term.
+
+        At most `last` positions below `before` are returned.
+        """
         positions = self._positions.get(term, array("q"))
         end = bisect_left(positions, before)
         return positions[max(0, end - last) : end]
 
     def frequency(self, term: str) -> int:
-        """Return the number of indexed texts that contain `term`."""
+        """Return the number of texts that contain a term."""
         return len(self._positions.get(term, ()))
 
 
 class EvidenceIndex:
-    """Inverted index of a transcript, without the texts themselves.
+    """Inverted index of a transcript that does not store the texts themselves.
 
     It contains terms, token counts, speakers and importance. Adding an entry takes time proportional to its
     own length.
@@ -224,7 +229,7 @@ class EvidenceIndex:
         return len(self.seqs)
 
     def add(self, entry: Entry) -> bool:
-        """Add a transcript entry to the index, and return True if the entry is new.
+        """Add a transcript entry to the index, and return True if the entry was new.
 
         An entry that is not newer than the last one is ignored, so replays are safe.
         """
@@ -244,6 +249,6 @@ class EvidenceIndex:
         return True
 
     def position(self, seq: int) -> int | None:
-        """Return the position of the entry with this `seq`, or `None` if it is not indexed."""
+        """Return the index position of the entry with this sequence number, or `None` if there is none."""
         place = bisect_left(self.seqs, seq)
         return place if place < len(self.seqs) and self.seqs[place] == seq else None

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex, MemoryItem, MemoryItems
 
 CACHED_INDEXES = 16
-"""Maximum number of cached indexes. The least recently used index is dropped first."""
+"""Maximum number of search indexes in the cache. The least recently used index is dropped first."""
 
 
 class Indexes:
-    """Thread-safe cache of search indexes, keyed by debate and index name."""
+    """Thread-safe cache of the search indexes of debates. Indexes are keyed by debate and index name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +90,7 @@ def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 
 def embeddings_of(permissions: Permissions, given: Any = None) -> Any:
-    """Return the permitted LangChain embedding model, or `None` if retrieval uses only words.
+    """Return the LangChain embedding model for retrieval, or `None` if retrieval compares only words.
 
     Raises:
         ConfigError: the name cannot be imported, or is not permitted.
@@ -103,7 +103,7 @@ def embeddings_of(permissions: Permissions, given: Any = None) -> Any:
 
 @lru_cache(maxsize=8)
 def load_embeddings(name: str) -> Any:
-    """Import the embedding model at an import path of the form `module:attribute`.
+    """Import an embedding model from an import path of the form `module:attribute`.
 
     If the attribute is a factory, call it.
 

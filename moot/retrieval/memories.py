@@ -36,23 +36,24 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight of a term in the message being answered, relative to a term of the query."""
+"""Weight of a term in the message that is answered, relative to a term in the query."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
 MAX_PER_TERM = 32
-"""Maximum number of candidates for each term, and of candidates with high importance, newest first."""
+"""Maximum number of retrieval candidates for each query term. It also limits the candidates with high
+importance."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
 """Number of messages before and after a candidate that count as its context."""
 RELEVANCE_FLOOR = 0.1
-"""Minimum relevance, from 0 to 1, that a memory without high importance needs to be retrieved. Relevance is
-the memory's share of the maximum evidence for the query."""
+"""Minimum relevance, from 0 to 1, for retrieving a memory that is not important. Relevance is the memory's
+share of the maximum evidence for the query."""
 
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """Short text that can be retrieved alongside the transcript, such as a reflection or a passage.
+    """Short text that can be retrieved in addition to transcript entries, such as a reflection.
 
     Attributes:
         id: Id of the item. A newer item with the same id replaces this one.
@@ -70,7 +71,7 @@ class MemoryItem:
 
 
 class MemoryItems:
-    """Memory items and an inverted index for searching them. Only the last item with each id is kept."""
+    """Searchable collection of memory items. Only the last item with each id is kept."""
 
     def __init__(self, items: Sequence[MemoryItem] = ()) -> None:
         self.items = [*{item.id: item for item in items}.values()]
@@ -100,13 +101,13 @@ class _Candidate(NamedTuple):
     """Transcript entry or memory item that may be retrieved."""
 
     position: int
-    """Position in the index that contains the candidate."""
+    """Position of the candidate in its index."""
     is_entry: bool
     seq: int
     importance: int
     relevance: float
     is_relevant: bool
-    """True if the relevance of the candidate's own words reaches the minimum."""
+    """True if the candidate's own words are relevant enough to retrieve it."""
 
 
 def retrieve(
@@ -126,7 +127,7 @@ def retrieve(
     noted: Mapping[int, int] | None = None,
     weights: ScoreWeights = WEIGHTS,
 ) -> RetrievalResult:
-    """Return the memories that match `query` best, within the token budget.
+    """Return the memories that best match a query, within a token budget.
 
     Candidates are entries with a `seq` below `before`, and memory items, that are important (7 or more) or
     match the query. Their number is limited, so that the cost of a turn does not grow with the transcript.
@@ -172,7 +173,7 @@ def retrieve(
 
 
 class RankedItem(NamedTuple):
-    """Item that shares words with a query."""
+    """Search result with its relevance to the query."""
 
     item: MemoryItem
     relevance: float
@@ -180,7 +181,7 @@ class RankedItem(NamedTuple):
 
 
 def rank(items: MemoryItems, query: str) -> list[RankedItem]:
-    """Return the items that share words with `query`, most relevant first."""
+    """Return the items that share words with a query, most relevant first."""
     index = EvidenceIndex()
     terms = _query_weights(index, items, read_question(index, query), "")
     relevance = own_evidence(items.postings, terms) / (most_evidence(terms) or 1.0)
@@ -195,11 +196,12 @@ def _query_weights(
     answering: str,
     exclude: Collection[int] = (),
 ) -> dict[str, float]:
-    """Return the weights of the rarest query terms that memories contain, and of the query's other terms.
+    """Return the weights of the query terms to search for.
 
-    The other terms keep relevance absolute: a memory that shares one word with a long question is not
-    relevant. `exclude` holds the `seq` of the messages that are no memories. One of them is the answered
-    message, whose rarest terms no other message contains.
+    These are the rarest terms that memories contain, and all terms that none contains. The other terms keep
+    relevance absolute: a memory that shares one word with a long question is not relevant. `exclude` holds
+    the `seq` of the messages that are no memories. One of them is the answered message, whose rarest terms no
+    other message contains.
     """
     apart = {index.position(seq) for seq in exclude}
 
@@ -227,7 +229,7 @@ def _entries(
     meant: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
-    """Yield the transcript entries before position `limit` that may be retrieved.
+    """Yield the transcript entries that are candidates for retrieval. Only positions below `limit` count.
 
     `meant` is the text to embed, or `""` to search by words only.
     """
@@ -273,9 +275,10 @@ def _items(
 def _matching(
     postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
-    """Return the sorted positions before `limit` of entries that are important or contain a query term.
+    """Return the positions of entries that are important or contain a query term.
 
-    `important` holds positions that are important in addition to the indexed ones.
+    Only positions below `limit` count. `important` holds positions that are important in addition to the
+    indexed ones.
     """
     flagged = sorted({*postings.important[-4 * MAX_PER_TERM :], *important})
     found = set([position for position in flagged if position < limit][-MAX_PER_TERM:])

@@ -18,7 +18,7 @@ _CAPITAL_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class RetrievalQuestion:
-    """Question prepared for searching the transcript.
+    """Question that was prepared for searching the transcript.
 
     Attributes:
         text: Question as it was asked.
@@ -36,7 +36,7 @@ class RetrievalQuestion:
 
 
 def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
-    """Return a question prepared for searching, including the speakers that it names."""
+    """Prepare a question for searching the transcript, and find the speakers that it names."""
     names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
     called = _speakers_in(names, _word_weights(text))
     naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
@@ -52,7 +52,7 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the names by which a question mentions speakers, keyed by speaker number.
+    """Return the words with which a question names speakers, keyed by speaker number.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -67,7 +67,7 @@ def _speakers_in(
         weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else own) / count
 
     def is_called(alias: frozenset[str]) -> bool:
-        """Return True if the question contains more than half of a name, measured by the words' weights."""
+        """Return True if the question contains most of a speaker's name. Words are weighted."""
         total = sum(weights[word] for word in alias)
         return sum(weights[word] * rest.get(word, 0.0) for word in alias) > total / 2
 
@@ -81,7 +81,7 @@ def _fold(word: str) -> str:
 
 
 def _word_weights(text: str) -> dict[str, float]:
-    """Return the weight of each word of a text. Rare words have higher weights.
+    """Return a weight for each word in a text. Rare words have higher weights.
 
     A capitalized word has more weight, because it is likely a name, unless it is the question's first word.
     """
@@ -94,7 +94,10 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the sets of words that may name a speaker, inside and outside the name's parentheses."""
+    """Return the sets of words that may stand for a speaker's name.
+
+    The words in parentheses form a set of their own.
+    """
     spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]
     found = [
         frozenset(

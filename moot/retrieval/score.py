@@ -28,11 +28,11 @@ from moot.retrieval.index import EvidenceIndex, Floats, Ints, Postings, as_ints
 from moot.retrieval.retrieval_question import RetrievalQuestion
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
-"""Target lengths in tokens of candidate spans, from a short exchange to a whole topic."""
+"""Target lengths of spans of messages, in tokens. They range from a short exchange to a whole topic."""
 LEAD_TOKENS = 200
 """Number of tokens before a span that count as its introduction."""
 SIDE_TOKENS = 150
-"""Number of tokens that are compared on each side of a boundary to detect a change of speakers."""
+"""Number of tokens to compare on each side of a boundary to detect a change of speakers."""
 MAX_SPEAKERS_SCORED = 32
 """Maximum number of speakers to distinguish, starting with the most frequent. All other speakers count as
 one."""
@@ -43,33 +43,39 @@ class SpanWeights:
     """Weights of the features that score how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of the log-likelihood ratio of the question's terms in the span."""
+    """Weight of the question's terms in the span. They are scored by their log-likelihood ratio."""
     front: float = 0.7
-    """Weight of the evidence in the span's first quarter, where a passage often names its topic."""
+    """Weight of the question's terms in the first quarter of the span. A passage often names its topic
+    there."""
     lead: float = 0.2
-    """Weight of the evidence in the introduction and the first quarter of the span."""
+    """Weight of the question's terms in the introduction and first quarter of the span."""
     turning: float = 0.15
-    """Weight of the speaker change at the span's start and end, in standard deviations."""
+    """Weight of changes of speakers at the start and end of the span. Changes are measured in standard
+    deviations."""
     speaker: float = 2.5
-    """Weight of a named speaker's share of the span, relative to that speaker's share of the transcript."""
+    """Weight of the share of the span in which a speaker named in the question talks. The share is relative
+    to the speaker's share of the whole transcript."""
     length: float = 0.3
-    """Weight of the span's log length, ln(tokens / 1,097), if the question names no speaker."""
+    """Weight of the logarithm of the span's length if the question names no speaker. The logarithm is
+    ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight of the span's log length if the question names a speaker."""
+    """Weight of the logarithm of the span's length if the question names a speaker."""
     length_square: float = -0.42
-    """Weight of the squared log length of the span."""
+    """Weight of the squared logarithm of the span's length."""
     meaning: float = 0.85
-    """Weight of the span's mean embedding similarity to the question, as a z-score."""
+    """Weight of the span's mean embedding similarity to the question. The similarity is a z-score."""
     meaning_front: float = 0.5
-    """Weight of the mean embedding similarity in the span's first quarter, as a z-score."""
+    """Weight of the mean embedding similarity to the question in the first quarter of the span. The
+    similarity is a z-score."""
     smoothing: float = 300.0
-    """Number of content words from the whole transcript that Dirichlet smoothing adds to each span."""
+    """Number of words that Dirichlet smoothing adds to each span. The words represent the whole
+    transcript."""
     share_smoothing: float = 0.03
-    """Amount added to the share of each speaker, so that no share is zero."""
+    """Amount added to each speaker's share, so that no share is zero."""
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
-"""Default span weights for transcripts with embeddings. Embeddings replace three tenths of the lexical
+"""Default span weights for transcripts that have embeddings. Embeddings replace three tenths of the lexical
 weights. Two or four tenths give .002 less."""
 
 
@@ -82,9 +88,9 @@ class ScoreWeights:
     context: float = 0.25
     """Weight of the BM25 scores of the neighbouring messages."""
     speaker: float = 0.8
-    """Evidence added for a message if the question names its speaker."""
+    """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight of the log share of the named speakers in the neighbouring messages."""
+    """Weight of the share of the neighbouring messages in which the named speakers talk."""
     passage: float = 0.9
     """Weight of the log probability of the passages that contain the message. It is less than 1, because a
     passage repeats the evidence of its messages."""
@@ -92,28 +98,28 @@ class ScoreWeights:
     """Prior probability that single messages, rather than a passage, answer the question. Values from .15 to
     .35 differ by .01."""
     recency: float = 0.5
-    """Weight of a memory's recency, which halves every 69 memories."""
+    """Weight of a memory's recency. Recency halves every 69 memories."""
     relevance: float = 3.0
     """Weight of a memory's relevance to the question."""
     importance: float = 2.0
     """Weight of a memory's importance."""
     spans: SpanWeights = field(default_factory=SpanWeights)
-    """Span weights for transcripts without embeddings, tuned on the validation meetings of QMSum.
+    """Span weights for transcripts without embeddings. They are tuned on the validation meetings of QMSum.
     They improve the results on each of five parts of the set."""
     spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
-    """Span weights for transcripts with embeddings."""
+    """Span weights for transcripts that have embeddings."""
 
 
 WEIGHTS = ScoreWeights()
-"""Default weights for scoring messages and memories. Recency, relevance and importance are those of the
-released code of Generative Agents."""
+"""Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
+of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Distance in tokens at which the evidence of another message is multiplied by 1/e. From 60 to 100 tokens,
+"""Distance in tokens at which the weight of another message's evidence falls to 1/e. From 60 to 100 tokens,
 results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance in tokens at which a speaker's share is multiplied by 1/e."""
+"""Distance in tokens at which the weight of another message's speaker falls to 1/e."""
 FOCUS_TOKENS = 2_000
-"""Number of tokens over which `concentration` adds up the probabilities of the likeliest messages."""
+"""Number of tokens of the most likely messages that `concentration` considers."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -121,7 +127,7 @@ _SATURATION, _LENGTH_PENALTY = (
 
 
 def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, float]:
-    """Return the weight of each question term, based on its inverse document frequency in all `postings`."""
+    """Return a weight for each question term, based on its inverse document frequency."""
     asked = {**question.terms, **question.unknown}
     texts = sum(map(len, postings))
     seen = {term: sum(each.frequency(term) for each in postings) for term in asked}
@@ -132,12 +138,15 @@ def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, 
 
 
 def most_evidence(weights: Mapping[str, float]) -> float:
-    """Return the maximum possible evidence of a short text."""
+    """Return the highest BM25 score that a short text can have."""
     return (_SATURATION + 1) * sum(weights.values())
 
 
 def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
-    """Return the BM25 score of each text at the sorted `positions`, or of all texts by default."""
+    """Return the BM25 score of each text at the given positions.
+
+    The positions are sorted. Default: all texts.
+    """
     every = positions is None
     where = np.arange(len(postings)) if positions is None else positions
     score: Floats = np.zeros(len(where))
@@ -157,7 +166,7 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
 
 def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
-    """Return, for each message, the sum of the other messages' values, weighted by distance.
+    """Return a distance-weighted sum of neighbouring values for each message.
 
     `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
     `distance` tokens counts 1/e.
@@ -184,7 +193,7 @@ def message_evidence(
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
-    """Return the evidence, in nats, that each message answers the question.
+    """Return how strongly each message appears to answer the question. The evidence is measured in nats.
 
     `terms` holds the result of `term_weights`. Default: all messages. With positions, messages elsewhere do
     not count as context.
@@ -209,7 +218,7 @@ def probabilities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability that each message answers the question, as an array with sum 1.
+    """Return the probability that each message answers the question. The sum is 1.
 
     `semantic=False` ignores the embeddings of the index.
     """
@@ -224,9 +233,10 @@ def probabilities(
 
 
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
-    """Return the probability that the answer is in the most probable `FOCUS_TOKENS` tokens.
+    """Return the probability that the answer is in a small part of the transcript.
 
-    It is high for a question about certain messages, and low for a question about the whole transcript.
+    The part has `FOCUS_TOKENS` tokens. It is high for a question about certain messages, and low for a
+    question about the whole transcript.
     """
     tokens = as_ints(index.tokens)
     best = np.argsort(-probability / tokens, kind="stable")
@@ -241,12 +251,12 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Strength of the speaker changes at the start and the end of each span."""
+    """Strength of the speaker changes at both ends of each span."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cached candidate spans of each index, with the number of messages at the time of computation. The spans do
-not depend on the question."""
+"""Cache of the spans of messages that are scored, kept for each index. The spans do not depend on the
+question."""
 
 
 def densities(
@@ -256,7 +266,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return, for each message, the probability per token that a passage around it answers the question.
+    """Return for each message the probability density of passages that answer the question.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -288,7 +298,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the candidate spans that have one of the target lengths, without duplicates.
+    """Return the spans of messages in a transcript that are scored.
 
     Spans do not extend beyond the end of the transcript.
     """
@@ -313,7 +323,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return the strength of the speaker change at each boundary between messages.
+    """Return how strongly the speakers change at each boundary between messages.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
@@ -342,7 +352,7 @@ def _entropy(share: Floats) -> Floats:
 def _evidence(
     index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
 ) -> Floats:
-    """Return the evidence score of each span.
+    """Return a score for how well each span matches the question's terms.
 
     The score is the weighted sum of ln((tf + μp) / ((n + μ)p)) over the terms of the question.
     """
@@ -362,7 +372,7 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return each span's weighted sum of `log` over the span, its first quarter and its introduction."""
+    """Return a weighted sum of values over each span, its first quarter and its introduction."""
     start, front = cumulated[spans.start], cumulated[spans.front]
     return (
         weights.evidence * log(cumulated[spans.end] - start)
@@ -385,7 +395,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return each span's embedding score, based on the mean z-scores of the span and its first quarter."""
+    """Return a score for the embedding similarity of each span to the question."""
     other = cosine - np.average(cosine, weights=tokens)
     standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
     size, mass = _cumulate(tokens), _cumulate(standard * tokens)

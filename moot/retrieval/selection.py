@@ -10,15 +10,15 @@ from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
 from moot.retrieval.score import probabilities
 
 Costs = Mapping[int, int] | Callable[[int], int]
-"""Exact number of tokens of each entry as shown in a prompt, keyed by `seq`."""
+"""Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
 
 SHARE_TOLERANCE = 0.1
-"""Share of the token budget that a debater may leave unused even though more of its messages would fit."""
+"""Share of a debater's token budget that may remain unused. More of its messages might fit."""
 
 LABEL_TOKENS = 7
-"""Approximate number of tokens for the id and speaker of a message."""
+"""Approximate number of tokens in the label of a message."""
 MIN_LABELLED = 6
-"""Minimum number of tokens of a message with its id and speaker."""
+"""Minimum number of tokens in a message together with its label."""
 
 _SWAP_POOL = 64
 _MERGED = 8  # rendering may merge this many tokens
@@ -26,7 +26,7 @@ _MERGED = 8  # rendering may merge this many tokens
 
 @dataclass(frozen=True)
 class SelectedEvidence:
-    """Messages that `select_evidence` chose for a question.
+    """Messages selected to answer a question.
 
     Attributes:
         seqs: Chosen entries in transcript order.
@@ -52,7 +52,7 @@ def select_evidence(
     speakers: Sequence[str] = (),
     chances: Floats | None = None,
 ) -> SelectedEvidence:
-    """Return the messages that most likely answer `query`, within the token budget.
+    """Return the messages that most likely answer a question, within a token budget.
 
     Messages are ranked by the probability that they answer the question, divided by their tokens with the
     label. A message that does not fit is skipped, not truncated.
@@ -95,7 +95,7 @@ def select_evidence(
 
 
 def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
-    """Return a function that maps the `seq` of an entry to its number of tokens.
+    """Return a function that maps an entry's sequence number to its number of tokens.
 
     Default: the tokens of the entry's content.
     """
@@ -121,7 +121,7 @@ class _SelectionDraft:
         return self._known[position]
 
     def fill(self, order: Iterable[int], remaining: int) -> int:
-        """Choose the entries that fit, in the given order, and return the number of unused tokens."""
+        """Select entries in the given order while they fit, and return the number of unused tokens."""
         for position in order:
             if remaining < self._least:
                 break
@@ -136,7 +136,7 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Replace chosen messages with longer ones until at most `tolerance` tokens are unused.
+        """Replace selected messages with longer ones until few tokens remain.
 
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """

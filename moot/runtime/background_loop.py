@@ -31,8 +31,8 @@ def _storage_errors() -> Iterator[None]:
 
 
 BACKGROUND_LOOP, BATCH_LOOP = "moot-portal", "moot-many"
-"""Names of Moot's two background event loops, each of which runs in its own thread. Worker threads of the
-second loop may wait for the first one."""
+"""Names of Moot's two background event loops. Each loop runs in its own thread. Worker threads of the second
+loop may wait for the first one."""
 
 
 @lru_cache
@@ -49,7 +49,7 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork, so a child
 def call_from_sync(
     function: Callable[..., Coroutine[Any, Any, T]], *arguments: object, loop: str = BACKGROUND_LOOP
 ) -> T:
-    """Run a coroutine function on a background event loop and return its result.
+    """Run a coroutine function on a background event loop, and return its result.
 
     The caller may itself run inside an event loop, as in a notebook. Interrupting the caller cancels the
     coroutine.
@@ -65,7 +65,10 @@ def call_from_sync(
 
 @asynccontextmanager
 async def enter_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator[T]:
-    """Enter and exit a synchronous context manager in worker threads. It is exited even if entering fails."""
+    """Enter and exit a synchronous context manager in worker threads.
+
+    It is exited even if entering fails.
+    """
     try:
         yield await run_in_thread(manager.__enter__)
     except BaseException as error:
@@ -88,7 +91,7 @@ async def _producer(
     holds: Callable[[T], bool],
     asked: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start a task that passes each item of an iterator to `put`, followed by `_END`.
+    """Start a task that passes each item of an async iterator to the function `put`.
 
     After an item for which `holds` is True, the task waits until the consumer asks for the next one.
     """
@@ -121,7 +124,7 @@ async def _producer(
 def iterate_from_sync(
     make: Callable[[], AsyncIterator[T]], loop: str = BACKGROUND_LOOP, *, holds: Callable[[T], bool] = _never
 ) -> Generator[T, None, None]:
-    """Run an async iterator on a background event loop and yield its items to synchronous code.
+    """Run an async iterator on a background event loop, and yield its items to synchronous code.
 
     Closing the generator early, or interrupting it, cancels the iteration and waits for its cleanup.
 
@@ -151,7 +154,7 @@ def iterate_from_sync(
 async def iterate_from_async(
     make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
-    """Run an async iterator on the background loop and yield its items on the caller's event loop.
+    """Run an async iterator on a background event loop, and yield its items on the caller's event loop.
 
     The arguments are those of `iterate_from_sync`.
     """

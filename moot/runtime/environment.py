@@ -32,16 +32,16 @@ from moot.tools.registry import GivenTools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels whose changes can alter the list of debates."""
+"""State channels whose changes can affect the list of debates."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a node's state update changes the debate's catalogue row."""
+    """Return True if a state update changes the metadata in the list of debates."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
 def record_progress(records: Records, debate: str, state: StateValues, update: StateValues, now: str) -> None:
-    """Write a debate's status, number of turns and usage to the catalogue.
+    """Write the status, turns and usage of a debate to the list of debates.
 
     The update of the node `open` adds the debate to the catalogue if it is missing.
 
@@ -83,7 +83,7 @@ def _values(state: StateValues, update: StateValues) -> JsonObject:
 
 
 def record_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
-    """Record a failed run, and mark the debate as failed in the catalogue."""
+    """Record a failed run, and mark the debate as failed in the list of debates."""
     records.failed.add(debate, failed)
     values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
     records.catalogue.update(debate, **values, updated_at=failed.record["at"])
@@ -95,17 +95,17 @@ def utc_now() -> str:
 
 
 class ProgressRecorder(Protocol):
-    """Type of a function that writes a node's progress to the catalogue."""
+    """Type of functions that record a node's progress in the list of debates."""
 
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Write a node's progress to the catalogue, as of the time `now`."""
+        """Record a node's progress in the list of debates."""
         ...
 
 
 class Complete(Protocol):
-    """Type of a function that makes one model call.
+    """Type of functions that make a model call.
 
     A provider's failure is returned in the reply, not raised.
     """
@@ -113,7 +113,7 @@ class Complete(Protocol):
     async def __call__(
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
-        """Make one model call and return its reply."""
+        """Make one model call, and return its reply."""
         ...
 
 
@@ -125,42 +125,42 @@ def _largest(of: Callable[[str], TokenCounter], encodings: tuple[str, ...]) -> T
 
 @memoize_by_identity()
 def encodings_in(config: DebateConfig, models: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the sorted names of the token encodings used by a debate's models and by additional `models`."""
+    """Return the names of the token encodings that a debate's models use."""
     names = (*config.model_names(), *models)
     return tuple(sorted({config.settings(name).encoding or encoding_for(name) for name in names}))
 
 
 @dataclass(frozen=True)
 class Environment:
-    """Resources that graph nodes use, such as models, the clock and the token counter."""
+    """Resources that graph nodes use, such as models, a clock and a token counter."""
 
     factory: Factory = make_model
-    """Function that builds a model's client from its name and settings."""
+    """Function that creates a model client from a model's name and settings."""
     models: Mapping[str, ChatSource] = field(default_factory=dict)
-    """LangChain model objects passed from Python, keyed by the model name in the configuration."""
+    """LangChain model objects passed from Python code, keyed by model name."""
     tools: GivenTools = field(default_factory=dict)
-    """Tools passed from Python, keyed by their name in the debaters' `tools` setting."""
+    """Tools passed from Python code, keyed by the name that debaters use."""
     complete: Complete = complete
     """Function that makes one model call."""
     on_progress: ProgressRecorder = record_progress
-    """Function that writes a node's progress to the catalogue."""
+    """Function that records a node's progress in the list of debates."""
     default_config: Callable[[], DebateConfig] = DebateConfig
-    """Function that returns the operator's configuration, which supplies defaults for a run."""
+    """Function that returns the operator's configuration, used as the default of a run."""
     clock: Callable[[], str] = utc_now
     """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter
     """Function that returns the token counter for an encoding."""
     backoff: Backoff = field(default_factory=Backoff)
-    """Policy that determines the waiting time between two attempts of a model call."""
+    """Policy for the waiting time between two attempts of a model call."""
     embeddings: Any = None
-    """LangChain `Embeddings` object used to retrieve older messages. It overrides
+    """LangChain `Embeddings` object for retrieving older messages. It overrides
     `memory.retrieval.embeddings`."""
     indexes: Indexes = field(default_factory=Indexes, repr=False, compare=False)
     """Retrieval indexes of the debates that run in this process."""
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
     def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
-        """Return a token counter that is valid for a debate and for additional `models`.
+        """Return a token counter that is valid for all models of a debate.
 
         If all models use the same encoding, the count is exact. Otherwise the count is the maximum over the
         encodings, so a prompt within its budget fits every model, including fallbacks.
@@ -169,13 +169,13 @@ class Environment:
 
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
-        """Capabilities that need no authorization because the calling program provides them."""
+        """Capabilities that need no permission because the calling program provides them."""
         given: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
         given += [] if self.factory is make_model else ["model", "endpoint", "command"]
         return (*given, "embeddings") if self.embeddings is not None else given
 
     def models_of(self, permissions: Permissions) -> Models:
-        """Return the `Models` object for a debate's configuration.
+        """Return the model clients for a debate.
 
         Debates with equal settings share their clients.
 
@@ -214,11 +214,11 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """A node's inputs other than the state, such as the environment and the permissions."""
+    """Inputs of a graph node in addition to the state, such as the environment and the permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Configuration and granted capabilities of the debate."""
+    """Configuration of the debate, and the capabilities granted to it."""
     debate: str = ""
     """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""
@@ -228,7 +228,7 @@ class NodeContext:
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Ids of the debate and the checkpoint, used to make message ids."""
+        """Ids of the debate and its checkpoint, used to make message ids."""
         return self.debate, self.checkpoint
 
 

@@ -24,13 +24,13 @@ from moot.state.reducers import RESULT_ID_PREFIX
 
 
 def can_continue(text: str, config: DebateConfig) -> bool:
-    """Return True if a message, such as `Go on`, asks a finished debate to continue."""
+    """Return True if a message such as `Go on` asks a finished debate to continue."""
     names = "|".join(re.escape(name) for each in config.debaters for name in (each.name, each.id))
     return bool(re.match(rf"\s*((please,?\s+)?go on\b|@({names})\b|({names})\s*[,:])", text, re.IGNORECASE))
 
 
 def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Answer new chat messages about a finished debate. The transcript does not change."""
+    """Answer a person's new questions about a finished debate. The transcript does not change."""
     context = replace(context, permissions=permissions_for_answer(context.permissions))
     questions = new_input_messages(state)
     reached = spending_ceiling_reached(state, context.permissions.config, context.env.default_config())
@@ -50,7 +50,7 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
 
 
 def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator: DebateConfig) -> str:
-    """Return an error message if a debate has used up what the operator allows it to spend, otherwise `""`.
+    """Return an error message if a debate has reached the operator's spending limit, otherwise `""`.
 
     Args:
         state: state of the debate.
@@ -64,7 +64,7 @@ def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator:
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
-    """Return permissions that allow `model` to answer questions about a debate.
+    """Return the permissions to answer questions about a debate with the given model.
 
     Default: the judge's model. A recorded debate is answered by the offline model.
     """

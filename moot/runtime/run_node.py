@@ -82,10 +82,10 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Position in a debate's journal under which model replies are stored."""
+    """Position at which a batch of replies is stored in a debate's journal."""
 
     records: Records | None = None
-    """Database records, or `None` if replies are not stored in a journal."""
+    """Database records, or `None` if replies are not stored."""
     debate: str = ""
     """LangGraph thread id of the debate."""
     step: int = 0
@@ -99,7 +99,7 @@ class JournalPosition:
 
 
 class EffectHandler:
-    """Handler that makes the model calls and runs the local jobs that a node requests."""
+    """Handler for the model calls and local jobs that a node requests."""
 
     def __init__(
         self,
@@ -130,11 +130,11 @@ class EffectHandler:
         self._reached = ""
 
     async def handle(self, asked: Sequence[ModelCall] | LocalWork) -> list[Reply] | list[str]:
-        """Make a batch of model calls or run a batch of local jobs, and return the results."""
+        """Handle a batch of model calls or local jobs, and return the results."""
         return await (self.run_local_work(asked) if isinstance(asked, LocalWork) else self.call_models(asked))
 
     async def call_models(self, calls: Sequence[ModelCall]) -> list[Reply]:
-        """Make a batch of model calls and return the replies in the same order.
+        """Make a batch of model calls, and return the replies in the same order.
 
         Raises:
             BudgetReached: The shared budget of several debates was reached before the last call. The replies
@@ -153,7 +153,7 @@ class EffectHandler:
         return replies
 
     async def run_local_work(self, work: LocalWork) -> list[str]:
-        """Run local jobs and return their results in the order of the jobs.
+        """Run local jobs, and return the results in the same order.
 
         Results are journalled like replies.
         """
@@ -165,13 +165,13 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
-        """Return the receipts of this run's calls, numbered consecutively after the existing receipts."""
+        """Return the records of this run's model calls, numbered after those of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
-        """Return the reply to each request, reusing the replies that the journal already contains.
+        """Return the reply to each request, and use a stored reply if there is one.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -244,7 +244,7 @@ def _receipt(call: ModelCall, reply: Reply, position: JournalPosition) -> CallRe
 async def run_generator(
     flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
 ) -> T:
-    """Run a generator to its end by handling each effect that it yields, and return its result."""
+    """Run a generator to its end, and handle each request that it yields. Return the generator's result."""
     outcome: object = None
     try:
         while True:
@@ -262,13 +262,16 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run an effect generator outside a graph, and return its result and the effect handler."""
+    """Run a generator of model calls and local jobs outside of a LangGraph graph.
+
+    Return its result and the effect handler.
+    """
     handler = EffectHandler(environment, permissions, position or JournalPosition())
     return await run_generator(flow, handler.handle), handler
 
 
 class _NodeRun:
-    """One run of a graph node, with its permissions, records and journal position."""
+    """One run of a graph node, including its permissions and database records."""
 
     def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
         runtime: Runtime[DebateConfig] = get_runtime()
@@ -294,7 +297,7 @@ class _NodeRun:
         self._started = time.monotonic()
 
     def _permissions(self, env: Environment, granted: Collection[Capability] = ()) -> Permissions:
-        """Return the authorized configuration of the debate.
+        """Return the permissions under which the debate runs.
 
         A `DebateConfig` object was created in this process, so it counts as the operator's. A server's
         request is an `UntrustedConfig`, merged over the operator's configuration. The context of a parent
@@ -316,7 +319,7 @@ class _NodeRun:
         return self._run_context if isinstance(self._run_context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
-        """Return True if this run needs capabilities that were granted to the debate."""
+        """Return True if this run needs permissions that were granted to this debate only."""
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
@@ -324,7 +327,7 @@ class _NodeRun:
         )
 
     def _with_grants(self, records: Records) -> Permissions:
-        """Return the permissions with the capabilities granted to the debate.
+        """Return the permissions of the debate, including the capabilities that were granted to it.
 
         The operator's own configuration is granted.
         """
@@ -338,7 +341,7 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: NodeFunction) -> Update:
-        """Run the node body and return its state update, including usage and call receipts."""
+        """Run the node body, and return its state update including usage and call records."""
         if self.records is not None and self._needs_grants():
             self.context = replace(
                 self.context, permissions=await run_in_thread(self._with_grants, self.records)
@@ -388,7 +391,7 @@ class _NodeRun:
         return await self.effect_handler.handle(effect)
 
     async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
-        """Write to or search LangGraph's store.
+        """Write a value to LangGraph's store, or search the store.
 
         A failure is reported as an event and does not end the debate.
         """
@@ -420,7 +423,7 @@ def _frozen(config: DebateConfig) -> JsonObject:
 
 
 class Node(Runnable[ConversationState, Update]):
-    """Graph node that works in both synchronous and asynchronous graphs.
+    """Graph node that runs in both synchronous and asynchronous graphs.
 
     It adds no traced run, because LangGraph already traces the node.
     """
@@ -432,7 +435,7 @@ class Node(Runnable[ConversationState, Update]):
     async def ainvoke(
         self, input: ConversationState, config: RunnableConfig | None = None, **_: object
     ) -> Update:
-        """Run the node body and write the debate's progress to the catalogue."""
+        """Run the node body, and record the debate's progress in the list of debates."""
         config = config or {}
         saver = checkpointer_in(config)
         if saver and not hasattr(saver, "records"):

@@ -45,7 +45,7 @@ from moot.tools.tool_exchange import ToolCall, ToolExchange, exchange_messages, 
 
 @dataclass(frozen=True)
 class ModelTurnRequest:
-    """Request for the turn of a debater that is played by a model."""
+    """Request for the turn of a debater played by a model."""
 
     state: ConversationState
     context: NodeContext
@@ -54,12 +54,12 @@ class ModelTurnRequest:
 
     @property
     def speaker(self) -> DebaterConfig:
-        """Configuration of the debater whose turn it is."""
+        """Configuration of the debater who has the turn."""
         return frozen_config(self.state).debater(self.state["step"]["turns"][self.call.call_index]["speaker"])
 
     @property
     def tool_context(self) -> ToolContext:
-        """Context folder and transcript that the debater's tools may read."""
+        """Parts of the debate that the debater's tools may read."""
         permissions = self.context.permissions
         return ToolContext(
             partial(context_sandbox, permissions),
@@ -68,7 +68,7 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> ModelCall:
-        """Return the turn's first model call with a prompt that is `excess` tokens shorter.
+        """Return the first model call of the turn with a prompt that is `excess` tokens shorter.
 
         Used after a server refused the prompt because it exceeded the model's context.
         """
@@ -84,7 +84,9 @@ class ModelTurnRequest:
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
     def with_tool_results(self, exchanges: Sequence[ToolExchange], *, offered: bool) -> ModelCall:
-        """Return the turn's next model call, including the tool results, within the same token budget.
+        """Return the next model call of the turn, including the results of earlier tool calls.
+
+        The token budget stays the same.
 
         Args:
             exchanges: tool calls of this turn so far, with their results.
@@ -129,12 +131,12 @@ def _with_prompt(call: ModelCall, prompt: Prompt) -> ModelCall:
 
 @dataclass(frozen=True)
 class HumanTurnRequest:
-    """Request for the turn of a debater that is played by a person."""
+    """Request for the turn of a debater played by a person."""
 
     speaker: str
     """Id of the debater whose turn it is."""
     question: str
-    """Text shown to the person, including the instruction for the turn."""
+    """Text shown to the person, ending with the instruction for the turn."""
 
 
 def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
@@ -154,7 +156,7 @@ def human_turn_request(ctx: PromptContext) -> HumanTurnRequest:
 def make_turn_requests(
     state: ConversationState, context: NodeContext
 ) -> list[ModelTurnRequest | HumanTurnRequest]:
-    """Return one request for every turn of the current step."""
+    """Return one request for each turn of the current step."""
     config, turns = frozen_config(state), state["step"]["turns"]
     tools = debate_tools(config, context.env.tools)
     # Entries of tool calls precede the message of their turn. So the entry ids after the first turn with
@@ -193,7 +195,7 @@ def make_turn_requests(
 
 
 def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, taken: int = 0) -> Prompt:
-    """Return the prompt for one turn of the current step, without side effects.
+    """Return the prompt for one turn of the current step.
 
     Args:
         state: state of the debate.
@@ -219,7 +221,7 @@ def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, t
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJob | None:
-    """Return the job that embeds texts for retrieval in this step, or `None` if there is nothing to embed."""
+    """Return a job that embeds the texts for retrieval in this step, or `None` if there are none."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
@@ -250,34 +252,34 @@ def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> Hints:
 
 
 RECENT_REQUESTS = 512
-"""Number of recent requests that are checked for duplicates, so that identical requests get different seeds.
-At most 256 answers are taken in a step."""
+"""Number of recent requests to check for duplicates. Identical requests get different seeds. At most 256
+answers are taken in a step."""
 ARGUMENT_CHARS = 1000
-"""Maximum number of characters of a tool call's arguments in the debater's next prompt."""
+"""Maximum number of characters that prompts show of a tool call's arguments."""
 
 PASSES = "(passes)"
-"""Text that the transcript shows in place of a person's empty reply."""
+"""Text that the transcript shows for an empty reply by a person."""
 
 
 @dataclass(frozen=True)
 class TurnResult:
-    """Result of one turn."""
+    """Result of one debater's turn."""
 
     reply: Reply
-    """Last reply of the turn, which contains the debater's message or an error."""
+    """Last reply of the turn, with the debater's message or an error."""
     exchanges: tuple[ToolExchange, ...] = ()
-    """Tool calls that the debater made in the turn, with their results."""
+    """Tool calls that the debater made during the turn, with their results."""
     call: ModelCall | None = None
     """Model call that produced the last reply. `None`: the turn of a person."""
 
     @property
     def calls(self) -> int:
-        """Number of tool calls made in the turn."""
+        """Number of tool calls that the debater made during the turn."""
         return sum(len(exchange.calls) for exchange in self.exchanges)
 
 
 def run_turns(turns: Sequence[ModelTurnRequest]) -> BackgroundTask[list[TurnResult]]:
-    """Run all turns of a step concurrently, including their tool calls, and return their results."""
+    """Run all turns of a step concurrently, including tool calls, and return the results."""
     if not turns:
         return []
     replies: list[Reply] = yield [request.call for request in turns]
@@ -354,7 +356,10 @@ def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[s
 def run_human_turns(
     state: ConversationState, turns: Sequence[HumanTurnRequest]
 ) -> Generator[Effect, Any, list[str]]:
-    """Ask all people in the current step for their messages in one interrupt, and return the messages."""
+    """Ask all people who have a turn in the current step for their messages.
+
+    One interrupt asks them all.
+    """
     if not turns:
         return []
     names = frozen_config(state).names()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Environment variable that allows OpenTelemetry spans to contain prompt and reply texts."""
+"""Environment variable that permits the text of prompts and replies in OpenTelemetry spans."""
 _CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (
@@ -47,7 +47,7 @@ _TOKENS = (
     16_777_216,
     67_108_864,
 )
-"""Histogram bucket bounds for token counts, as recommended by OpenTelemetry's conventions."""
+"""Histogram bucket bounds for token counts, taken from OpenTelemetry's conventions."""
 
 _KEY = "__moot_span"  # LangGraph stores no keys with this prefix in the metadata of checkpoints
 SpanAttributes = Mapping[str, object]
@@ -56,7 +56,7 @@ _MUTED: ContextVar[bool] = ContextVar("muted", default=False)
 
 @contextmanager
 def muted_spans() -> Iterator[None]:
-    """Disable OpenTelemetry spans within a `with` block."""
+    """Disable OpenTelemetry spans inside a `with` block."""
     token = _MUTED.set(True)
     try:
         yield
@@ -67,7 +67,7 @@ def muted_spans() -> Iterator[None]:
 def _start(
     name: str, attributes: SpanAttributes, parent: object = None, *, client: bool = False
 ) -> Span | None:
-    """Start an OpenTelemetry span as a child of `parent` or of the current span."""
+    """Start an OpenTelemetry span. It is a child of `parent` or of the current span."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None or _MUTED.get():
         return None
@@ -105,7 +105,10 @@ def _within(span: Span | None, *, current: bool = True) -> Iterator[None]:
 
 
 def _mark_failed(span: Span, kind: str) -> None:
-    """Set a span's status to `ERROR` with the error's type but without its text."""
+    """Set a span's status to `ERROR` without recording the error's text.
+
+    Only the error's type is recorded.
+    """
     trace = sys.modules["opentelemetry.trace"]
     span.set_attribute("error.type", kind)
     span.set_status(trace.Status(trace.StatusCode.ERROR, kind))
@@ -113,7 +116,10 @@ def _mark_failed(span: Span, kind: str) -> None:
 
 @contextmanager
 def debate_span(config: RunnableConfig) -> Iterator[RunnableConfig]:
-    """Create a span for a graph run, and yield a config that makes node spans its children."""
+    """Create an OpenTelemetry span for a run of the debate graph.
+
+    Yield a config that makes node spans its children.
+    """
     place = config.get("configurable", {})
     attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "debate"}
     span = _start("invoke_workflow debate", {**attributes, "gen_ai.conversation.id": place.get("thread_id")})
@@ -123,7 +129,7 @@ def debate_span(config: RunnableConfig) -> Iterator[RunnableConfig]:
 
 @contextmanager
 def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> Iterator[None]:
-    """Create an OpenTelemetry span for one node in one step."""
+    """Create an OpenTelemetry span for a run of one graph node."""
     attributes = {f"moot.step.{key}": step.get(key) for key in ("number", "phase", "round")}
     span = _start(f"step {node}", {**attributes, "moot.node": node}, config["configurable"].get(_KEY))
     with _within(span):
@@ -131,7 +137,7 @@ def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> 
 
 
 def note_recovered(update: Mapping[str, object]) -> None:
-    """Add an event to the current span for each failure that a node recovered from.
+    """Add an event to the current OpenTelemetry span for each failure that a node recovered from.
 
     Such failures are those of summaries and extractions, and of tool calls.
     """
@@ -149,7 +155,7 @@ def note_recovered(update: Mapping[str, object]) -> None:
 
 @lru_cache(maxsize=4)
 def _histogram(name: str, unit: str, provider: object) -> Histogram:
-    """Return a histogram of the current OpenTelemetry meter provider."""
+    """Return an OpenTelemetry histogram with suitable bucket bounds."""
     metrics = sys.modules["opentelemetry.metrics"]
     histogram: Histogram = metrics.get_meter("moot").create_histogram(
         name, unit, explicit_bucket_boundaries_advisory=_SECONDS if unit == "s" else _TOKENS
@@ -180,7 +186,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return the texts of a model call as span attributes if the operator allows texts in spans."""
+    """Return the texts of a model call as span attributes, if the operator permits this."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
@@ -196,7 +202,7 @@ def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
 
 
 def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
-    """Return prompt messages in the format of OpenTelemetry's conventions."""
+    """Convert prompt messages to the format of OpenTelemetry's conventions."""
     found: list[JsonObject] = []
     for message in messages:
         part: JsonObject = {"type": "text", "content": message["content"]}
@@ -216,7 +222,7 @@ def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
 
 @contextmanager
 def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
-    """Create an OpenTelemetry span for one model call and record its metrics.
+    """Create an OpenTelemetry span for one model call, and record its metrics.
 
     Append its reply to the list that this context manager yields.
     """
@@ -261,7 +267,7 @@ def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
 
 
 def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
-    """Start the root run of a debate's LangSmith trace, or return None if tracing is disabled.
+    """Start the root run of a debate's LangSmith trace, or return `None` if tracing is disabled.
 
     Without it, the start of a debate and its first run would be two traces. Inside another traced run, that
     run is the root.
@@ -290,7 +296,10 @@ def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
 
 @contextmanager
 def within_langsmith_root(root: RunTree | None) -> Iterator[None]:
-    """Nest the runs in a `with` block under a debate's root run, which ends with the block."""
+    """Make all LangSmith runs in a `with` block children of a debate's root run.
+
+    The root run ends with the block.
+    """
     if root is None:
         yield
         return

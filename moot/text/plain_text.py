@@ -16,12 +16,12 @@ _MESSAGE_REFERENCE = re.compile(r"\[([^\[\]]{0,80}m\d{6,12}[^\[\]]{0,80})\]")
 
 
 def word_set(words: str) -> frozenset[str]:
-    """Return the set of words in a space-separated string."""
+    """Return the words of a space-separated string as a set."""
     return frozenset(words.split())
 
 
 def plain_line(text: str) -> str:
-    """Return `text` on one line, with single spaces and without control or invisible characters."""
+    """Return `text` as one line without control characters or invisible characters."""
     if not (text.isascii() and text.isprintable()):  # fast path, because most texts are plain
         text = _INVISIBLE.sub("", _BREAKS.sub(" ", text))
     return " ".join(text.split())
@@ -29,7 +29,7 @@ def plain_line(text: str) -> str:
 
 @lru_cache(maxsize=8192)  # prompts repeat names and quotations in every turn
 def sanitize_line(text: str) -> str:
-    """Return `text` on one line, without Markdown marks, citations and control tokens of chat templates.
+    """Return `text` as one line without Markdown, citations and control tokens of chat templates.
 
     Emphasis and leading Markdown marks are removed. Control tokens get a middle dot. Brackets around a
     message id become parentheses, because Moot's own renderings cite in brackets.
@@ -46,7 +46,7 @@ _REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def show_reordering(text: str) -> str:
-    """Replace each character that changes the text direction with its code point, such as `⟨U+202E⟩`.
+    """Make text-direction characters visible by replacing each with its code point, such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+200E and U+200F are kept,
     because they only affect their neighbours.
@@ -55,7 +55,7 @@ def show_reordering(text: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return `text` cut to `limit` characters, preferably at a word boundary, marking the cut with `…`."""
+    """Truncate `text` to `limit` characters, and mark the cut with `…`."""
     if len(text) <= limit:
         return text
     if limit < 2:
@@ -68,7 +68,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def excerpt(text: str, limit: int, around: int = 0) -> str:
-    """Return a one-line excerpt of `text` around an offset, limited to `limit` characters."""
+    """Return a one-line excerpt of `text`, at most `limit` characters long."""
     start = max(0, around - limit // 4) if around > limit // 2 else 0
     line = plain_line(text[start : start + 2 * limit])
     if start == 0:
@@ -88,17 +88,17 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def quoted(texts: Iterable[str]) -> str:
-    """Return texts in quotation marks, separated by commas."""
+    """Return the texts in quotation marks, separated by commas."""
     return ", ".join(f"“{text}”" for text in texts)
 
 
 def all_done_reason(number: int, noun: str, done: str) -> str:
-    """Return the reason why a completed debate ended, such as `all 3 rounds are done`."""
+    """Return why a completed debate ended, such as `all 3 rounds are done`."""
     return f"the one {noun} is {done}" if number == 1 else f"all {number} {noun}s are {done}"
 
 
 MARK = "·"
-"""Middle dot that Moot inserts into text by other authors to disable unwanted markup."""
+"""Middle dot that Moot inserts into quoted text to disable unwanted markup."""
 
 _TEMPLATE_WORDS = (
     "s|bos|eos|pad|unk|mask|sep|cls|eot|eod|eoh|eoa|sop|eop|think|thinking|reasoning"
@@ -120,8 +120,8 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
-"""Pattern for the first character of a control token of a chat template. Some servers parse these tokens even
-inside messages.
+"""Pattern for the first character of each control token of a chat template. Some servers
+parse these tokens even inside messages.
 
 The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
 InternLM, with full-width variants, because some tokenizers normalize them. The line that opens a block of
@@ -131,7 +131,7 @@ quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
 def break_template_tokens(text: str) -> str:
-    """Insert a middle dot into every control token of a chat template, such as `<·|im_start|>`.
+    """Insert a middle dot into each control token of a chat template to disable it.
 
     Nothing is removed, and a second call changes nothing.
     """

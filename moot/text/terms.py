@@ -13,24 +13,24 @@ from typing import Literal, NamedTuple
 from moot.text.plain_text import word_set
 
 MAX_WORD = 40
-"""Maximum number of characters in a word. Longer words, such as URLs and encoded data, are truncated."""
+"""Maximum length of a word in characters. Longer words, such as URLs and encoded data, are truncated."""
 
 MAX_KEPT = 65_536
-"""Maximum number of words in the cache of search terms."""
+"""Maximum number of words in the search term cache."""
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u1100-\u11ff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-"""Character ranges of scripts whose words are not separated by spaces, and of Hangul. Hangul attaches
-particles to words."""
+"""Character ranges of Hangul and of scripts that do not separate words with spaces. Hangul attaches particles
+to words."""
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W\d_][._]){2,}[^\W\d_]?(?![^\W_])")
 _MAYBE_SPELLED = re.compile(r"[._][^\W\d_][._]")
 _PRINTED = re.compile("[‘’“”„‚‹›«»–—…•·]")
-"""Pattern for typographic characters, such as curly quotes and dashes, that are replaced by spaces."""
+"""Pattern for typographic characters that are replaced by spaces, such as curly quotes and dashes."""
 # `re` treats vowel signs and accents as non-letters, but words in Hindi or Hebrew contain them.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -44,11 +44,11 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # New content stays below: 4,153 pairs of consecutive messages by one speaker, in 35 meetings and 3 televised
 # debates, reach at most .42. Repeated questions in labelled excerpts have similarities from .5 to .9.
 SIMILARITY_THRESHOLD = 0.7
-"""Minimum similarity of two texts that count as the same statement."""
+"""Minimum similarity at which two texts count as the same statement."""
 
 
 def word_table(name: str) -> frozenset[str]:
-    """Return the words listed in a text file of this package, without its `#` comments."""
+    """Return the words listed in a text file of this package. Comments start with `#`."""
     lines = (files("moot.text") / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines for word in line.partition("#")[0].split())
 
@@ -56,7 +56,7 @@ def word_table(name: str) -> frozenset[str]:
 TITLES = word_table("titles")
 """Titles that may precede a person's name, such as "Dr"."""
 STOP_WORDS = word_table("stop_words")
-"""Words that are not search terms because they carry no meaning of their own, such as articles."""
+"""Words that are not search terms because they carry little meaning, such as articles."""
 QUESTION_WORDS = word_table("question_words")
 """Words that phrase a question without describing its subject, such as "summarize" or "opinion"."""
 
@@ -76,7 +76,10 @@ def _term(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the lower-case words of `text`, or pairs of characters in scripts without spaces."""
+    """Return the lower-case words of `text`.
+
+    In scripts without spaces, each pair of characters is a word.
+    """
     if _MAYBE_SPELLED.search(text):  # joins the letters of U.S., and of L_C_D_ in transcripts
         text = _SPELLED.sub(lambda match: re.sub(r"[._]", "", match[0]) + " ", text)
     plain = text if text.isascii() else _PRINTED.sub(" ", text)
@@ -99,12 +102,12 @@ def spellings(text: str) -> list[str]:
 
 
 def is_unspaced(run: str) -> bool:
-    """Return True if the text is in a script without spaces, where terms are pairs of characters."""
+    """Return True if a text is in a script that does not separate words with spaces."""
     return UNSPACED_CHARACTER.match(run) is not None
 
 
 def terms(text: str) -> list[str]:
-    """Return the search terms of `text` in order, including repetitions."""
+    """Return the search terms of `text` in their original order, including repetitions."""
     return [*_terms(text)]
 
 
@@ -121,24 +124,30 @@ def term_set(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def question_word_terms() -> frozenset[str]:
-    """Return the search terms of all question words, such as "summarize"."""
+    """Return the search terms of all question words, such as "summarize" and "opinion"."""
     return frozenset(term for word in QUESTION_WORDS for term in terms(word))
 
 
 def question_terms(text: str) -> list[str]:
-    """Return the search terms of a question, without question words if other terms remain."""
+    """Return the search terms of a question, except words that only phrase the question.
+
+    If no other terms remain, all are returned.
+    """
     every = terms(text)
     return [term for term in every if term not in question_word_terms()] or every
 
 
 def without_question_words(text: str) -> str:
-    """Return `text` without its question words, for use with an embedding model."""
+    """Return `text` without words that only phrase a question.
+
+    The result is used with an embedding model.
+    """
     kept = [word for word in text.split() if not question_word_terms().issuperset(terms(word) or [""])]
     return " ".join(kept) or text
 
 
 def jaccard_similarity(first: str, second: str) -> float:
-    """Return the Jaccard similarity of two short texts' search terms, from 0 to 1.
+    """Return the Jaccard similarity of the search terms in two short texts, from 0 to 1.
 
     Texts without terms are compared for equality.
     """
@@ -150,12 +159,12 @@ def jaccard_similarity(first: str, second: str) -> float:
 
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
-    """Return the distinct numbers that are written in digits in a short text."""
+    """Return the distinct numbers in a short text. Only numbers written in digits count."""
     return frozenset(_NUMBER.findall(text))
 
 
 def same_statement(first: str, second: str) -> bool:
-    """Return True if two short texts have similar terms and the same numbers."""
+    """Return True if two short texts have similar words and the same numbers."""
     return numbers(first) == numbers(second) and jaccard_similarity(first, second) >= SIMILARITY_THRESHOLD
 
 
@@ -163,7 +172,7 @@ SentenceKind = Literal["prose", "bullet", "heading", "quote", "code"]
 
 
 class Sentence(NamedTuple):
-    """Sentence with its start offset in the original text."""
+    """Sentence with its position in the original text."""
 
     text: str
     start: int
@@ -231,12 +240,12 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
 # Cached because retrieval splits the same messages every turn, which took half of a turn's time.
 @lru_cache(maxsize=1024)
 def sentence_terms(text: str) -> tuple[tuple[int, frozenset[str]], ...]:
-    """Return each sentence of `text` as its start offset and its distinct terms."""
+    """Return the start offset and the distinct search terms of each sentence."""
     return tuple((sentence.start, frozenset(terms(sentence.text))) for sentence in split_sentences(text))
 
 
 def _blocks(text: str) -> list[_TextBlock]:
-    """Split `text` into blocks, such as paragraphs and list items, and return their character ranges.
+    """Split `text` into blocks, such as paragraphs and list items.
 
     The lines of a paragraph, a list item or a fence are one block.
     """
@@ -254,7 +263,7 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a line, and the code fence that is still open after this line."""
+    """Return the kind of a line, and the code fence that is open after the line."""
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()
@@ -271,7 +280,7 @@ def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
 
 
 def _breaks(text: str, block: _TextBlock, start: int) -> bool:
-    """Return True if the prose line at `start` begins a new block instead of continuing `block`."""
+    """Return True if a line of prose begins a new block instead of continuing the previous one."""
     if block.kind not in ("prose", "bullet"):
         return True
     first = text[start : start + 40].lstrip()[:1]

@@ -27,24 +27,24 @@ TokenCounter = Callable[[str], int]
 Item = TypeVar("Item")
 
 CHUNK_CHARS = 100_000
-"""Number of characters per chunk when a long text is tokenized. Without chunks, tiktoken panics on very long
-runs of one character."""
+"""Number of characters in each chunk when a long text is tokenized. Without chunks, tiktoken panics on very
+long runs of one character."""
 
 CACHED_CHARS = 8_000
-"""Maximum number of characters in a text whose token count is cached. The cache avoids counting the same
+"""Maximum length in characters of a text whose token count is cached. The cache avoids counting the same
 message every turn."""
 
 CACHED_TEXTS = 4096
 
 CACHED_LONG_TEXTS = 4
-"""Number of token counts that are cached for longer texts. Parts of a prompt are counted again when they are
+"""Number of long texts whose token counts are cached. Parts of a prompt are counted again when they are
 joined."""
 
 MESSAGE_OVERHEAD = 3
-"""Number of tokens that a chat message takes in addition to its role, name and content."""
+"""Number of tokens that a chat message needs in addition to its role, name and content."""
 
 REPLY_PRIMING = 3
-"""Number of tokens that each prompt needs for the header of the assistant's reply."""
+"""Number of tokens in each prompt for the header of the assistant's reply."""
 
 _SHA256 = {
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -96,7 +96,7 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
 
 @lru_cache(maxsize=4096)
 def rarity(word: str) -> float:
-    """Return how rare a word is in general text of any language, from 0 (common) to 1 (rare).
+    """Return how rare a word is in general text, from 0 (common) to 1 (rare).
 
     An encoding numbers its tokens by frequency, most frequent first.
     """
@@ -109,7 +109,7 @@ def rarity(word: str) -> float:
 
 
 def encoding_for(model: str) -> str:
-    """Return the name of a model's tokenizer encoding, such as `o200k_base`."""
+    """Return the name of the tokenizer encoding that a model uses, such as `o200k_base`."""
     base = bare_name(model).rsplit("/", 1)[-1]
     old = base.startswith(("gpt-4", "gpt-3.5", "text-embedding")) and not base.startswith(
         ("gpt-4o", "gpt-4.1", "gpt-4.5")
@@ -136,7 +136,7 @@ def _label_tokens(label: str, count: TokenCounter) -> int:
 
 
 def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: int | None = None) -> int:
-    """Return the number of tokens in one chat message, including overhead, role, name and content.
+    """Return the number of tokens in one chat message, including its overhead.
 
     If `content` gives the tokens of the content, they are not counted again.
     """
@@ -147,7 +147,7 @@ def message_tokens(message: Mapping[str, Any], count: TokenCounter, *, content: 
 
 
 def prompt_tokens(messages: Iterable[Mapping[str, Any]], count: TokenCounter) -> int:
-    """Return the exact number of tokens in a prompt, according to OpenAI's chat formula."""
+    """Return the exact number of tokens in a prompt, computed by OpenAI's formula for chat messages."""
     return REPLY_PRIMING + sum(message_tokens(message, count) for message in messages)
 
 
@@ -166,7 +166,7 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
-    """Distribute the `remaining` tokens among blocks, and return the token limit of each block.
+    """Distribute a number of tokens among text blocks, and return the token limit of each block.
 
     A short block gets its own length, and all longer blocks get the same limit. The sum is at most
     `remaining`. If any block is truncated, no tokens are left unused except by rounding.
@@ -181,20 +181,20 @@ def common_length(costs: Sequence[int], remaining: int) -> list[int]:
 
 
 TRUNCATION_MARK = " […cut…] "
-"""Mark inserted where a text was truncated."""
+"""Mark inserted at the place where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of extra characters to drop on each side of a cut to reach a sentence or word boundary."""
+"""Maximum number of characters to drop at a cut to reach a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum length in characters of a word that is dropped instead of being cut."""
+"""Maximum length in characters of a word that may be dropped instead of being cut."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")
 
 
 def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
-    """Shorten `text` to `max_tokens` tokens by replacing its middle with a mark.
+    """Shorten `text` to `max_tokens` tokens by cutting out its middle.
 
     Two thirds of the kept text come from the beginning. Cuts are made at sentence boundaries or else between
     words, but never inside a number. If not even one character fits, the result is part of the mark.
@@ -217,12 +217,12 @@ def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
 
 @lru_cache(maxsize=256)
 def truncate_middle_cached(text: str, max_tokens: int, count: TokenCounter) -> str:
-    """Return the cached result of `truncate_middle`, for long texts that many turns use unchanged."""
+    """Return the cached result of `truncate_middle`."""
     return truncate_middle(text, max_tokens, count)
 
 
 def truncate_end(text: str, max_tokens: int, count: TokenCounter) -> str:
-    """Return the longest start of `text` that fits in `max_tokens` tokens, or `""` if nothing fits."""
+    """Shorten `text` to `max_tokens` tokens by cutting off its end. The result is `""` if nothing fits."""
     kept = text[: max(0, max_tokens) * 64]
     while kept and count(kept) > max_tokens:
         kept = kept[: min(len(kept) - 1, int(len(kept) * max_tokens / count(kept)) + 1)]
@@ -239,7 +239,10 @@ def _keep(text: str, chars: int, *, at_boundaries: bool = False) -> str:
 
 
 def _boundary_before(text: str, end: int) -> int:
-    """Return the last sentence boundary up to `end`, or a word boundary if no sentence ends nearby."""
+    """Return the last sentence or word boundary at or before `end`.
+
+    A nearby sentence boundary is preferred.
+    """
     least = max(0, end - min(BOUNDARY_CHARS, end // 2))
     sentences = [match.end() for match in _SENTENCE_END.finditer(text, least, end + 1) if match.end() <= end]
     if sentences:
@@ -255,7 +258,10 @@ def _boundary_before(text: str, end: int) -> int:
 
 
 def _boundary_after(text: str, start: int) -> int:
-    """Return the first sentence boundary at or after `start`, or a word boundary if none is near."""
+    """Return the first sentence or word boundary at or after `start`.
+
+    A nearby sentence boundary is preferred.
+    """
     most = min(len(text), start + min(BOUNDARY_CHARS, (len(text) - start) // 2))
     if sentence := _SENTENCE_END.search(text, max(0, start - 1), most):
         return sentence.end()
@@ -270,5 +276,5 @@ def _boundary_after(text: str, start: int) -> int:
 
 
 def _splits_number(text: str, at: int) -> bool:
-    """Return True if a cut before the character at `at` would split a number."""
+    """Return True if a cut before position `at` would split a number."""
     return 0 < at < len(text) and bool(_NUMBER.match(text[at - 1]) and _NUMBER.match(text[at]))

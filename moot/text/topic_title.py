@@ -4,11 +4,11 @@ from moot.text.terms import split_sentences
 
 _MARKS = "?？⁇⁈⁉؟"
 _READ_CHARS = 4000
-"""Number of characters at the beginning and at the end of a topic in which its question is searched."""
+"""Number of characters at each end of a topic that are searched for a question."""
 
 
 def question_in(topic: str) -> str:
-    """Return the question of a topic on one line.
+    """Return the question in a topic as a single line.
 
     The question is the first line if that line is a question, otherwise the last sentence of the topic that
     is a question. A topic without a question is represented by its first line.

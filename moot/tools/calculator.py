@@ -23,9 +23,9 @@ Number = Fraction | float
 
 MAX_CHARS = 500
 MAX_DEPTH = 40
-"""Maximum depth of nested operations in an expression."""
+"""Maximum nesting depth of an arithmetic expression."""
 MAX_BITS = 4096
-"""Maximum number of bits in the numerator and in the denominator of an exact number."""
+"""Maximum number of bits in the numerator or denominator of an exact number."""
 SHOWN_DIGITS = 60
 
 _ARITHMETIC = re.compile(r"[\w\s.,+*/%()-]+", re.ASCII)
@@ -48,7 +48,7 @@ class Calculator(Tool):
     )
 
     def run(self, context: ToolContext) -> str:
-        """Evaluate the expression, and return the expression and its value as text."""
+        """Evaluate the expression, and return it with its value as text."""
         return f"{self.expression.strip()} {value_text(evaluate(self.expression))}"
 
 
@@ -84,7 +84,7 @@ def evaluate(expression: str) -> Number:
 
 
 def value_text(value: Number) -> str:
-    """Return `= value` for an exact number, `≈ value` for a rounded number, or both for a fraction."""
+    """Return a number as text, with `=` for an exact number and `≈` for a rounded number."""
     if isinstance(value, float):
         return f"≈ {value:.12g}"
     with localcontext(Context(prec=SHOWN_DIGITS, traps=[Inexact])), suppress(Inexact):
@@ -107,7 +107,7 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return an intermediate result, or raise an error if it is not a number or is too large."""
+    """Return an intermediate result, or raise an error if it cannot be used."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):
@@ -140,7 +140,7 @@ def _root(value: Number) -> Number:
 
 
 def _round(value: Number, places: Number = Fraction(0)) -> Number:
-    """Round a number to `places` decimal places, with ties rounded away from zero."""
+    """Round a number to `places` decimal places. Ties are rounded away from zero."""
     count = int(places)
     if abs(count) > 100:
         raise ToolFailed("round takes at most 100 decimal places")

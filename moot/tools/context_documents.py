@@ -18,16 +18,18 @@ from moot.tools.sandbox import AccessRefused, Sandbox
 
 @dataclass(frozen=True)
 class CheckedTools:
-    """Context document and MCP servers found while checking the tools of a configuration."""
+    """Results of checking the tools and the context of a configuration."""
 
     document: dict[str, str] | None
-    """Context file with `name` and `content`, or `None` if the context is a folder or is not set."""
+    """Context file as a document with `name` and `content`. `None`: the context is a folder or not set."""
     mcp_servers: Mapping[str, McpServerConfig]
-    """MCP servers with the definitions of the tools that debaters use."""
+    """Configured MCP servers, with definitions of the tools that debaters use."""
 
 
 def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:
-    """Check the tools and context of a configuration. MCP servers are asked for definitions that are missing.
+    """Check that the configured tools and the context can be used.
+
+    MCP servers are asked for definitions that are missing.
 
     Raises:
         ConfigError: a tool is unknown, lacks its folder or exceeds the token budget, or the context does not
@@ -51,7 +53,7 @@ def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = N
 
 
 def read_context(context: str) -> dict[str, str] | None:
-    """Return a context file as a document with `name` and `content`, or `None` for a folder.
+    """Read the context file, or return `None` if the context is a folder.
 
     Raises:
         ConfigError: the path does not exist, cannot be read, is not text, or is outside `MOOT_CONTEXT_ROOT`.
@@ -73,7 +75,7 @@ def read_context(context: str) -> dict[str, str] | None:
 
 
 def context_sandbox(permissions: Permissions) -> Sandbox | None:
-    """Return the folder that a debate's tools may read, or `None` if no context folder is set.
+    """Return the folder that a debate's tools may read, or `None` if no folder is configured.
 
     Raises:
         ConfigError: the folder is not authorized, or is now outside `MOOT_CONTEXT_ROOT`.

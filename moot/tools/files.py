@@ -20,7 +20,7 @@ MAX_SEARCHED_BYTES = 50_000_000
 LINES = 200
 """Maximum number of lines that one call of `read_file` returns."""
 LINE_CHARS = 300
-"""Maximum number of characters shown for one line in a tool result."""
+"""Maximum number of characters per line in a tool result."""
 
 
 Query = Annotated[str, Field(min_length=1, max_length=200, description="Words to look for, in any order.")]
@@ -28,7 +28,7 @@ Pattern = Annotated[str, Field(max_length=200, description="Pattern for file pat
 
 
 def query_words(query: str) -> list[str]:
-    """Return the distinct words of a search query in lower case.
+    """Return the distinct lower-case words of a search query.
 
     Raises:
         ToolFailed: the query has no words.
@@ -40,7 +40,7 @@ def query_words(query: str) -> list[str]:
 
 
 def matches_text(query: str, number: int, lines: Sequence[str]) -> str:
-    """Return the number of matches and the best lines as text for the model."""
+    """Return search results as text, starting with the number of matches."""
     if not number:
         return f"no matches for {query!r}"
     return "\n".join([f"{count_noun(number, 'match')} for {query!r}", *lines])
@@ -51,7 +51,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 class Search(Tool):
-    """Tool that searches files for lines that contain the words of a query.
+    """Tool that searches the lines of files for the words of a query.
 
     Lines with the most words come first.
     """
@@ -66,7 +66,7 @@ class Search(Tool):
     files: Pattern = "*"
 
     def run(self, context: ToolContext) -> str:
-        """Return the lines that contain the most words of the query."""
+        """Return the lines that match the most words of the query."""
         words, sandbox, left = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
         number, kept = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
         for listed in sandbox.files():
@@ -99,7 +99,7 @@ class ReadFile(Tool):
     lines: int = Field(LINES, ge=1, le=LINES, description="Number of lines to read.")
 
     def run(self, context: ToolContext) -> str:
-        """Return the requested lines with their line numbers, and the number of lines in the file."""
+        """Return the requested lines with line numbers. The number of lines in the file is added."""
         lines = context.folder().read(self.path).splitlines()
         end = min(len(lines), self.start - 1 + self.lines)
         chosen = enumerate(lines[self.start - 1 : end], self.start)
@@ -129,7 +129,7 @@ EXCERPT_CHARS = 300
 
 
 class SearchDebate(Tool):
-    """Tool that searches the debate for messages that contain the words of a query.
+    """Tool that searches the messages of the debate for the words of a query.
 
     Messages with the most words come first, and newer messages before older ones.
     """
@@ -140,7 +140,7 @@ class SearchDebate(Tool):
     query: Query
 
     def run(self, context: ToolContext) -> str:
-        """Return excerpts from the messages that contain the most words of the query."""
+        """Return excerpts from the messages that match the most words of the query."""
         words = query_words(self.query)
         hits = []
         for entry in context.transcript:

@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAME_CHARS = 64
-"""Maximum length of a function name. Providers refuse longer names."""
+"""Maximum number of characters in a function name. Providers refuse longer names."""
 DEFINITION_CHARS = 20_000
-"""Maximum number of characters of a tool's definition."""
+"""Maximum number of characters in the definition of a tool."""
 MAX_PAGES = 20
-"""Maximum number of pages of a server's list of tools to read."""
+"""Maximum number of pages to read from an MCP server's list of tools."""
 LOG_CHARS = 20_000
-"""Maximum number of characters of a server's log that are searched for the cause of a failure."""
+"""Maximum number of characters of a server log to search for the cause of a failure."""
 KEPT_S = 60.0
-"""Number of seconds for which a server's list of tools is cached."""
+"""Number of seconds for which the tools of an MCP server are cached."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _listed: dict[str, tuple[float, dict[str, McpToolDefinition]]] = {}
@@ -52,7 +52,7 @@ _listing = Lock()
 
 
 class McpTool(Tool):
-    """Base class of tools that call a tool of an MCP server. The arguments are extra fields."""
+    """Base class of tools that run on an MCP server. The arguments are extra fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -62,11 +62,11 @@ class McpTool(Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments as the server defines it."""
+        """Return the JSON Schema of the arguments, as defined by the MCP server."""
         return cls.definition.parameters
 
     def run(self, context: ToolContext) -> str:
-        """Call the tool on its server and return the result as text.
+        """Call the tool on its MCP server, and return the result as text.
 
         Raises:
             ConfigError: the debate may not use the server.
@@ -91,7 +91,10 @@ class McpTool(Tool):
 
 
 def _result_text(result: JsonObject) -> str:
-    """Return the text or the structured content of a tool result. Images and sounds are only named."""
+    """Return the text of a tool result, or its structured content if there is no text.
+
+    Images and sounds are only named.
+    """
     texts = []
     for block in result.get("content") or []:
         resource = block.get("resource") or {}
@@ -108,7 +111,10 @@ def _result_text(result: JsonObject) -> str:
 
 @memoize_by_identity()
 def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
-    """Return the calling program's tools and the MCP tools whose definitions are known."""
+    """Return the tools from the calling program and from MCP servers.
+
+    Only MCP tools with known definitions are included.
+    """
     tools = dict(given)
     for name, server in config.mcp_servers.items():
         tools |= {tool: _tool(tool, name, server, known) for tool, known in server.tools.items()}
@@ -117,7 +123,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the number of tokens in the longest tool definitions that any debater uses."""
+    """Return the highest number of tokens that the tool definitions of a debater need."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -138,7 +144,7 @@ def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpT
 
 
 def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
-    """Return the configured MCP servers with the definitions of all tools that debaters use.
+    """Return the configured MCP servers with definitions of all tools in use.
 
     Servers are asked only for definitions that are missing.
 
@@ -163,7 +169,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return a server's tools, keyed by the names under which debaters call them.
+    """Return the tools of an MCP server, keyed by the names that debaters use.
 
     Raises:
         ConfigError: the server cannot be used.
@@ -212,7 +218,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Connect to a server, do some work and disconnect, all within the server's time limit.
+    """Connect to an MCP server, run a function and disconnect, all within a time limit.
 
     It runs on a thread of its own, because the caller may be in an event loop.
 
@@ -270,7 +276,7 @@ async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[Clien
 
 
 def _reason(error: BaseException, server: McpServerConfig) -> str:
-    """Return the cause of a failure as one line of text without secrets."""
+    """Return the cause of a failure as one line without secrets."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
@@ -282,11 +288,11 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ERROR_CHARS = 500
-"""Maximum number of characters of a tool's error message that the debater sees."""
+"""Maximum number of characters of a tool's error message that a debater sees."""
 
 
 class LangChainTool(Tool):
-    """Base class of tools that call a LangChain tool. The arguments are extra fields."""
+    """Base class of tools that wrap a LangChain tool. The arguments are extra fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -300,7 +306,7 @@ class LangChainTool(Tool):
         return schema
 
     def run(self, context: ToolContext) -> str:
-        """Call the LangChain tool on this worker thread, and return its result as text."""
+        """Call the LangChain tool, and return its result as text."""
         arguments = dict(self.model_extra or {})
         try:
             if _is_async_only(self.source):
@@ -319,7 +325,7 @@ def _is_async_only(tool: BaseTool) -> bool:
 
 
 def _text(result: object) -> str:
-    """Return a tool's result as text. Content blocks that contain no text are left out."""
+    """Return the result of a tool as text. Content blocks that contain no text are left out."""
     if isinstance(result, str):
         return result
     if isinstance(result, list) and all(isinstance(each, dict | str) for each in result):
@@ -330,7 +336,7 @@ def _text(result: object) -> str:
 
 
 def given_tools(tools: Mapping[str, BaseTool]) -> GivenTools:
-    """Convert LangChain tools to tools for debaters.
+    """Wrap LangChain tools for use by debaters.
 
     Raises:
         ConfigError: a value is not a LangChain tool, or a name is invalid or taken by a tool of Moot.

@@ -12,7 +12,8 @@ from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
 from moot.tools.tool import Tool, function_of
 
 ENTRY_POINT_GROUP = "moot.tools"
-"""Entry point group of tool plug-ins. Each entry point has the tool's name and refers to its class."""
+"""Name of the entry point group for tool plug-ins. Each entry point has the tool's name and refers to its
+class."""
 
 TOOLS: dict[str, type[Tool]] = {
     tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate, Calculator)
@@ -21,7 +22,7 @@ TOOLS: dict[str, type[Tool]] = {
 
 
 GivenTools = Mapping[str, type[Tool]]
-"""Tools that the calling program provides, keyed by the name that debaters use."""
+"""Tools from the calling program, keyed by the name that debaters use."""
 NO_TOOLS: GivenTools = MappingProxyType({})
 
 
@@ -42,7 +43,7 @@ def register(tool: type[Tool]) -> None:
 
 
 def get_tool(name: str, given: GivenTools = NO_TOOLS) -> type[Tool]:
-    """Return the tool class registered under this name.
+    """Return the tool class that is registered under this name.
 
     Args:
         name: name of the tool.
@@ -67,5 +68,5 @@ def tool_names() -> list[str]:
 
 
 def functions_tokens(names: Sequence[str], count: TokenCounter, given: GivenTools = NO_TOOLS) -> int:
-    """Return the number of tokens in the JSON definitions of the named tools."""
+    """Return the total number of tokens in the JSON definitions of several tools."""
     return sum(count(json.dumps(function_of(get_tool(name, given)))) for name in names)

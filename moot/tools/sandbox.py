@@ -16,7 +16,7 @@ from pathlib import Path
 MAX_FILE_BYTES = 1_000_000
 """Maximum size in bytes of a file that tools can read."""
 MAX_FILES = 2_000
-"""Maximum number of files that one search or listing includes."""
+"""Maximum number of files in one search or listing."""
 MAX_DEPTH = 20
 """Maximum depth of nested folders that tools can read."""
 
@@ -33,20 +33,20 @@ class AccessRefused(Exception):
 
 @dataclass(frozen=True)
 class ListedFile:
-    """File in the context folder and its size."""
+    """A file in the context folder, with its size."""
 
     path: str
-    """Path of the file relative to the context folder, with `/` as separator."""
+    """Path of the file relative to the context folder, with `/` as the separator."""
     size: int
     """Size of the file in bytes."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Sandbox through which tools can read one folder and nothing else."""
+    """Sandbox that lets tools read one folder and nothing else."""
 
     root: Path
-    """Absolute path of the folder, with symbolic links resolved. A link created later is refused."""
+    """Absolute path of the folder with all symbolic links resolved. A link created later is refused."""
 
     def read(self, path: str) -> str:
         """Return the text of a file in the context folder.
@@ -76,7 +76,9 @@ class Sandbox:
             raise AccessRefused(f"{path!r} is not UTF-8 text") from None
 
     def files(self, path: str = ".") -> Iterator[ListedFile]:
-        """Yield at most `MAX_FILES` visible files below a folder, sorted by path.
+        """Yield the visible files in a folder and its subfolders, sorted by path.
+
+        At most `MAX_FILES` are included.
 
         Raises:
             AccessRefused: the path is outside the folder or hidden.

@@ -10,7 +10,7 @@ from moot.state.entries import Entry, JsonObject
 from moot.tools.sandbox import AccessRefused, Sandbox
 
 MAX_RESULT_CHARS = 20_000
-"""Maximum number of characters of a tool result to store. Prompts show fewer characters."""
+"""Maximum number of characters of a tool result that are stored. Prompts show fewer characters."""
 
 
 class ToolFailed(Exception):
@@ -19,18 +19,18 @@ class ToolFailed(Exception):
 
 @dataclass(frozen=True)
 class ToolContext:
-    """Context folder and transcript of a debate, which tools may read."""
+    """Parts of a debate that its tools may read, such as the context folder and the transcript."""
 
     sandbox: Callable[[], Sandbox | None] = lambda: None
-    """Function that opens the context folder on a worker thread. The function returns `None` if there is no
-    context folder."""
+    """Function that opens the context folder. It is called on a worker thread. The function returns `None` if
+    there is no context folder."""
     transcript: Sequence[Entry] = ()
     """Transcript entries of the debate so far."""
     authorize: Callable[[], object] = lambda: None
-    """Function that raises an error if the debate may not use its tools or MCP servers."""
+    """Function that raises an error if the debate has no permission to use its tools or MCP servers."""
 
     def folder(self) -> Sandbox:
-        """Return the context folder that the debate's tools may read.
+        """Return the context folder, or raise an error if the debate has none.
 
         Raises:
             ToolFailed: the debate has no context folder.
@@ -42,21 +42,22 @@ class ToolContext:
 
 
 class Tool(BaseModel):
-    """Base class of tools. An instance is one tool call with validated arguments.
+    """Base class of the tools that debaters can call.
 
-    A tool is a subclass whose fields are the tool's arguments.
+    An instance is one tool call with validated arguments. A tool is a subclass whose fields are the tool's
+    arguments.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     name: ClassVar[str]
     description: ClassVar[str]
-    """Text that tells the model what the tool does and when to use it."""
+    """Description of the tool for the model, including when to use it."""
     needs_context: ClassVar[bool] = False
-    """True if the tool needs a context folder. The default is False."""
+    """True if the tool can only be used with a context folder. The default is False."""
 
     def run(self, context: ToolContext) -> str:
-        """Run the tool call and return its result as text.
+        """Run the tool call, and return its result as text.
 
         Raises:
             ToolFailed: the call cannot be carried out.
@@ -65,7 +66,7 @@ class Tool(BaseModel):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments."""
+        """Return the JSON Schema of the tool's arguments."""
         return cls.model_json_schema()
 
 
@@ -85,7 +86,7 @@ def function_of(tool: type[Tool]) -> JsonObject:
 
 
 def run_tool(tool: type[Tool], arguments: JsonObject, context: ToolContext) -> str:
-    """Run a tool with the given arguments and return its result.
+    """Run a tool with the given arguments, and return its result.
 
     An error is returned as a text that begins with `error: `.
     """

@@ -10,21 +10,22 @@ from moot.text.plain_text import break_template_tokens, sanitize_line
 from moot.text.tokens import TokenCounter, message_tokens, truncate_middle
 
 RESULT_TOKENS = 1000
-"""Maximum number of tokens of a tool result in a prompt or in the transcript."""
+"""Maximum number of tokens in a tool result. It applies to prompts and to the transcript."""
 REPLY_TEXT_TOKENS = 200
-"""Maximum number of tokens of the text that accompanies a tool call."""
+"""Maximum number of tokens in the text that accompanies a tool call."""
 CALL_TOKENS = 12
-"""Maximum number of tokens in the id, type and name of one tool call."""
+"""Maximum number of tokens in a tool call without its arguments."""
 LEFT_OUT = "(omitted to save tokens; call the tool again if you need it)"
 """Text that replaces the results of older tool calls in a prompt."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """Tool call requested by a model, and the tool's result."""
+    """Tool call by a model, with the tool's result."""
 
     id: str
-    """Id of the call, numbered within its turn, such as `call_3`. Ids from providers need not be unique."""
+    """Id of the call, such as `call_3`. Calls are numbered within their turn. Ids from providers need not be
+    unique."""
     name: str
     arguments: str
     """Arguments of the tool call as JSON text."""
@@ -33,7 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """Model reply that calls tools, with the calls and their results."""
+    """Model reply that contains tool calls, together with their results."""
 
     reply: Reply
     calls: tuple[ToolCall, ...]
@@ -42,7 +43,7 @@ class ToolExchange:
 def exchange_messages(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> list[WireMessage]:
-    """Convert tool calls and results to messages that fit into `remaining` tokens.
+    """Convert tool calls and results to chat messages within a token limit.
 
     The newest exchanges keep their results. Older ones lose their results first, and are then dropped.
     """
@@ -63,7 +64,7 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Convert tool calls and results to one user message, for a final request without tools."""
+    """Convert tool calls and results to one user message for a request without tools."""
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges
@@ -78,7 +79,7 @@ def exchange_report(
 
 
 def wire_tokens(messages: Sequence[WireMessage], count: TokenCounter) -> int:
-    """Return the number of tokens in messages, including their tool calls."""
+    """Return the number of tokens in chat messages, including tool calls."""
     return sum(
         message_tokens(message, count)
         + sum(CALL_TOKENS + count(json.dumps(call["function"])) for call in message.get("tool_calls", ()))

@@ -32,7 +32,7 @@ PAGE = "/moot"
 """URL path of the live page. The page accepts the token once as `?token=` and then keeps the token in a
 cookie."""
 COOKIE = "moot_token"
-"""Name of the cookie in which the browser keeps the access token."""
+"""Name of the cookie that stores the access token in the browser."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
     "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -48,15 +48,15 @@ HEADERS = {
 }
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
-"""Key in a request's ASGI scope whose value is True if the client sent the launch token."""
+"""Key in the ASGI scope that is True if the client sent the launch token."""
 MAX_BYTES = 1_000_000
-"""Maximum size of a request body of the live page, in bytes."""
+"""Maximum size in bytes of a request body that the live page sends."""
 MAX_REQUEST_BYTES = 20_000_000
-"""Maximum size of the body of any request, in bytes. States of long debates are larger than `MAX_BYTES`."""
+"""Maximum size in bytes of any request body. States of long debates are larger than `MAX_BYTES`."""
 BODY_S = 30.0
 """Maximum time in seconds for a request body to arrive."""
 MAX_DIGITS = 9
-"""Maximum number of digits accepted for a number in a URL path or query."""
+"""Maximum number of digits in a number in a URL path or query."""
 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
 
@@ -82,7 +82,7 @@ class AuthMiddleware:
         self._app, self._pages, self._token, self._launch_token = app, pages, token, launch_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request to the application, or reject it and respond with the reason."""
+        """Pass an allowed request to the application, and reject a forbidden one."""
         external = scope["type"] in ("http", "websocket") and scope.get("root_path") != IN_PROCESS
         refused, status = "", 403
         if external:
@@ -100,7 +100,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
 
     def _refusal(self, request: Request, *, launched: bool) -> str:
-        """Return the reason for rejecting a request, or `""` for an allowed request.
+        """Return why a request is rejected, or `""` if it is allowed.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
@@ -128,7 +128,7 @@ class AuthMiddleware:
 
 
 async def _with_limited_body(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run an application, and respond with 413 if the request body exceeds `MAX_REQUEST_BYTES`."""
+    """Run an application, and respond with HTTP status 413 if the request body is too large."""
     size, started = 0, False
 
     async def limited() -> Message:
@@ -154,7 +154,10 @@ async def _with_limited_body(app: ASGIApp, scope: Scope, receive: Receive, send:
 
 
 def _has_token(request: Request, token: str | None) -> bool:
-    """Return True if a request contains the token in a header, in the cookie or in its URL."""
+    """Return True if a request contains the access token.
+
+    It may be in a header, in the cookie or in the URL.
+    """
     if not token:
         return False
     once = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
@@ -164,7 +167,7 @@ def _has_token(request: Request, token: str | None) -> bool:
 
 
 def is_loopback(name: str) -> bool:
-    """Return True if a host name or address is reachable only from this machine."""
+    """Return True if a host name or address can only be reached from this machine."""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
@@ -172,10 +175,10 @@ def is_loopback(name: str) -> bool:
 
 
 class PlainJson(JSONResponse):
-    """JSON response from which known secrets, such as API keys, are removed."""
+    """JSON response without secrets such as API keys."""
 
     def render(self, content: object) -> bytes:
-        """Return the response body as JSON, with known secrets redacted.
+        """Return the response body as JSON with all known secrets redacted.
 
         A lone surrogate is replaced with a question mark.
         """
@@ -189,7 +192,7 @@ class HeadersMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request to the application and add the security headers to the response."""
+        """Pass a request to the application, and add the security headers to its response."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -246,7 +249,7 @@ async def bytes_of(request: Request, content_type: str, limit: int) -> bytes:
 
 
 def number_in(text: str, name: str) -> int:
-    """Parse a non-negative number in a URL path or query.
+    """Parse a non-negative number from a URL path or query.
 
     Raises:
         HTTPException: the text is not a number of at most `MAX_DIGITS` digits.

@@ -58,7 +58,7 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """The debates in a database, including the asyncio tasks of running debates.
+    """Runner that keeps an asyncio task for each running debate in a database.
 
     Args:
         debates: the open database. The caller closes it.
@@ -84,7 +84,7 @@ class DebateHost:
         *,
         by_operator: bool = False,
     ) -> Debate:
-        """Create a debate from the question, the settings and the documents of a client.
+        """Create a debate that a client requested.
 
         Args:
             question: topic of the debate. The debate is named after it.
@@ -106,7 +106,7 @@ class DebateHost:
         return await run_in_thread(make)
 
     def requested(self, settings: Mapping[str, object], *, by_operator: bool = False) -> DebateConfig:
-        """Return the configuration that a client's settings request. See `make`.
+        """Return the configuration for a client's settings. See `make`.
 
         Raises:
             ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
@@ -121,7 +121,7 @@ class DebateHost:
         return authorize(config, self.default_config, safe=safe).authorize()
 
     def run(self, debate: Debate, *, turns: int | None = None, answer: object = None) -> asyncio.Task[None]:
-        """Start or continue a debate in an asyncio task and return the task.
+        """Run a debate in an asyncio task, and return the task.
 
         If the debate is already running, return its existing task.
         """
@@ -156,7 +156,7 @@ class DebateHost:
         return debate.ask(question)
 
     def check_spending(self, debate: Debate) -> None:
-        """Raise an error if a debate has used up the tokens or the cost that the operator allows.
+        """Raise an error if a debate has reached the operator's limit on tokens or cost.
 
         Raises:
             InputError: the operator's limit is reached.
@@ -168,13 +168,13 @@ class DebateHost:
                 raise InputError(reason)
 
     def running(self, debate: str) -> asyncio.Task[None] | None:
-        """Return the task that runs the debate, or `None` if the debate does not run in this process."""
+        """Return the task that runs a debate, or `None` if the debate is not running in this process."""
         run = self._runs.get(debate)
         return run if run and not run.done() else None
 
     @contextmanager
     def subscribe(self, debate: str, listener: EventListener) -> Iterator[None]:
-        """Call the listener with each event of a debate during a `with` block."""
+        """Call a listener with each event of a debate during a `with` block."""
         listeners = self._listeners.setdefault(debate, [])
         listeners.append(listener)
         try:
@@ -183,7 +183,7 @@ class DebateHost:
             listeners.remove(listener)
 
     def publish(self, debate: str, event: Event) -> None:
-        """Pass an event of a debate to all listeners of the debate."""
+        """Pass an event of a debate to all of its listeners."""
         streaming = self.streaming.setdefault(debate, {})
         if event["event"] == "token":
             append_token(streaming, event)
@@ -206,16 +206,15 @@ class DebateHost:
 
 
 POLL_INTERVAL_S = 0.3
-"""Interval in seconds for checking whether a debate has changed. A read takes a millisecond."""
+"""Seconds between two checks for changes to a debate. A read takes a millisecond."""
 BATCH_WINDOW_S = 0.03
-"""Time in seconds for which streamed tokens are collected before they are sent together. Screens do not
+"""Time in seconds during which streamed tokens are collected before they are sent together. Screens do not
 refresh more often."""
 CACHED_DOCUMENTS = 8
-"""Maximum number of debates whose latest document is cached. A page requests the parts of a document
-separately."""
+"""Maximum number of debate documents in the cache. A page requests the parts of a document separately."""
 
 Version = tuple[object, ...]
-"""Type of a value that changes whenever the stored debate changes."""
+"""Value that changes whenever the stored debate changes."""
 
 
 class DebateSnapshot(NamedTuple):
@@ -227,7 +226,7 @@ class DebateSnapshot(NamedTuple):
 
 
 class DebateReader:
-    """Reader of stored debates with a cache of recently read documents. An unchanged state is read once."""
+    """Reader of stored debates with a cache of documents. An unchanged state is read once."""
 
     def __init__(self, host: DebateHost) -> None:
         self._host = host
@@ -239,7 +238,7 @@ class DebateReader:
     async def changed_overview(
         self, debate: Debate, seen: Version | None
     ) -> tuple[Version, JsonObject] | None:
-        """Return the version and the overview of a debate, or `None` if it has not changed since `seen`."""
+        """Return a new overview of a debate, or `None` if the debate has not changed."""
         async with self._following:
             version = await run_in_thread(self.version, debate)
             if version == seen:
@@ -254,7 +253,7 @@ class DebateReader:
             return made
 
     def version(self, debate: Debate) -> Version:
-        """Return a value that changes when the debate changes, gets feedback, starts or stops running."""
+        """Return a value that changes whenever the debate or its feedback changes."""
         latest = debate.session.records.sql.execute(
             "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?", (debate.id,)
         )
@@ -312,7 +311,7 @@ def _age_s(snapshot: StateSnapshot) -> float:
 async def follow(
     host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[JsonObject]:
-    """Yield an overview whenever a debate has changed, and streamed tokens and events in between.
+    """Yield overviews, streamed tokens and events of a debate while it changes.
 
     `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
 
@@ -343,7 +342,7 @@ async def follow(
 
 
 async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
-    """Wait for an event, and return it with all events that follow within `BATCH_WINDOW_S`.
+    """Wait for the next events of a debate, and return them together.
 
     Return `[]` if no event comes within `POLL_INTERVAL_S`.
     """

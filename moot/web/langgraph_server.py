@@ -55,7 +55,7 @@ _page, _agents = LivePage(open_debates, operators_config), McpEndpoint()
 
 
 def allowed_origins() -> list[str]:
-    """Return the origins of web pages that may use the server.
+    """Return the origins of all web pages that may use the server.
 
     LangGraph's CORS middleware reads the same list when the server starts, so the list is extended in place.
 
@@ -82,17 +82,17 @@ class StreamListener(AsyncCallbackHandler):
     """
 
     def __init__(self, host: DebateHost) -> None:
-        """Create a listener that sends tokens to the given host."""
+        """Create a listener that forwards tokens to a debate host."""
         self._host, self._loop = host, asyncio.get_running_loop()
         self._runs: dict[UUID, tuple[str, str]] = {}
         """Debate id and entry id of each running call."""
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Return the stream unchanged, because only the existence of this method matters to LangChain."""
+        """Return the stream unchanged, because LangChain only checks that this method exists."""
         return output
 
     def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
-        """Return the stream unchanged, because only the existence of this method matters to LangChain."""
+        """Return the stream unchanged, because LangChain only checks that this method exists."""
         return output
 
     @override
@@ -140,13 +140,13 @@ app = Starlette(
     exception_handlers={MootError: error_response},
     middleware=[Middleware(AuthMiddleware, pages=allowed_origins())],
 )
-"""Web application with Moot's routes, mounted in a LangGraph server. Its middleware also protects LangGraph's
+"""Web application that adds Moot's routes to a LangGraph server. Its middleware also protects LangGraph's
 routes."""
 
 GRAPH = "debate"
-"""Name of the graph of all protocols in `langgraph.json`."""
+"""Name of the graph in `langgraph.json` that runs all protocols."""
 EVERY_S = 3.0
-"""Interval in seconds for finding debates that other processes have started."""
+"""Seconds between two searches for debates that other processes have started."""
 TITLE_CHARS = 80
 """Maximum number of characters in the title of a LangGraph thread."""
 
@@ -157,14 +157,14 @@ ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
         {"protocol": "moderated", "turns": 60},
     ),
 }
-"""Predefined LangGraph assistants of the graph `debate` by name, each with its description and configuration.
+"""Predefined LangGraph assistants of the graph `debate`, keyed by name.
 
 The graphs `council` and `dialogue` have an assistant of their own name."""
 
 
 @asynccontextmanager
 async def keep_debates_registered() -> AsyncIterator[None]:
-    """Register all stored debates as threads of LangGraph's server during an `async with` block."""
+    """Keep all stored debates registered as LangGraph threads during an `async with` block."""
     registering = asyncio.create_task(_keep_registering(get_client(url=None)))
     try:
         yield
@@ -209,7 +209,7 @@ def _rows() -> list[DebateRow]:
 
 
 async def _register(client: LangGraphClient, row: DebateRow) -> None:
-    """Register a debate as a LangGraph thread with the debate's topic as its title."""
+    """Register a debate as a LangGraph thread, with the topic as its title."""
     title = row.topic if len(row.topic) <= TITLE_CHARS else f"{row.topic[:TITLE_CHARS].rsplit(' ', 1)[0]} …"
     thread_metadata = {"graph_id": GRAPH, "title": title, "name": row.name}
     thread = await client.threads.create(thread_id=row.id, if_exists="do_nothing", metadata=thread_metadata)

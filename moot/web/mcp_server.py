@@ -60,12 +60,11 @@ INSTRUCTIONS = (
     "waits for the verdict. For a debate of more than a minute, use `start` and then `result`."
 )
 MAX_TOKENS = 400
-"""Maximum number of tokens (o200k) in a tool's result. Agents read longer texts as
-resources."""
+"""Maximum number of tokens (o200k) in the result of an MCP tool. Agents read longer texts as resources."""
 LATEST_TOKENS = 60
-"""Maximum number of tokens for the latest message, each question and the error in a tool's result."""
+"""Maximum number of tokens for each message, question or error in an MCP tool's result."""
 MAX_WAIT_S = 600.0
-"""Maximum time in seconds that the tool `result` waits for a running debate."""
+"""Maximum time in seconds to wait for the result of a running debate."""
 
 _REQUEST_FIELDS = DebateRequest.model_fields
 Question = Annotated[
@@ -107,7 +106,7 @@ DebaterList = Annotated[
 
 
 class DebateOutcome(BaseModel):
-    """Status of a debate, and its result if the debate is finished."""
+    """Status of a debate, and its result once it is finished."""
 
     decision: str = Field(
         "", description="Decision of the debate in one line. Empty until the debate is finished."
@@ -130,9 +129,10 @@ class DebateOutcome(BaseModel):
     error: str = Field("", description="Error that stopped the debate.")
 
     def text(self) -> str:
-        """Return the outcome as text. The first line is the decision, or the status of an unfinished debate.
+        """Return the status and result of the debate as text.
 
-        The verdict's own first line is left out if it repeats the decision.
+        The first line is the decision, or the status of an unfinished debate. The verdict's own first line is
+        left out if it repeats the decision.
         """
         facts = f"Debate {self.debate}: {self.status}, {self.turns} turns, US$ {self.cost_usd:g}"
         asked = [f"Question {key}: {question}" for key, question in self.questions.items()]
@@ -148,7 +148,7 @@ T = TypeVar("T")
 def _reporting_errors(
     tool: Callable[P, Coroutine[object, None, T]],
 ) -> Callable[P, Coroutine[object, None, T]]:
-    """Wrap an MCP tool so that the agent sees the messages of Moot's errors."""
+    """Wrap an MCP tool so that agents see Moot's error messages."""
 
     @wraps(tool)
     async def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -179,7 +179,7 @@ class _KnownArguments(BaseModel):
 def _outcome_as_text(
     method: Callable[P, Coroutine[object, None, DebateOutcome]],
 ) -> Callable[P, Coroutine[object, None, CallToolResult]]:
-    """Wrap an MCP tool so that it returns the outcome both as text and as structured data."""
+    """Wrap an MCP tool so that it returns both text and structured data."""
 
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
@@ -196,7 +196,7 @@ def _outcome_as_text(
 
 
 def _tool(method: Callable[..., Coroutine[object, None, object]], *, reads: bool) -> Tool:
-    """Return a method as an MCP tool that rejects unknown arguments."""
+    """Convert a method to an MCP tool that rejects unknown arguments."""
     outcome = inspect.signature(method, eval_str=True).return_annotation is DebateOutcome
     tells = cast(Callable[..., Coroutine[object, None, DebateOutcome]], method)
     function = _reporting_errors(_outcome_as_text(tells) if outcome else method)
@@ -210,13 +210,13 @@ def _tool(method: Callable[..., Coroutine[object, None, object]], *, reads: bool
 
 
 class McpDebates:
-    """MCP tools, resources and prompts that give agents access to the debates in a database."""
+    """MCP tools, resources and prompts that give agents access to debates."""
 
     def __init__(self, host: DebateHost) -> None:
         self._debates, self._host = host.debates, host
 
     def server(self) -> MCPServer[object]:
-        """Return an MCP server that offers Moot's tools, resources and prompts."""
+        """Return an MCP server with Moot's tools, resources and prompts."""
         writing = (self.debate, self.start, self.say, self.answer)
         reading = (self.status, self.result, self.ask, self.compare)
         tools = [_tool(each, reads=False) for each in writing] + [_tool(each, reads=True) for each in reading]
@@ -295,7 +295,7 @@ class McpDebates:
         return await self._outcome(made)
 
     async def status(self, debate: DebateId) -> DebateOutcome:
-        """Return the status of a debate with its turns, cost, latest message, questions and error."""
+        """Return the status of a debate, including turns, cost, latest message, questions and error."""
         return await self._outcome(await self._get(debate))
 
     async def result(
@@ -332,7 +332,7 @@ class McpDebates:
             ),
         ],
     ) -> str:
-        """Send a message to a debate, which reads it at the start of its next step."""
+        """Send a message to a debate. The debate reads it at the start of its next step."""
         number = await run_in_thread((await self._get(debate)).say, text)
         return f"Sent as message {number}. The debate reads it at the start of its next step."
 
@@ -347,7 +347,10 @@ class McpDebates:
             ),
         ],
     ) -> DebateOutcome:
-        """Answer the questions of a waiting debate, by question id or in one text, and continue it."""
+        """Answer the questions of a waiting debate, and continue the debate.
+
+        Give the answers by question id or in one text.
+        """
         found = await self._get(debate)
         run = self._host.run(found, answer=answers)
         await asyncio.wait({run}, timeout=1.0)  # long enough to report an invalid answer
@@ -365,7 +368,7 @@ class McpDebates:
             ),
         ],
     ) -> dict[str, object]:
-        """Answer a question about a debate and cite its messages. The debate does not change."""
+        """Answer a question about a debate, and cite its messages. The debate does not change."""
         found = await self._get(debate)
         answer = (await asyncio.to_thread(self._host.ask, found, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
@@ -382,22 +385,25 @@ class McpDebates:
             ),
         ],
     ) -> str:
-        """Compare the results, models, tokens, cost, time and answers of debates in Markdown."""
+        """Compare the results, cost and answers of several debates in Markdown.
+
+        Models, tokens and times are included.
+        """
         documents = [await run_in_thread((await self._get(each)).document) for each in debates]
         return render_comparison(compare_debates(documents))
 
     async def debates(self) -> str:
-        """List all debates with id, name, topic, status and turns, most recently active first."""
+        """List all debates, starting with the most recently active one."""
         rows = await run_in_thread(self._debates.rows)
         keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
         return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], ensure_ascii=False)
 
     async def brief(self, debate: str) -> str:
-        """Return the brief of a debate, one page with the decision, its reasons and its risks."""
+        """Return a one-page brief of a debate, with the decision, its reasons and its risks."""
         return render_brief(await run_in_thread((await self._get(debate)).document))
 
     async def report(self, debate: str) -> str:
-        """Return the report of a debate with its question, verdict, positions, transcript and cost."""
+        """Return the report of a debate, including question, verdict, positions, transcript and cost."""
         document = await run_in_thread((await self._get(debate)).document)
         return render_markdown(await run_in_thread(with_plan, document))
 
@@ -426,7 +432,7 @@ class McpDebates:
         )
 
     async def _outcome(self, debate: Debate) -> DebateOutcome:
-        """Return a debate's status and result, shortened to at most `MAX_TOKENS` tokens of JSON."""
+        """Return the status and result of a debate, shortened to at most `MAX_TOKENS` tokens."""
         snapshot, row = await run_in_thread(debate.state), await run_in_thread(lambda: debate.row)
         values, over, count = snapshot.values, await run_in_thread(debate.is_over), counter()
         spoken = values["full_transcript"]
@@ -469,7 +475,7 @@ def argue_design(
 def second_opinion(
     decision: Annotated[str, Field(description="The decision, with the facts that it rests on.")],
 ) -> str:
-    """Let one debater defend a decision and another debater oppose it before you act on it."""
+    """Let one debater defend a decision and another one oppose it before you act on it."""
     return (
         "Call the tool `debate` with two debaters: one defends the decision below, the other one opposes it. "
         "Put the facts into the question. Then follow the verdict, or explain why you do not, and give the "
@@ -488,7 +494,7 @@ def _http_app(server: MCPServer[object], security: TransportSecuritySettings | N
 
 
 class McpEndpoint:
-    """ASGI application that contains the MCP server, for web servers that authenticate clients themselves."""
+    """ASGI application that contains the MCP server but does not authenticate clients."""
 
     @asynccontextmanager
     async def open(self, host: DebateHost) -> AsyncIterator[None]:
@@ -512,7 +518,10 @@ async def _serve_http(server: MCPServer[object], port: int) -> None:
 
 
 async def serve(database: str, default_config: DebateConfig, port: int | None) -> None:
-    """Serve the debates in a database over MCP, on stdio or, if `port` is given, over local HTTP."""
+    """Serve the debates in a database over MCP.
+
+    Clients connect through stdio, or through local HTTP if `port` is given.
+    """
     environment = Environment(default_config=lambda: default_config)
     async with aopen_debates(database, environment=environment) as debates:
         host = DebateHost(debates, default_config)

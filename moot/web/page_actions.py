@@ -24,11 +24,11 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Time in seconds to wait for an early error of a new run. Later errors are shown on the page."""
+"""Seconds to wait for an early error of a new run. Later errors are shown on the page."""
 
 
 class PageAction(BaseModel):
-    """Base class of the actions that the live page can perform on a debate."""
+    """Base class of actions on a debate that the live page offers."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,13 +46,13 @@ class PageAction(BaseModel):
 
 
 def _model_instead(host: DebateHost, debate: Debate) -> str | None:
-    """Return the server's default model if a recording replies in the debate, which has no new replies."""
+    """Return the server's default model if the debate's own model can only replay recorded replies."""
     model = host.default_config.model
     return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
 
 
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Let the server's default model speak from now on in a debate whose replies were recorded."""
+    """Let the server's default model continue a debate whose earlier replies were recorded."""
     if model := _model_instead(host, debate):
         own = debate.config().model_copy(update={"model": model})
         debate.allow(own)
@@ -60,7 +60,7 @@ def _use_own_model(host: DebateHost, debate: Debate) -> None:
 
 
 class ContinueDebate(PageAction):
-    """Continue a debate with answers to its questions or, if it is finished, with more turns."""
+    """Continue a debate, for example with answers to its questions or with more turns."""
 
     turns: int | None = Field(None, ge=1, le=1000)
     answers: dict[str, str] | None = None
@@ -87,7 +87,7 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """Judge a debate again, or end a debate that is paused or waits for a person with a verdict."""
+    """Judge a debate now, even if it is paused or has been judged before."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
@@ -101,7 +101,7 @@ class JudgeNow(PageAction):
 
 
 class SendInterjection(PageAction):
-    """Send a message, which the debate reads at the start of its next step."""
+    """Send a person's message to a debate. The debate reads it at the start of its next step."""
 
     text: str = Field(max_length=MAX_MESSAGE_CHARS)
     speaker: str = "moderator"
@@ -112,7 +112,7 @@ class SendInterjection(PageAction):
 
 
 class CorrectEvent(PageAction):
-    """Correct the kind of a claim event, or remove the event if no kind is given."""
+    """Correct the kind of a claim event, or remove the event. No kind: the event is removed."""
 
     note: str
     kind: str = ""
@@ -124,7 +124,7 @@ class CorrectEvent(PageAction):
 
 
 class PinMessage(PageAction):
-    """Pin a message so that every prompt includes it, or unpin it."""
+    """Pin a message so that every prompt includes it, or unpin the message."""
 
     message: str
     pinned: bool = True
@@ -135,7 +135,10 @@ class PinMessage(PageAction):
 
 
 class ForkDebate(PageAction):
-    """Copy the debate as a new debate, up to the message `after` if it is given."""
+    """Copy a debate, or the beginning of a debate, to a new debate.
+
+    The copy ends with the message `after` if it is given.
+    """
 
     after: str = ""
 
@@ -165,7 +168,7 @@ class AskQuestion(PageAction):
 
 
 class GiveFeedback(PageAction):
-    """Record how the debate's decision turned out."""
+    """Record how well a debate's decision turned out."""
 
     rating: Rating
     note: str = Field("", max_length=MAX_MESSAGE_CHARS)
@@ -209,7 +212,7 @@ ACTIONS: dict[str, type[PageAction]] = {
     "rename": RenameDebate,
     "delete": DeleteDebate,
 }
-"""Actions of the live page, keyed by the last part of the URL path."""
+"""Actions of the live page, keyed by the last part of their URL path."""
 
 
 def list_evaluations(request: Request, host: DebateHost) -> JsonObject:

@@ -69,7 +69,7 @@ STATIC = Path(__file__).parent / "static"
 MAX_ENTRIES = 100
 """Maximum number of transcript entries in one response."""
 MAX_ROWS = 500
-"""Maximum number of debates that the page lists. The search covers all debates."""
+"""Maximum number of debates in the list on the live page. The search covers all debates."""
 FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "json": ("application/json", lambda document: json.dumps(document, ensure_ascii=False, indent=2)),
     "html": ("text/html", render_html),
@@ -78,33 +78,33 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "brief.md": ("text/markdown", render_brief),
     "adr.md": ("text/markdown", lambda document: render_brief(document, "adr")),
 }
-"""Media types and render functions of downloadable files, keyed by file name ending."""
+"""Media type and render function of each downloadable file, keyed by file name ending."""
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-"""Function that handles requests to a route of the live page."""
+"""Function that handles requests to one route of the live page."""
 MAX_NAME_CHARS = 200
-"""Maximum number of characters in a debate's name or id in a URL path."""
+"""Maximum number of characters in a debate's name or id in a URL."""
 MAX_DOCUMENTS = 20
-"""Maximum number of background documents in a debate that is started from the page."""
+"""Maximum number of background documents for a debate that is started on the live page."""
 
 
 MAX_UPLOAD_BYTES = 20_000_000
-"""Maximum size in bytes of a document that is uploaded from the live page."""
+"""Maximum size in bytes of a document that is uploaded on the live page."""
 MAX_DOCUMENT_BYTES = 900_000
 """Maximum size in bytes of the text of an uploaded document."""
 UPLOADS_AT_ONCE = 2
-"""Maximum number of uploaded documents that are converted at the same time."""
+"""Maximum number of uploaded documents to convert at the same time."""
 
 
 class EmptyBody(BaseModel):
-    """Body of a request that has no fields."""
+    """Body of a request without fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class EndpointRequest(BaseModel):
-    """Address of a model's endpoint, and name of the environment variable that contains its API key."""
+    """Address of a model endpoint, and name of the environment variable with its API key."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -133,9 +133,10 @@ class NewDebate(DebateRequest):
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
-    """Endpoints of models, keyed by model name. Only the operator may set them."""
+    """Address and API key variable of each model endpoint, keyed by model name. Only the operator may set
+    them."""
     documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
-    """Background documents that are shown to every debater."""
+    """Background documents for all debaters."""
 
     def parts(self) -> tuple[str, JsonObject, list[JsonObject]]:
         """Return the question, the non-empty settings and the documents."""
@@ -145,7 +146,7 @@ class NewDebate(DebateRequest):
 
 
 class LivePage:
-    """The live page in the browser, including the API that provides its data.
+    """Live web page that shows debates, including the API that serves its data.
 
     The first request opens the database.
 
@@ -162,7 +163,7 @@ class LivePage:
         """Held while a debate is estimated, so that estimates need one processor at most."""
 
     def routes(self) -> list[BaseRoute]:
-        """Return the routes of the live page, all of which start with `/moot`."""
+        """Return all routes of the live page."""
         debate, read, act = "/api/debates/{debate}", self._reading, self._answering
         inner: list[BaseRoute] = [
             Route("/api/setup", read(self._setup)),
@@ -210,7 +211,7 @@ class LivePage:
                 await run_in_thread(self._host.debates.close)
 
     async def open(self) -> DebateHost:
-        """Open the database if necessary, and return the host of its debates."""
+        """Open the database if necessary, and return the host that runs its debates."""
         async with self._opening:
             if not self._host:
                 default_config = await run_in_thread(self._default_config)
@@ -264,13 +265,16 @@ class LivePage:
         }
 
     async def _models(self, request: Request, host: DebateHost) -> JsonObject:
-        """Return the models that the configured endpoint offers. Only the operator may use all of them."""
+        """Return the names of the models that the configured endpoint offers.
+
+        Only the operator may use all of them.
+        """
         if not request.scope.get(OPERATOR):
             raise HTTPException(403, "only the person who started the server may list the endpoint's models")
         return {"models": await offered_models(access_to("", ModelSettings()))}
 
     async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
-        """Return the estimated calls, tokens and cost of the requested debate."""
+        """Return an estimate of the calls, tokens and cost of the requested debate."""
         _, settings, _ = (await body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(OPERATOR))
 
@@ -286,7 +290,7 @@ class LivePage:
             return await run_in_thread(plan)
 
     async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
-        """Return two debaters that the model proposes for a question. Only the operator may ask for them."""
+        """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
         if not request.scope.get(OPERATOR):
             raise HTTPException(403, "only the person who started the server may ask for proposals")
         question, settings, _ = (await body_of(request, NewDebate)).parts()
@@ -448,7 +452,7 @@ class LivePage:
 
 
 def _sample(name: str) -> JsonObject:
-    """Return what the page shows of a recorded sample debate."""
+    """Return the data that the page shows about a recorded sample debate."""
     recorded = recording_config(name)
     return {
         "name": name,
@@ -463,7 +467,7 @@ def _debate_of(request: Request, host: DebateHost) -> Debate:
 
 
 def _find_debate(name: str, host: DebateHost) -> Debate:
-    """Return the stored debate with this name or id.
+    """Return the stored debate with the given name or id.
 
     Raises:
         DebateNotFound: no debate has this name or id, or the text cannot be a name.
@@ -490,7 +494,7 @@ def page_app(
     token: str | None = None,
     launch_token: str | None = None,
 ) -> Starlette:
-    """Return the live page as a web application that authenticates its clients.
+    """Return a web application with the live page and its authentication.
 
     Args:
         debates: function that opens the database.
