@@ -143,8 +143,9 @@ class TranscriptSelector:
         They are for the messages to judge and the other messages, in full or cut. 0 if they do not fit.
         """
         said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
-        needed = said + (others if said + others <= remaining else _others_part(others, remaining))
-        return needed if needed <= remaining else 0
+        if said > remaining:
+            return 0
+        return said + (others if said + others <= remaining else _others_part(others, said, remaining))
 
     def select(self, query: str, remaining: int) -> Selection:
         """Return the messages to show to a judge, using at most `remaining` tokens.
@@ -154,7 +155,7 @@ class TranscriptSelector:
         `query`. Tokens that a side does not use are not given to others.
         """
         said, others = sum(map(self._cost, self._arguments)), sum(map(self._cost, self._others))
-        part = _others_part(others, remaining)
+        part = _others_part(others, said, remaining)
         all_fit = said + sum(map(self._cost, self.earlier)) + part <= remaining
         if said + others <= remaining and not all_fit:
             shown, _ = self._with_earlier(remaining - said - others)
@@ -162,7 +163,7 @@ class TranscriptSelector:
             return Selection(_in_order(SelectedMessage(entry, remaining) for entry in whole), None)
         if remaining < MIN_TRUNCATED_TOKENS or not self.sides:
             return Selection((), 0)
-        if said + part <= remaining:
+        if said <= remaining:
             shown, left = self._with_earlier(remaining - said - part)
             chosen = [SelectedMessage(entry, remaining) for entry in (*self._arguments, *shown)]
             return self._with_others(chosen, part + left, None)
@@ -241,9 +242,13 @@ class TranscriptSelector:
         return Selection(_in_order(chosen), share)
 
 
-def _others_part(others: int, remaining: int) -> int:
-    """Return the number of tokens for messages by people other than debaters if not all messages fit."""
-    return min(others, int(remaining * OTHERS_SHARE))
+def _others_part(others: int, said: int, remaining: int) -> int:
+    """Return the tokens for messages by people other than debaters if not all messages fit.
+
+    Arguments that need `said` tokens come first if they fit in full.
+    """
+    part = min(others, int(remaining * OTHERS_SHARE))
+    return min(part, remaining - said) if said <= remaining else part
 
 
 def _estimated_cost(entry: Entry) -> int:

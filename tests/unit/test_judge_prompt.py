@@ -316,3 +316,15 @@ def test_a_long_remark_takes_no_tokens_for_a_summary_from_the_messages_to_judge(
     assert selector.reserved(4000) > judged + 900
     assert judged < selector.reserved(1500) < 1500
     assert selector.reserved(1000) == 0
+
+
+def test_arguments_that_fit_are_whole_though_other_messages_would_take_their_part() -> None:
+    said = entries_of([("alice", "new. " * 300), ("bob", "new. " * 300)])
+    note = make_entry(3, "user", "interjection", "news " * 900)
+    entries: list[Entry] = [*said, {**note, "tokens": COUNT(note["content"])}]
+    selector = TranscriptSelector(entries, ["alice", "bob"], {"alice": "Alice", "bob": "Bob"})
+    arguments = sum(entry["tokens"] for entry in said)
+    for spare in range(60, 160, 20):  # a tenth of the tokens, the part of others, is more than that
+        selection = selector.select("news", arguments + spare)
+        assert selector.is_whole(one.entry["id"] for one in selection.shown)
+        assert selection.share is None
