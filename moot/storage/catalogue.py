@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DebateRow:
-    """Row of the catalogue of all debates in a database."""
+    """Catalogue row that describes one debate in the database."""
 
     id: str
     """UUID of the debate, which is also its LangGraph thread id."""
     name: str
-    """Name of the debate, given with `--id`, or its UUID if none was given."""
+    """Name that the user gave the debate with `--id`, or the debate's UUID if there is none."""
     topic: str
     """First 200 characters of the debate's topic."""
     protocol: str
@@ -59,7 +59,7 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
 FINAL_ANSWER_CHARS = 400
-"""Maximum numbers of characters of a topic and of a result in the catalogue."""
+"""Maximum number of characters stored in the catalogue, first for a topic and then for a result."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"
@@ -85,7 +85,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return a UUID for a new debate, derived from the debate's name if given and otherwise random.
+    """Return a UUID for a new debate, derived from the name or random if there is no name.
 
     Raises:
         InputError: The name is not valid.
@@ -102,7 +102,7 @@ def handle(debate: str, name: str) -> str:
 
 
 def thread_id_of(name: str) -> str:
-    """Return `name` if it is a UUID, otherwise a UUID derived from `name`."""
+    """Return `name` unchanged if it is a UUID, otherwise a UUID derived from `name`."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
@@ -168,15 +168,15 @@ class Catalogue(DebateTable):
         return rows[0].name if rows else debate
 
     def is_new(self, debate: str) -> bool:
-        """Return True if a debate has the status `new`, because it is still being created."""
+        """Return True if a debate is still being created (status `new`)."""
         return bool(self._select("WHERE id = ? AND status = 'new'", [debate]))
 
     def rows(self) -> list[DebateRow]:
-        """Return the rows of all debates, most recently active debate first."""
+        """Return the rows of all debates, starting with the most recently active debate."""
         return self._select("ORDER BY updated_at DESC, id", [])
 
     def copy(self, source: str, target: str) -> None:
-        """Add a catalogue row for a fork of a debate. Unknown debates are ignored."""
+        """Add a catalogue row for the fork of a debate. Unknown debates are ignored."""
         for row in self._select("WHERE id = ?", [source]):
             self.add(replace(row, id=target, name=target, parent=source))
 
@@ -215,7 +215,7 @@ class ResultTable(DebateTable):
     )
 
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
-        """Store a debate's model, winner and decision after its state is updated."""
+        """Store a debate's model, winner and decision after a state update."""
         config = update.get("config") or state.get("config") or {}
         verdict = update.get("verdict", state.get("verdict"))
         topic = str(update.get("topic") or state.get("topic") or "")
@@ -242,7 +242,7 @@ class ResultTable(DebateTable):
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
-    """Return a verdict's text field on one line, or `""` if no model judged the debate."""
+    """Return a text field of a verdict on one line, or `""` if no model judged the debate."""
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
     return clip(plain_line(str(verdict.get(field) or "")), FINAL_ANSWER_CHARS)
