@@ -68,8 +68,8 @@ _DETERMINER = re.compile(
 _ARTICLE_OR_PLACE = re.compile(
     r"\b(?:an?|the|in|der|die|das|de[mns]|eine?[mnrs]?|im|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for an article or a preposition of place before a capitalised word, in several languages. After such
-a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
+"""Pattern for an article or a preposition of place before a capitalised word, in several languages. After
+such a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
