@@ -64,7 +64,7 @@ class Operations(TypedDict, total=False):
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function `(query, tokens)` that returns background texts matching a query, within a token limit."""
+"""Function `(query, tokens)` that finds background texts matching a query, within a token limit."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
@@ -189,7 +189,7 @@ class ClaimExtraction:
     def _condition_fields(
         self, each: Mapping[str, Any], claim: str, debater: str, text: str
     ) -> dict[str, str]:
-        """Return the id and text of a condition, and the id of the condition that it replaces.
+        """Return the id and text of a condition, and the id of the condition that is replaced.
 
         A known id keeps its first text.
         """
@@ -212,7 +212,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add the challenges and questions in the operations, including answers to them."""
+        """Add the challenges and questions in the operations, including any answers."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -280,7 +280,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the only new message with the quotation, or `None` if none or several contain it."""
+        """Return the only new message that contains the quotation, or `None` if it is not unique."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
@@ -375,7 +375,7 @@ def inside_quotation(text: str, start: int, end: int) -> bool:
 
 @lru_cache(maxsize=256)
 def quoted_spans(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each quoted passage in a text, including its quotation marks."""
+    """Return the start and end of each quoted passage in a text, including the quotation marks."""
     return [match.span() for match in _QUOTED_SPAN.finditer(text)]
 
 
@@ -438,7 +438,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ClaimEvent]:
-    """Return the claim event that records a person's merge of two claims.
+    """Return the claim event with which a person merges two claims.
 
     Args:
         state: state of the debate.

@@ -73,7 +73,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return a debater's answer (1 for yes, -1 for no) after the debater conceded to opponents.
+    """Return a debater's answer (1 for yes, -1 for no) after a concession to opponents.
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
@@ -85,7 +85,7 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
 
 
 def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
-    """Return the answer that a debater takes over from others by a concession.
+    """Return the answer that a debater adopts by conceding to others.
 
     It is an option if the question is open: the one that the event names, or else the only one that others
     hold.

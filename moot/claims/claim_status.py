@@ -28,7 +28,7 @@ at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible answers to a claim, or to a main question that has no options."""
+"""Possible answers to a claim or to a main question without options."""
 
 
 class ClaimStatus(NamedTuple):
@@ -36,7 +36,7 @@ class ClaimStatus(NamedTuple):
 
     status: Status
     side: str
-    """Answer that the debaters agree on: `yes`, `no` or an option of an open question. Empty if the
+    """Answer that the debaters agree on, as `yes`, `no` or an option of an open question. Empty if the
     debaters contradict each other."""
     conditions: tuple[str, ...]
     """Conditions that the debaters attach to the answer in `side`."""
@@ -79,7 +79,7 @@ class StanceChange(NamedTuple):
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Latest earlier change after which the debater had an answer, or `None` if there is none."""
+    """Last earlier stance change that left the debater with an answer, or `None` if there is none."""
 
     @property
     def restates_condition(self) -> bool:
@@ -174,7 +174,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the debaters who currently hold each answer, keyed by answer."""
+        """Return the ids of the debaters who hold each answer, keyed by answer."""
         holders: dict[str, list[str]] = defaultdict(list)
         for who, change in self.last.items():
             if change.side:
@@ -183,7 +183,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @property
     def sides(self) -> Sequence[Sequence[str]]:
-        """Groups of debaters who hold the same answer, with the answer `yes` first."""
+        """Groups of debaters who hold the same answer, starting with those who answer `yes`."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
@@ -290,7 +290,7 @@ class Ledger:
         return self.stances(claim).get(debater)
 
     def sign(self, debater: str, claim: str = MAIN_QUESTION) -> int:
-        """Return a debater's current answer to a claim: 1 for yes, -1 for no, otherwise 0."""
+        """Return a debater's current answer to a claim as 1 for yes, -1 for no, and 0 otherwise."""
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
 
@@ -362,7 +362,7 @@ class Ledger:
         return self._points.get((debater, False), ())
 
     def given_up(self, debater: str) -> Sequence[tuple[str, StanceEvent]]:
-        """Return the concessions and withdrawals of a debater that still apply, most salient claim first.
+        """Return a debater's current concessions and withdrawals, starting with the most salient claim.
 
         The main question is left out.
         """
@@ -370,7 +370,7 @@ class Ledger:
 
     @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
     def common_ground(self, one: str, other: str) -> "CommonGround":
-        """Compare two debaters' stances on all claims, most salient claim first."""
+        """Compare two debaters' stances on all claims, starting with the most salient claim."""
         ground = CommonGround([], [], [])
         for key in self.by_salience:
             changes = [self.timeline(key).last.get(who) for who in (one, other)]
@@ -405,7 +405,7 @@ class Ledger:
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
     def is_core(self, concession: StanceEvent) -> bool:
-        """Return True if the concession affects the main question or a reason for the main stance."""
+        """Return True if the concession concerns the main question or a reason for the debater's answer."""
         key, who = concession["claim"], concession["debater"]
         return key == MAIN_QUESTION or who in self.timeline(key).grounds
 

@@ -326,7 +326,7 @@ LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return the status of each claim, keyed by claim id, most salient claim first."""
+    """Return a mapping from claim id to claim status, starting with the most salient claim."""
     ledger = ledger_of(state)
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     over = closing or state.get("status") in ENDED_STATUSES

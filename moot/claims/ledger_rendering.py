@@ -82,7 +82,7 @@ def quotation(claim_event: Mapping[str, Any], limit: int = SHORT) -> str:
 
 
 def stance_text(saying: StanceFields) -> str:
-    """Return a stance as one word, followed by its condition, if any."""
+    """Return a stance as one word, followed by the condition if there is one."""
     return short_stance_text(saying) + (f": {saying['condition']}" if saying["condition"] else "")
 
 
@@ -116,7 +116,7 @@ def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()
 
 
 def side_conceded(ledger: Ledger, event: StanceEvent) -> str:
-    """Return a suffix that names the conceded answer, or `""` if the event is no concession."""
+    """Return a suffix that names the conceded answer, or `""` if the event is not a concession."""
     sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
@@ -158,7 +158,7 @@ def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
 
 
 def card_text(card: CruxCard, names: Names) -> str:
-    """Return a crux card as text with its question, sides and resolution."""
+    """Return the question, sides and resolution of a crux card as text."""
     sides = [
         f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -284,7 +284,7 @@ def _heading_of(state: StateValues) -> str:
 
 
 def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
-    """Yield the speakers of messages after the given `seq`."""
+    """Yield the speaker of each message after the message with the given `seq`."""
     later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
     return (entry["speaker"] for entry in later if traits_of(entry).argues)
 
@@ -402,7 +402,7 @@ class _LedgerRenderer:
         return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
 
     def change_text(self, change: StanceChange) -> str:
-        """Return the text of a change of mind, with quotations from before and after it."""
+        """Return a description of a change of mind, with quotations from before and after the change."""
         before = f", before: {quotation(change.before)}" if change.before else ""
         return f"{self.point(change.event)}{before}"
 

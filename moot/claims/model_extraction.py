@@ -320,7 +320,7 @@ def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that confirm a stance event in a verification.
+    """Return the kinds of stance that confirm a stance event when it is verified.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -351,7 +351,7 @@ def extraction_tokens(config: DebateConfig) -> int:
 
 
 def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
-    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first."""
+    """Yield the lines of the claim ledger for an extraction prompt, starting with the most salient claim."""
     listed = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
     for key in ledger.by_salience:
@@ -440,7 +440,7 @@ def structured_call(
 
 
 def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:
-    """Return the data of a structured reply after validation against its schema.
+    """Validate a structured reply against a schema, and return the data.
 
     `None` if the call failed or the data is invalid.
     """
@@ -462,7 +462,7 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return entries in order, including messages that people wrote between them.
+    """Return the entries together with the messages that people wrote between them.
 
     Debaters rely on the facts in these messages.
     """

@@ -47,7 +47,7 @@ MAX_REFLECTIONS = 3
 BOARD_TOKENS = 800
 """Maximum number of tokens for the claim ledger in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
-"""Maximum number of earlier reflections listed in a reflection prompt, newest first."""
+"""Maximum number of earlier reflections that a reflection prompt lists."""
 _FRAME = 570
 
 
@@ -174,7 +174,7 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return the cited ids that belong to earlier reflections in the prompt."""
+    """Return the ids in `contradicted` that belong to earlier reflections."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 
@@ -196,7 +196,7 @@ def reflections_by_model(
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
-    """Return a list with one reflection on the most important recent activity, made by fixed rules."""
+    """Use fixed rules to write a reflection on the most important recent activity."""
     ledger, names = ledger_of(state), config.names()
     news = recent_activity(ledger)
     if not news.score:

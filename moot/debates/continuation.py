@@ -169,7 +169,7 @@ OWN_MODEL = "continue with your own model: add --model NAME, or run `moot setup`
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if a recording would have to reply in a fork.
+    """Raise an error if recorded replies would be used in a fork of the recorded debate.
 
     The recorded replies do not fit the messages of a fork.
     """
@@ -224,13 +224,13 @@ class JudgingOptions:
     """Options for judging a debate again. `None` keeps the value from the debate's configuration."""
 
     model: str | None = None
-    """Model for all judges that have no model of their own."""
+    """Model for all judges without a configured model."""
     rubric: str | JsonObject | None = None
     """Name of a built-in rubric, or a complete rubric as a JSON object."""
     panel: int | Sequence[str] | None = None
     """Number of judges, or a list with the model name of each judge."""
     rule: str | None = None
-    """Rule that combines the panel's verdicts: `mean`, `majority`, `ranked`, `approval` or `unanimous`."""
+    """Rule (`mean`, `majority`, `ranked`, `approval` or `unanimous`) that combines the panel's verdicts."""
     swap: bool | None = None
     """True if each judge gives two verdicts, with the debaters presented in different orders."""
     blind: bool | None = None
@@ -282,7 +282,7 @@ class Judgement:
 
     topic: str
     config: JsonObject
-    """Configuration of the debate with the judging options applied, as JSON."""
+    """Debate configuration with the judging options applied, as JSON."""
     verdict: PanelVerdict
     """Decision of the whole panel. Its `status` is `failed` if no judge returned a verdict."""
     verdicts: list[Verdict]

@@ -48,10 +48,10 @@ class SummaryEvent(TypedDict):
     """Id of the debater whose perspective is summarised, or `""` for a summary that all debaters share."""
     kind: NotRequired[str]
     version: NotRequired[int]
-    """Number of the new version. It is missing if there is no new version."""
+    """Version number of the new summary. It is missing if there is no new version."""
     method: NotRequired[str]
     failure: NotRequired[str]
-    """Error message of the configured summarizer."""
+    """Error message of the configured summarizer if it failed."""
 
 
 class CruxEvent(TypedDict):
@@ -108,4 +108,4 @@ Event = (
     | StoreFailedEvent
     | EndEvent
 )
-"""An event of a running debate. The key `event` holds its kind."""
+"""Union of all events that a running debate emits. The key `event` holds its kind."""

@@ -247,7 +247,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the number of the last entry that completed a turn before an interjection.
+    """Return the `seq` of the last transcript entry that completed a turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -267,7 +267,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
-    """Return the interjections after an entry, in the form in which a fork's configuration plans them.
+    """Convert the interjections after an entry to planned interjections for a fork.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """

@@ -169,7 +169,7 @@ class DebateSession:
 
 
 def is_over(snapshot: StateSnapshot) -> bool:
-    """Return True if a LangGraph state snapshot has no tasks left, which means that the debate is over.
+    """Return True if the debate is over because the state snapshot has no tasks left.
 
     `next` is not enough: it is also empty if a process died between a node's writes and the next checkpoint.
     Such a step still has its task.

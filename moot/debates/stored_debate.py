@@ -122,7 +122,7 @@ class Debate:
         return await run_in_thread(self.document)
 
     def say(self, text: str, speaker: str = "moderator") -> int:
-        """Add an interjection. The debate reads it at the start of the next step.
+        """Add an interjection that the debate reads at the start of the next step.
 
         Another process may be running the debate at the same time.
 
@@ -279,7 +279,7 @@ class Debate:
     def fork(
         self, *, after: int | None = None, name: str | None = None, without: str | None = None
     ) -> Debate:
-        """Create a new debate that starts with a copy of this debate up to a given entry.
+        """Create a fork of this debate that contains all messages up to a given entry.
 
         Interjections that came after that entry are dropped. With `without`, the fork starts before one
         interjection and repeats all later ones at the same number of turns.

@@ -98,7 +98,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Form in which a text can mention a debater, and the evidence needed for it."""
+    """Form in which a text can mention a debater, and the evidence needed to count it as a mention."""
 
     pattern: str
     debater: str | None
@@ -108,7 +108,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class Blinding:
-    """Reversible mapping from debaters to neutral labels that hide their names from a judge.
+    """Reversible mapping from debaters to neutral labels that hide the debaters' names from a judge.
 
     `make_blinding` makes it.
 
@@ -166,7 +166,7 @@ class Blinding:
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
     def in_order(self, order: Sequence[str]) -> Blinding:
-        """Return a blinding with the same labels and the debaters in a different order."""
+        """Return a copy of this blinding with the debaters in a different order."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
@@ -194,7 +194,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern that matches a doubled label, left by a replaced first and last name."""
+        """Return a pattern that matches two equal labels in a row, left by a first and a last name."""
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 
@@ -268,7 +268,7 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if the name ends a direct address ("…, as you said, NAME.")."""
+        """Return True if the text addresses the named person directly ("…, as you said, NAME.")."""
         sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
         said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
@@ -316,7 +316,7 @@ class Blinding:
 def make_blinding(
     debaters: Mapping[str, str], texts: Iterable[str] = (), background: Iterable[str] = ()
 ) -> Blinding:
-    """Return a blinding that gives each debater a neutral label, in the given order.
+    """Assign a neutral label to each debater, in the given order.
 
     `Blinding.in_order` gives the labels in another order.
 
@@ -491,7 +491,7 @@ def _exact(form: str, *, any_case: bool = False) -> str:
 
 
 def _with_boundaries(pattern: str, form: str) -> str:
-    """Return the regular expression with word boundaries added on both sides.
+    """Add word boundaries to both sides of a regular expression.
 
     Scripts without spaces have no boundaries.
     """

@@ -183,7 +183,7 @@ class TranscriptSelector:
         return self._ids <= frozenset(shown)
 
     def unselected(self, shown: Iterable[str]) -> list[Entry]:
-        """Return the messages that could be selected but whose ids are not in `shown`."""
+        """Return all candidate messages whose ids are not in `shown`."""
         known = frozenset(shown)
         material = [*self._arguments, *self._others, *self.earlier]
         return [entry for entry in material if entry["id"] not in known]

@@ -47,13 +47,13 @@ SCORE_TOKENS, REASON_TOKENS = 80, 60
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """A protocol's default settings for its judge."""
+    """Default settings for the judge of a debate protocol."""
 
     instruction: str = ""
     """Additional instruction to the judge on the contents of the verdict, placed at the end of the
     prompt."""
     judging: Judging = "contest"
-    """Kind of judging, which determines the fields that the judge must fill in."""
+    """Kind of judging that determines which fields the judge must fill in."""
     rubric: str = "debate"
     swap: bool = True
     """True if each judge gives two verdicts, one for each presentation order."""
@@ -130,7 +130,7 @@ class JudgeResponse(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return the JSON schema of the response, in which the most important fields are marked as required.
+        """Return the JSON schema of the response, marking the most important fields as required.
 
         A response that lacks required fields can still be read.
         """
@@ -187,7 +187,7 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, Case]: list[DebaterCase],
     dict[str, dict[str, ScoreRecord]]: list[CriterionScore],
 }
-"""Types of response fields that differ from the types of the same fields in a stored verdict."""
+"""Field types that differ between a judge's response and a stored verdict."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
 """Default values for fields missing from a judge's response, keyed by field type."""
 DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate supports none of them better."

@@ -312,7 +312,7 @@ def in_tenths(table: ScoreTable) -> ScoreTable:
 
 
 def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
-    """Return the share of each judge's verdicts whose winner changed with the presentation order."""
+    """Return the share of verdicts whose winner changed with the presentation order, keyed by judge."""
     flips: dict[str, list[bool | None]] = {}
     for verdict in verdicts:
         flips.setdefault(verdict["judge"], []).append(verdict["flip"]["flipped"])

@@ -69,7 +69,7 @@ _CLOSE = 1e-9
 
 
 class Ballot(TypedDict):
-    """A judge's winner and total scores, in the form that decision rules count."""
+    """A judge's winner and total scores, as input for decision rules."""
 
     judge: str
     """Id of the judge."""
@@ -159,7 +159,7 @@ def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Map
 
 
 def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
-    """Return a copy of the verdict in which sides replace the debaters who belong to them.
+    """Return a copy of the verdict that names sides of the debate instead of debaters.
 
     The total of a side is the mean of its members.
     """
@@ -363,7 +363,10 @@ def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
 def panel_report(
     verdicts: Sequence[Verdict], outcome: RuleResult | None, earlier: Sequence[Verdict] = ()
 ) -> PanelReport:
-    """Return statistics on how far a panel's judges agree. Earlier verdicts count only for flip rates."""
+    """Return statistics on the agreement between the judges of a panel.
+
+    Earlier verdicts count only for flip rates.
+    """
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     several = len(usable) > 1
     given: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}

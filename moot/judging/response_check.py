@@ -167,7 +167,7 @@ class ResponseCheck:
         return rows
 
     def _row(self, said: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
-        """Return a copy of a response row with a valid debater id and valid message ids.
+        """Return a copy of a response row that refers only to known debaters and messages.
 
         Return `None` if the debater is unknown.
         """
@@ -234,7 +234,7 @@ class JudgeRequest:
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with labels replaced by debaters.
+        """Return the judge's response with debaters' ids and names in place of labels.
 
         `None` if the judge gave no structured reply.
         """

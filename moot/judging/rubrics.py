@@ -44,9 +44,9 @@ class Criterion(BaseModel):
     description: str = ""
     """Instruction to the judge on what deserves a high or low score."""
     scale_min: float = Field(default=1, allow_inf_nan=False)
-    """Lowest possible score, which must be below `scale_max`."""
+    """Lowest possible score on the scale. It must be below `scale_max`."""
     scale_max: float = Field(default=10, allow_inf_nan=False)
-    """Highest possible score, which must be above `scale_min`."""
+    """Highest possible score on the scale. It must be above `scale_min`."""
     weight: float = Field(default=1, gt=0, allow_inf_nan=False)
     """Weight of the criterion in the total score, relative to the weights of the other criteria."""
 
@@ -162,7 +162,7 @@ def load_rubric(path: Path) -> Rubric:
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
-    """Return True if a model must find the criteria for judging the debated question.
+    """Return True if a model must determine the criteria for judging the debate.
 
     This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """

@@ -56,7 +56,7 @@ def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) ->
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """Result of parsing a structured reply: the data or an error message."""
+    """Result of parsing a structured reply, either the data or an error message."""
 
     data: JsonObject | None = None
     error: str = ""

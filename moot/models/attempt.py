@@ -143,7 +143,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     inner: BaseChatModel
-    """Provider's chat model, which this wrapper calls."""
+    """The provider's chat model that this wrapper calls."""
     message_id: str | None = None
     """Id of the reply's message in the state. `None` uses LangChain's own id."""
     speaker: str | None = None
@@ -151,7 +151,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     on_chunk: Callable[[], None] = lambda: None
     """Function that is called for each chunk of text or reasoning."""
     price: Callable[[AIMessage], float | None] = lambda _: None
-    """Function that returns the cost of a reply in US dollars, shown in traces."""
+    """Function that computes the cost of a reply in US dollars for traces."""
     cache: Any = False
     """Always `False`, because the provider's model uses LangChain's cache itself."""
 

@@ -88,7 +88,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report the wait before a retry as a `retry` event or, outside a graph, in the log."""
+    """Report the wait before a retry, as a `retry` event or in the log."""
     words = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()

@@ -25,8 +25,7 @@ FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Provider error codes for which a call is never retried, whatever the HTTP status."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Error codes and finish reasons with which Azure and OpenAI report that a content filter blocked a
-reply."""
+"""Error codes and finish reasons that Azure and OpenAI use for replies blocked by a content filter."""
 
 UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
 NOT_TRUSTED = (
@@ -101,7 +100,7 @@ class Failure(Exception):
 
     @property
     def requested_wait_s(self) -> float:
-        """Return the wait in seconds that the provider requested, or 0 if it requested none."""
+        """Return the wait in seconds that the provider requested, or 0 if none was requested."""
         return self.retry_after or 0.0
 
     @property

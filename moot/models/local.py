@@ -125,7 +125,7 @@ class ScriptedModel(LocalModel):
         return "scripted"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the next scripted reply, or raise it if it is an exception."""
+        """Return the next scripted reply, or raise an error if the script contains one."""
         call = ScriptedCall(messages, kwargs)
         self.calls.append(call)
         try:

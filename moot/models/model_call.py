@@ -226,7 +226,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
-        """Call the model, and if `max_tokens` cut off the reply, call it again with twice the limit."""
+        """Call the model, and repeat the call with twice the limit if `max_tokens` cut off the reply."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:

@@ -207,7 +207,7 @@ def placeholder_text(hints: Hints) -> str:
 
 
 def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> Any:
-    """Return a call to the first known tool, or `None` if no call is possible or one was already made."""
+    """Return a call to the first known tool, or `None` if the model should reply with text."""
     if any(isinstance(message, ToolMessage) for message in messages):
         return None
     offered = (tool["function"]["name"] for tool in tools)
@@ -236,7 +236,7 @@ def recordings() -> list[str]:
 
 
 def recording_config(name: str) -> JsonObject:
-    """Return the configuration of a recorded debate, using the model that replays it.
+    """Return the configuration of a recorded debate that uses the recording as its model.
 
     Raises:
         ConfigError: there is no recording with this name.

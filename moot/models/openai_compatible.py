@@ -144,7 +144,7 @@ async def _check_response(response: Any) -> None:
 
 
 class _CheckedBody(AsyncByteStream):
-    """Response body that raises an error if it exceeds the size limit.
+    """HTTP response body that raises an error above the size limit.
 
     The end of an event stream is checked too.
 

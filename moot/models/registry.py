@@ -195,7 +195,7 @@ class Access:
 
 
 def access_to(name: str, settings: ModelSettings) -> Access:
-    """Return the API key and URL for a model, taken from its settings and the environment.
+    """Return the API key and URL for a model, read from the model's settings and the environment.
 
     Raises:
         ConfigError: both key and address are missing, or the model's API is not OpenAI-compatible.
@@ -394,7 +394,7 @@ class Models:
         return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
 
     def provider(self, name: str) -> str:
-        """Return the name of a model's provider, or its host name for an OpenAI-compatible endpoint."""
+        """Return the name of a model's provider, or the host name of an OpenAI-compatible endpoint."""
         base_url = self.base_url(name)
         return urlsplit(base_url).hostname or base_url
 

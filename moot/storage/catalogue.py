@@ -26,7 +26,7 @@ class DebateRow:
     """Catalogue row that describes one debate in the database."""
 
     id: str
-    """UUID of the debate, which is also its LangGraph thread id."""
+    """UUID of the debate, used as the LangGraph thread id."""
     name: str
     """Name that the user gave the debate with `--id`, or the debate's UUID if there is none."""
     topic: str
@@ -39,7 +39,7 @@ class DebateRow:
     """Number of prompt and completion tokens used by all model calls of the debate."""
     cost_usd: float
     parent: str
-    """Id of the debate that this debate was forked from, or `""` if it is not a fork."""
+    """Id of the debate from which this debate was forked, or `""` if there is none."""
     created_at: str
     updated_at: str
 
@@ -58,8 +58,9 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
+"""Maximum number of characters of a debate's topic in the catalogue."""
 FINAL_ANSWER_CHARS = 400
-"""Maximum number of characters stored in the catalogue, first for a topic and then for a result."""
+"""Maximum number of characters of a debate's result in the catalogue."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"
@@ -97,7 +98,7 @@ def new_debate_id(name: str | None) -> str:
 
 
 def handle(debate: str, name: str) -> str:
-    """Return a debate's name, or the first 8 characters of its id if it has no name."""
+    """Return a debate's name, or the first 8 characters of the id if there is no name."""
     return name if name != debate else debate[:8]
 
 
@@ -195,7 +196,7 @@ class ListedResult:
     decision: str = ""
     """Decision of the judges in one sentence, or `""` if there is no decision."""
     question: str = ""
-    """Question of the debate, in one sentence: as the judges put it, otherwise as the topic asks it."""
+    """Question of the debate in one sentence. The judges' wording takes precedence over that of the topic."""
     confidence: float | None = None
     """The judges' confidence in the decision, from 0 to 100."""
 

@@ -17,13 +17,13 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Function `(debate, checkpoint, present)` that returns True if `checkpoint` has a child other than
+"""Function `(debate, checkpoint, present)` that returns True if a checkpoint has another child besides
 `present`."""
 
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored reply, consisting of the call's position and a hash of its request."""
+    """Key of a stored reply, made of the call's position and a hash of the request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
@@ -143,7 +143,7 @@ class FailedRuns(DebateTable):
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update with failed runs that the state lacks, or `{}` if it lacks none.
+    """Return a state update with failed runs missing from the state, or `{}` if none are missing.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -156,7 +156,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return the state's values, including failed runs that the state lacks."""
+    """Return a copy of the state's values that also contains the given failed runs."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)
@@ -187,7 +187,7 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def messages_since(self, debate: str, number: int) -> list[InboxMessage]:
-        """Return the interjections of a debate that have a number above `number`, in order."""
+        """Return a debate's interjections whose number is greater than `number`, in ascending order."""
         rows = self._execute(
             "SELECT number, speaker, content, at FROM moot_inbox "
             "WHERE debate = ? AND kind = ? AND number > ? "

@@ -59,7 +59,7 @@ def server_error(error: psycopg.Error) -> StorageError:
 
 
 class PostgresSql(Sql):
-    """Postgres database with one autocommit connection that is reopened if it is lost."""
+    """Postgres database with one autocommit connection. A lost connection is reopened."""
 
     clock = "extract(epoch FROM clock_timestamp())"
     version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"

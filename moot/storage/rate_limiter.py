@@ -32,8 +32,8 @@ starts at 1 second and doubles."""
 PROBE_S = 5.0
 """Number of seconds that other callers wait while one caller makes a trial call."""
 LONG_WAIT_S = 300.0
-"""Wait in seconds above which an endpoint's wait counts as long. During a long wait, a trial call is made
-at this interval."""
+"""Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
+made at this interval."""
 LATEST_S = 86_400.0
 """Maximum number of seconds that a stored time may lie in the future. Later times are ignored as
 implausible."""
@@ -124,7 +124,7 @@ class RateLimiter(DebateTable):
         self._cached.pop(endpoint, None)
 
     def record_failure(self, endpoint: str) -> None:
-        """Count a failure of an endpoint, and open its circuit breaker after several in a row."""
+        """Count a failure of an endpoint, and open the circuit breaker after several failures."""
         self._failing.add(endpoint)
         rows = self._run(_COUNT_FAILURE, (endpoint,))
         if rows and rows[0][0] >= OPEN_AFTER_FAILURES:

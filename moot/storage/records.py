@@ -64,7 +64,7 @@ class Feedback:
     decision: str
     """Decision of the debate at the time of the feedback."""
     forecasts: tuple[Forecast, ...]
-    """Forecasts of the judges that stated a confidence. Offline models state no confidence."""
+    """Forecasts of all judges who stated a confidence. Offline models state no confidence."""
     at: str
     """Time of the feedback, in UTC and ISO 8601 format."""
 
@@ -376,7 +376,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if a checkpoint in the checkpointer has a child other than `present`.
+        """Return True if a checkpoint has another child besides the checkpoint `present`.
 
         The function is rarely called, because the journal must already hold a reply to the same request.
         """

@@ -138,7 +138,7 @@ class DebateTable:
     def _execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        """Execute one statement. The permit is checked only if the statement writes.
+        """Execute one statement, checking the permit first if the statement writes.
 
         Raises:
             DebateBusy: The permit does not allow the write.
@@ -177,7 +177,7 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return advice on an SQLite error after a colon, or `""` if there is no advice."""
+    """Return a colon and advice on an SQLite error, or `""` if there is no advice."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 

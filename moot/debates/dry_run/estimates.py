@@ -35,7 +35,7 @@ FIRST_LENGTH = 60
 """Number of turns in the first shortened run of a simulation. The number doubles with each further run
 until the rounds repeat."""
 ENOUGH_CALLS = 130
-"""Number of calls after which a shortened run is not made any longer."""
+"""Number of calls at which a shortened run is long enough."""
 MAX_GROWTH = 0.05
 """Maximum growth in calls and prompt tokens at which two parts of a run still count as equal. With more
 growth, the rounds do not count as repeating."""
@@ -139,7 +139,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return, for each kind of call, the middle rounds in which it occurs."""
+    """Return the middle rounds in which each kind of call occurs."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -163,7 +163,7 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
 
 
 def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
-    """Extrapolate a shortened run to its full length by repeating its middle rounds.
+    """Extrapolate a shortened run to the full length by repeating the middle rounds.
 
     The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
     keeps growing.

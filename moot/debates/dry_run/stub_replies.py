@@ -36,7 +36,8 @@ class PlannedCall:
 
     call: ModelCall
     batch: int
-    """Number of the batch that this call belongs to. Calls in the same batch run at the same time."""
+    """Sequence number of the batch that this call belongs to. Calls in the same batch run at the same
+    time."""
     round: int
     reply_tokens: int
     times: float = 1.0
@@ -44,13 +45,13 @@ class PlannedCall:
 
     @property
     def phase(self) -> str:
-        """Name of the phase, the kind of memory or the purpose of the call."""
+        """Name of the call's phase, memory kind or purpose."""
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Purpose and phase of the call, by which calls are grouped."""
+        """Purpose and phase of the call, used to group the calls of a debate."""
         return self.call.purpose, self.phase
 
     @property
