@@ -34,7 +34,7 @@ _QUOTED_SPAN = re.compile(
     re.MULTILINE,
 )
 MAX_QUOTATION_CHARS = 400
-"""Maximum length of a stored quotation, in characters. Longer quotations are cut."""
+"""Maximum length in characters of a stored quotation. Longer quotations are cut."""
 
 
 class Operations(TypedDict, total=False):
@@ -44,37 +44,37 @@ class Operations(TypedDict, total=False):
     """
 
     claims: Sequence[Mapping[str, Any]]
-    """New claims, as rows of `{ref, text, aspect}`."""
+    """New claims, each given as `{ref, text, aspect}`."""
     events: Sequence[Mapping[str, Any]]
-    """New stances on claims, as rows such as `{message_id, claim, kind, quote}`."""
+    """New stances on claims, each given for example as `{message_id, claim, kind, quote}`."""
     challenges: Sequence[Mapping[str, Any]]
-    """New challenges to a debater, as rows of `{message_id, to, quote, claim, answered_in, answer}`."""
+    """New challenges to debaters, each given as `{message_id, to, quote, claim, answered_in, answer}`."""
     questions: Sequence[Mapping[str, Any]]
-    """New questions to a debater, as rows of `{message_id, to, quote, answered_in, answer}`."""
+    """New questions to debaters, each given as `{message_id, to, quote, answered_in, answer}`."""
     answers: Sequence[Mapping[str, Any]]
-    """Answers to challenges and questions, as rows of `{to, message_id, quote}`."""
+    """Answers to challenges and questions, each given as `{to, message_id, quote}`."""
     evidence: Sequence[Mapping[str, Any]]
-    """Evidence for claims, as rows of `{message_id, kind, quote, claim, source}`."""
+    """Evidence for claims, each item given as `{message_id, kind, quote, claim, source}`."""
     gaps: Sequence[Mapping[str, Any]]
-    """Facts that a debater admits not knowing, as rows of `{message_id, quote, claim}`."""
+    """Facts that debaters admit not knowing, each given as `{message_id, quote, claim}`."""
     same: Sequence[Mapping[str, Any]]
-    """Pairs of claims with the same meaning, as rows of `{one, other, opposite}`."""
+    """Pairs of claims with the same meaning, each given as `{one, other, opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
-    """Claim events to retract, as rows of `{of, why}`."""
+    """Claim events to retract, each given as `{of, why}`."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function `(query, tokens)` that returns background texts that match a query within a token limit."""
+"""Function `(query, tokens)` that finds background texts matching a query, within a token limit."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
-    """Return no background texts, for debates that have no background."""
+    """Return an empty result, for debates without background texts."""
     return ()
 
 
 @dataclass
 class ClaimExtraction:
-    """State and results of extracting claim events from messages."""
+    """State of a claim extraction, including the claim events found so far."""
 
     known: Sequence[ClaimEvent]
     topic: str
@@ -84,7 +84,7 @@ class ClaimExtraction:
     by: Extractor
     aspect: str = OVERALL
     about: str = ""
-    """Description of the subject under discussion, or `""` if `aspect` already describes it."""
+    """Description of the subject under discussion, or `""` if `aspect` describes it."""
     aspects: Sequence[str] = ()
     """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
     `aspect`."""
@@ -102,13 +102,13 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspects of new claims, keyed by the references that the extractor uses for the claims."""
+    """Aspects of new claims, keyed by the extractor's reference to each claim."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
     """Case-folded text of each claim, keyed by claim id."""
     _asked: set[str] = field(default_factory=set)
-    """Ids of all known challenges and questions."""
+    """Ids of all known challenges and questions to debaters."""
 
     def __post_init__(self) -> None:
         before = fold_events(self.known, self.topic)
@@ -127,7 +127,7 @@ class ClaimExtraction:
         return fold_events([*self.known, *self.new], self.topic)
 
     def apply(self, operations: Operations) -> None:
-        """Add all valid operations to the new claim events, and count invalid operations in `dropped`."""
+        """Convert valid operations to new claim events, and count invalid operations in `dropped`."""
         new_texts = {each["ref"]: str(each["text"]) for each in operations.get("claims", ())}
         self._aspect_refs = {
             each["ref"]: str(each.get("aspect", "")) for each in operations.get("claims", ())
@@ -189,7 +189,7 @@ class ClaimExtraction:
     def _condition_fields(
         self, each: Mapping[str, Any], claim: str, debater: str, text: str
     ) -> dict[str, str]:
-        """Return the id and text of a condition, and the id of the condition that it replaces.
+        """Return the id and text of a condition, and the id of the condition that is replaced.
 
         A known id keeps its first text.
         """
@@ -212,7 +212,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add challenges and questions, together with the answers that the operations contain for them."""
+        """Add the challenges and questions in the operations, including any answers."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -245,7 +245,7 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Remove new claim events, and new claims that no remaining event refers to."""
+        """Drop new claim events, and new claims that no remaining event mentions."""
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
         about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
@@ -280,7 +280,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the only new message with the quotation, or `None` if none or several contain it."""
+        """Return the only new message that contains the quotation, or `None` if it is not unique."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
@@ -294,7 +294,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim that an operation names by id, reference or text.
+        """Return the id of a claim that an operation names by id, reference or text.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -331,7 +331,7 @@ class ClaimExtraction:
 
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:
-    """Yield the new stance events that change a debater's stance."""
+    """Yield the new stance events that change a debater's answer to a claim."""
     new = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
     for timeline in extraction.ledger.timelines.values():
         held: dict[str, tuple[str, ...]] = {}
@@ -362,7 +362,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a text without white space and quotation marks, and each character's original position."""
+    """Return a text without white space and quotation marks, and the original positions of its characters."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]
@@ -375,12 +375,15 @@ def inside_quotation(text: str, start: int, end: int) -> bool:
 
 @lru_cache(maxsize=256)
 def quoted_spans(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each quoted passage in a text, including its quotation marks."""
+    """Return the start and end of each quoted passage in a text, including the quotation marks."""
     return [match.span() for match in _QUOTED_SPAN.finditer(text)]
 
 
 def shorten_quotation(text: str, start: int, end: int) -> str:
-    """Return the text from `start` to `end`, cut after a word to at most `MAX_QUOTATION_CHARS` characters."""
+    """Return the text from `start` to `end`, limited to `MAX_QUOTATION_CHARS` characters.
+
+    The text is cut at the end of a word.
+    """
     words = text[start:end]
     if len(words) <= MAX_QUOTATION_CHARS:
         return words
@@ -435,7 +438,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ClaimEvent]:
-    """Return the claim event that records a person's merge of two claims.
+    """Return the claim event with which a person merges two claims.
 
     Args:
         state: state of the debate.

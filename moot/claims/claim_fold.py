@@ -31,12 +31,12 @@ from moot.state.claim_events import (
 from moot.state.conversation import StateValues
 
 RANK: Mapping[Extractor, int] = {"model": 0, "person": 1}
-"""Mapping from each kind of extractor to its rank, where a person outranks a model. If two extractors
+"""Mapping from each kind of extractor to a rank. A person outranks a model. If two extractors
 disagree about a message, the event of the higher-ranked extractor counts."""
 
 
 def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
-    """Return the change of position caused by a stance event."""
+    """Return the change in a debater's position that a stance event causes."""
     who = event["debater"]
     known = last.get(who)
     before, sign = (known.event, known.sign) if known else (None, 0)
@@ -73,7 +73,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return a debater's sign (1 yes, -1 no) after a concession to the debaters who contradict it.
+    """Return a debater's answer (1 for yes, -1 for no) after a concession to opponents.
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
@@ -85,7 +85,7 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
 
 
 def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
-    """Return the answer that a debater without an answer of its own takes by a concession.
+    """Return the answer that a debater adopts by conceding to others.
 
     It is an option if the question is open: the one that the event names, or else the only one that others
     hold.
@@ -97,7 +97,7 @@ def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]
 
 
 def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the change of a debater who rejects an option, which is no choice of another option.
+    """Return the stance change of a debater who rejects an option without choosing another one.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
     """
@@ -124,7 +124,7 @@ def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None)
 
 
 def _mirror(event: StanceEvent) -> StanceEvent:
-    """Return a stance event on a claim as the equivalent event on the negated claim."""
+    """Convert a stance event on a claim to the equivalent event on the negated claim."""
     if event["kind"] == "conditional":
         return {**event, "leans": "yes" if leaning(event) < 0 else "no"}
     if event["condition"] and leaning(event):
@@ -134,8 +134,8 @@ def _mirror(event: StanceEvent) -> StanceEvent:
 
 
 _recent: deque[tuple[Sequence[ClaimEvent], str, Ledger]] = deque(maxlen=8)
-"""Most recently computed ledgers and their claim events. Events are only appended, so a longer list extends a
-shorter one."""
+"""Cache of recently computed ledgers, together with their claim events. Events are only appended, so a
+longer list extends a shorter one."""
 
 
 def ledger_of(state: StateValues) -> Ledger:
@@ -144,7 +144,9 @@ def ledger_of(state: StateValues) -> Ledger:
 
 
 def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
-    """Compute the claim ledger from claim events, dropping retracted events and merging equal claims.
+    """Compute the claim ledger from claim events.
+
+    Retracted events are dropped, and equal claims are merged.
 
     The order of the events counts only within one message. An event of lower rank never retracts or replaces
     an event of higher rank on the same message. If the events extend a list that was folded before, only the
@@ -215,7 +217,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return the new, unretracted events of a type, replacing the ids of merged claims."""
+        """Return the new events of one type that are not retracted. Ids of merged claims are replaced."""
         stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
         if not leading or kind == "question":
             return stood
@@ -259,7 +261,7 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
 
 
 def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
-    """Return the claim that replaces each merged claim, and whether the two are opposites."""
+    """Return the claim that replaces each merged claim, and whether the two claims are opposites."""
     found: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:
@@ -284,7 +286,7 @@ def _valid_events(
     leading: Mapping[str, tuple[str, bool]],
     claims: Mapping[str, Claim],
 ) -> list[StanceEvent]:
-    """Return the stance events that are neither retracted nor overruled, in message order.
+    """Return the stance events that are neither retracted nor overruled, in the order of the messages.
 
     If one message has several events on a claim, only those of the highest rank count. A model's event never
     replaces an event that a person retracted.

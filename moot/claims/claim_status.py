@@ -28,7 +28,7 @@ at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible answers to a claim, or to a main question that has no options."""
+"""Possible answers to a claim or to a main question without options."""
 
 
 class ClaimStatus(NamedTuple):
@@ -36,10 +36,10 @@ class ClaimStatus(NamedTuple):
 
     status: Status
     side: str
-    """Answer that the debaters agree on, given as `yes`, `no` or an option of an open question. Empty if the
+    """Answer that the debaters agree on, as `yes`, `no` or an option of an open question. Empty if the
     debaters contradict each other."""
     conditions: tuple[str, ...]
-    """All conditions that the debaters attach to the answer in `side`."""
+    """Conditions that the debaters attach to the answer in `side`."""
     was_disputed: bool
     """True if debaters contradicted each other on the claim at any time in the debate."""
     in_room: bool = False
@@ -63,11 +63,11 @@ class ClaimStatus(NamedTuple):
 
 
 class StanceChange(NamedTuple):
-    """Effect of a debater's stance event on the debater's position on a claim."""
+    """Effect of one stance event on a debater's position on a claim."""
 
     event: StanceEvent
     before: StanceEvent | None
-    """Debater's previous event on the claim, or `None` for its first event."""
+    """Debater's previous event on the claim, or `None` if there is none."""
     sign_before: int
     """Debater's answer before the event, as 1 for yes, -1 for no and 0 for neither."""
     sign: int
@@ -79,11 +79,11 @@ class StanceChange(NamedTuple):
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Latest earlier change that left the debater with an answer, or `None` if there is none."""
+    """Last earlier stance change that left the debater with an answer, or `None` if there is none."""
 
     @property
     def restates_condition(self) -> bool:
-        """Return True if the event states a condition that the debater attached to its answer before."""
+        """Return True if the event repeats a condition that the debater stated before."""
         key = self.event.get("condition_id") or self.event["condition"].casefold()
         return bool(key and self.held and self.held.side == self.side and key in self.held.conditions)
 
@@ -125,7 +125,7 @@ class Timeline(tuple[StanceChange, ...]):
         return [change for change in self if change.before is None]
 
     def sign_after(self, event: str) -> int:
-        """Return the debater's answer (1, -1 or 0) after the event with this id.
+        """Return the debater's answer (1, -1 or 0) after the event with the given id.
 
         Unknown ids give 0.
         """
@@ -161,7 +161,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def dispute_starts(self) -> Sequence[str]:
-        """Return the ids of the events that started disputes about the claim, oldest first."""
+        """Return the ids of the events with which disputes about the claim began, oldest first."""
         held: dict[str, str] = {}
         starts, disputed = [], False
         for change in self:
@@ -174,7 +174,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def holders(self) -> Mapping[str, Sequence[str]]:
-        """Return the ids of the debaters who currently hold each answer, keyed by answer."""
+        """Return the ids of the debaters who hold each answer, keyed by answer."""
         holders: dict[str, list[str]] = defaultdict(list)
         for who, change in self.last.items():
             if change.side:
@@ -183,13 +183,16 @@ class Timeline(tuple[StanceChange, ...]):
 
     @property
     def sides(self) -> Sequence[Sequence[str]]:
-        """Groups of debaters who hold the same answer, with the answer `yes` first."""
+        """Groups of debaters who hold the same answer, starting with those who answer `yes`."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
     @cached_property
     def argued(self) -> Mapping[str, str]:
-        """Return the last answer that each debater held for itself, not by a concession, keyed by id."""
+        """Return the last answer that each debater argued for, keyed by debater id.
+
+        Answers given by a concession do not count.
+        """
         own = (change for change in self if change.side and change.event["kind"] != "concedes")
         return {change.event["debater"]: change.side for change in own}
 
@@ -232,7 +235,7 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Valid claim events of a debate, and the statuses and stances computed from them."""
+    """Valid claim events of a debate, and the statuses and stances derived from them."""
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
@@ -244,11 +247,11 @@ class Ledger:
     challenges: Mapping[str, Challenge]
     questions: Mapping[str, Question]
     answers: Mapping[str, Answer]
-    """Answers to challenges and questions, keyed by the id of what they answer."""
+    """Answers to challenges and questions, keyed by the id of the challenge or question."""
     evidence: Sequence[Evidence]
     gaps: Sequence[Gap]
     last_numbers: Mapping[str, int] = field(default_factory=dict)
-    """Highest number used in an id so far, keyed by the type of claim event."""
+    """Highest number used in an id so far, keyed by type of claim event."""
     read_through: int = -1
     """`seq` of the last transcript entry from which claims were extracted."""
     reflected_events: int = 0
@@ -276,11 +279,11 @@ class Ledger:
         return self.timelines.get(claim, EMPTY_TIMELINE)
 
     def stances(self, claim: str) -> Mapping[str, StanceEvent]:
-        """Return each debater's last stance event on a claim, including all conditions that still apply."""
+        """Return each debater's last stance event on a claim, including all current conditions."""
         return self.timeline(claim).stances
 
     def stance(self, debater: str, claim: str = MAIN_QUESTION) -> StanceEvent | None:
-        """Return a debater's last stance event on a claim, including all of its conditions.
+        """Return a debater's last stance event on a claim, including all current conditions.
 
         Return `None` if the debater took no stance on the claim.
         """
@@ -292,7 +295,7 @@ class Ledger:
         return change.sign if change else 0
 
     def status(self, claim: str) -> Status:
-        """Return the status of a claim while the debate is still running."""
+        """Return the current status of a claim, assuming that the debate has not ended."""
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, over: bool = False, in_room: bool = False) -> ClaimStatus:
@@ -311,19 +314,19 @@ class Ledger:
 
     @cached_property
     def _challenged_on(self) -> Mapping[str, set[str]]:
-        """Return the ids of the challenged debaters for each claim, keyed by claim id."""
+        """Return the ids of the debaters who were challenged on each claim, keyed by claim id."""
         challenged: dict[str, set[str]] = defaultdict(set)
         for each in self.challenges.values():
             challenged[each["claim"]].add(each["to"])
         return challenged
 
     def pairs(self, claim: str) -> list[tuple[str, str]]:
-        """Return all pairs of debaters who contradict each other on a claim, the `yes` side first."""
+        """Return all pairs of debaters who contradict each other on a claim, with the `yes` side first."""
         sides = combinations(self.timeline(claim).sides, 2)
         return [(one, other) for first, second in sides for one in first for other in second]
 
     def differ(self, claim: str, one: str, other: str) -> bool:
-        """Return True if two debaters give different answers to a claim, including conditional answers."""
+        """Return True if two debaters give different answers to a claim, with or without conditions."""
         sides = {self._side(claim, one), self._side(claim, other)} - {""}
         return len(sides) > 1
 
@@ -344,7 +347,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, StanceEvent]]]:
-        """Return all stances except those on the main question, by debater and whether they are given up."""
+        """Return the stances on all claims except the main question, grouped by debater."""
         points: dict[tuple[str, bool], list[tuple[str, StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for who, event in self.stances(key).items() if key != MAIN_QUESTION else ():
@@ -359,7 +362,7 @@ class Ledger:
         return self._points.get((debater, False), ())
 
     def given_up(self, debater: str) -> Sequence[tuple[str, StanceEvent]]:
-        """Return the concessions and withdrawals of a debater that still apply, most salient claim first.
+        """Return a debater's current concessions and withdrawals, starting with the most salient claim.
 
         The main question is left out.
         """
@@ -367,7 +370,7 @@ class Ledger:
 
     @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
     def common_ground(self, one: str, other: str) -> "CommonGround":
-        """Compare two debaters' stances on all claims, most salient claim first."""
+        """Compare two debaters' stances on all claims, starting with the most salient claim."""
         ground = CommonGround([], [], [])
         for key in self.by_salience:
             changes = [self.timeline(key).last.get(who) for who in (one, other)]
@@ -402,7 +405,7 @@ class Ledger:
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
     def is_core(self, concession: StanceEvent) -> bool:
-        """Return True if the concession concerns the main question or the debater's reason for it."""
+        """Return True if the concession concerns the main question or a reason for the debater's answer."""
         key, who = concession["claim"], concession["debater"]
         return key == MAIN_QUESTION or who in self.timeline(key).grounds
 
@@ -472,14 +475,14 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the answer that a debater holds or has conceded."""
+    """Return the answer that a debater holds or has conceded to."""
     if change is None or change.side:
         return change.side if change else ""
     return {1: "yes", -1: "no"}.get(change.sign, "") if change.event["kind"] == "concedes" else ""
 
 
 def leaning(event: StanceFields) -> int:
-    """Return 1 if a stance event supports its claim, -1 if it rejects the claim, and 0 otherwise.
+    """Return 1 if a stance event supports its claim, -1 if the event rejects the claim, and 0 otherwise.
 
     Conditions are ignored.
     """
@@ -489,7 +492,7 @@ def leaning(event: StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> StanceEvent:
-    """Return a change's stance event with all conditions of the debater joined in `condition`."""
+    """Return a stance event in which `condition` contains all conditions of the debater."""
     texts = [text for text in change.conditions.values() if text]
     if len(texts) < 2:
         return change.event
@@ -497,7 +500,7 @@ def with_all_conditions(change: StanceChange) -> StanceEvent:
 
 
 def is_given_up(event: StanceEvent | None) -> bool:
-    """Return True if the debater concedes or withdraws the claim in this event."""
+    """Return True if the debater concedes or withdraws a claim in this event."""
     return event is not None and event["kind"] in GIVING_UP
 
 

@@ -59,7 +59,7 @@ CARD = load_prompt_template("crux-card", "topic", "claim", "debaters")
 CYCLES = 2
 """Default maximum number of steelmanning exchanges in a crux room."""
 LONG = 280
-"""Maximum length in characters of each longer text on a crux card, such as the diagnosis."""
+"""Maximum length in characters of a longer text on a crux card, such as the diagnosis."""
 _FRAME = 780
 
 
@@ -98,7 +98,7 @@ def rooms_to_assess(state: ConversationState) -> list[Room]:
 
 
 def current_claim(state: ConversationState, room: Room) -> str:
-    """Return the id of the claim that the two debaters in a crux room currently disagree on.
+    """Return the id of the claim on which the two debaters in a crux room currently disagree.
 
     Return `""` if the debaters no longer differ on any claim.
     """
@@ -129,7 +129,7 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
 
 
 def awaits_second(room: Room) -> bool:
-    """Return True if only the first of the two debaters has spoken in the room's current stage."""
+    """Return True if only one of the two debaters has spoken in the room's current stage."""
     return not room["closed"] and room.get("second", False)
 
 
@@ -267,7 +267,7 @@ def card_events(
 
 
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
-    """Return a crux card that is made by fixed rules, without a model.
+    """Return a crux card made by fixed rules instead of a model.
 
     The card is resolved if the two debaters no longer differ on the claim.
     """
@@ -326,7 +326,7 @@ LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return the status of each claim, keyed by claim id, most salient claim first."""
+    """Return a mapping from claim id to claim status, starting with the most salient claim."""
     ledger = ledger_of(state)
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     over = closing or state.get("status") in ENDED_STATUSES
@@ -401,7 +401,7 @@ _UNSETTLED = ("disputed", "unresolved", "conditional")
 
 
 def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -> Iterator[str]:
-    """Yield one line for each claim whose status is not `open`, starting with unsettled claims."""
+    """Yield one line for each claim that is not open, starting with unsettled claims."""
     for key in sorted(statuses, key=lambda key: statuses[key].status not in _UNSETTLED):
         status = statuses[key]
         if key == MAIN_QUESTION or status.status == "open":
@@ -411,7 +411,10 @@ def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -
 
 
 def at_a_glance(outcome: str) -> str:
-    """Return the main sections of a result, followed by the number of points in each other section."""
+    """Return a short overview of a result.
+
+    It contains the main sections, and the number of points in each other section.
+    """
     sections = re.split(r"^(?=## )", outcome, flags=re.MULTILINE)
     shown, held = list[str](), list[str]()
     for section in filter(None, map(str.strip, sections)):

@@ -34,9 +34,9 @@ Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
 
 TEXT = 160
-"""Maximum length of a quotation or claim that a line shows, in characters."""
+"""Maximum length in characters of a quotation or claim on one line."""
 SHORT = 100
-"""Maximum length of a quotation that shares a line with other text, in characters."""
+"""Maximum length in characters of a quotation that shares a line with other text."""
 
 NO_EXTRACTION = (
     "No claims: extraction needs a model. Set `blackboard.extraction` to `llm`, and `model` to one that "
@@ -77,12 +77,12 @@ def board_text(text: str, limit: int = TEXT) -> str:
 
 
 def quotation(claim_event: Mapping[str, Any], limit: int = SHORT) -> str:
-    """Return a claim event's quotation and message id, on one line."""
+    """Return the quotation and the message id of a claim event, on one line."""
     return f"“{board_text(claim_event['quote'], limit)}” [{claim_event['message_id']}]"
 
 
 def stance_text(saying: StanceFields) -> str:
-    """Return a stance as one word, followed by its condition, if any."""
+    """Return a stance as one word, followed by the condition if there is one."""
     return short_stance_text(saying) + (f": {saying['condition']}" if saying["condition"] else "")
 
 
@@ -143,13 +143,13 @@ def current_reflections(state: StateValues) -> list[Reflection]:
 
 
 def reflections_text(state: StateValues) -> str:
-    """Return the current reflections as a Markdown list, most important reflection first."""
+    """Return the current reflections as a Markdown list, starting with the most important reflection."""
     ranked = sorted(current_reflections(state), key=lambda item: (-item["importance"], item["id"]))
     return "\n".join(f"- {text}" for text in reflection_lines(ranked))
 
 
 def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
-    """Return the texts of reflections without duplicates, each with the number of its round.
+    """Return the texts of reflections without duplicates. Each text includes the number of its round.
 
     Later messages may have made a reflection wrong.
     """
@@ -158,7 +158,7 @@ def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
 
 
 def card_text(card: CruxCard, names: Names) -> str:
-    """Return a crux card as text with its question, sides and resolution."""
+    """Return the question, sides and resolution of a crux card as text."""
     sides = [
         f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -200,8 +200,8 @@ class LedgerLine(NamedTuple):
 
     section: str
     urgency: int
-    """Priority of the line if not all lines fit the token limit. Lines with the lowest number are shown
-    first."""
+    """Priority of the line if not all lines fit within the token limit. Lines with the lowest number are
+    shown first."""
     text: str
 
 
@@ -217,7 +217,7 @@ def render_blackboard(
     found: bool = True,
     alone: bool = False,
 ) -> str:
-    """Return the claim ledger as text for a prompt, keeping the most urgent lines if space is short.
+    """Return the claim ledger as text for a prompt. If space is short, only the most urgent lines are kept.
 
     A debater's own commitments come first, then all debaters' positions on the aspect under discussion.
     Return `""` if there is nothing to show, or no token left to show it.
@@ -257,7 +257,7 @@ def render_blackboard(
 
 
 def _join(heading: str, lines: Sequence[LedgerLine]) -> str:
-    """Return the text of ledger lines, grouped under the headings of their sections.
+    """Join the lines of a ledger into one text, grouped under section headings.
 
     Return `""` if there are no lines.
     """
@@ -284,7 +284,7 @@ def _heading_of(state: StateValues) -> str:
 
 
 def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
-    """Yield the speakers of messages after the given `seq`."""
+    """Yield the speaker of each message after the message with the given `seq`."""
     later = (state.get("full_transcript") or [])[through + 1 :] if through >= 0 else ()
     return (entry["speaker"] for entry in later if traits_of(entry).argues)
 
@@ -309,7 +309,10 @@ def _board_lines(
     found: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all lines of the rendered ledger, phrased for their reader. See `render_blackboard`."""
+    """Yield all lines of the rendered ledger, phrased for the reader of the prompt.
+
+    See `render_blackboard`.
+    """
     is_debater, other, told, ledger = speaker in names, "", set[str](), board.ledger
     yield from board.on_topic(speaker)
     if is_debater:
@@ -369,7 +372,7 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
     def point(self, event: StanceEvent | Gap) -> str:
-        """Return a concession, change of mind or gap as text, including its claim and quotation.
+        """Return a concession, change of mind or gap as text, including the claim and the quotation.
 
         A concession shows the conceded side instead of the quotation.
         """
@@ -395,11 +398,11 @@ class _LedgerRenderer:
         return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
 
     def changes_of_side(self) -> Iterator[StanceChange]:
-        """Yield all changes of mind except concessions, the newest first."""
+        """Yield all changes of mind except concessions, newest first."""
         return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
 
     def change_text(self, change: StanceChange) -> str:
-        """Return the text of a change of mind, with quotations from before and after it."""
+        """Return a description of a change of mind, with quotations from before and after the change."""
         before = f", before: {quotation(change.before)}" if change.before else ""
         return f"{self.point(change.event)}{before}"
 
@@ -414,7 +417,7 @@ class _LedgerRenderer:
                 yield LedgerLine(TOPIC, 0 if who == speaker else 2, text)
 
     def between(self, who: str, other: str, ground: CommonGround) -> Iterator[LedgerLine]:
-        """Yield lines that compare two debaters on all claims except the main question."""
+        """Yield lines that compare the stances of two debaters on all claims except the main question."""
         headings = (
             ("you differ on", 2, ground.differing),
             ("same side, different conditions:", 3, ground.conditional),
@@ -434,7 +437,9 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines on claims that another debater holds or has given up, except claims in `told`.
+        """Yield lines on the claims that another debater holds or has given up.
+
+        Claims in `told` are left out.
 
         The debater's evidence for claims of the aspect under discussion follows.
         """

@@ -57,16 +57,16 @@ _ON_OPEN_QUESTION = (
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
 OUTPUT_TOKENS_PER_INPUT = 4
-"""Number of output tokens allowed for each input token of an extraction. A capable model used 1.5 to 4.4 in
+"""Maximum number of output tokens for each input token of an extraction. A capable model used 1.5 to 4.4 in
 two debates."""
 _MARGIN = 400
-"""Number of output tokens allowed for each extraction regardless of its input."""
+"""Number of extra output tokens allowed for each extraction, whatever the length of the input."""
 COMMON_REPLY_LIMIT = 8192
-"""Maximum number of output tokens that nearly all models support."""
+"""Maximum number of output tokens that almost every model supports."""
 MESSAGE_TOKENS = 12
 """Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of unused tokens at which an earlier message cited by a new message is shown. The earlier
+"""Minimum number of unused tokens for showing an earlier message that a new message cites. The earlier
 message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS = 12
 """Maximum number of new claims that one extraction may add."""
@@ -102,7 +102,7 @@ def extraction_schema(
     options: Sequence[str] = (),
     aspects: Sequence[str] = (),
 ) -> type[BaseModel]:
-    """Return the schema of an extraction reply, limited to ids that the model may use.
+    """Return the schema of an extraction reply. Ids are limited to those that the model may use.
 
     Args:
         entries: the new messages.
@@ -284,7 +284,7 @@ def extract_claims(
 def _verify(
     extraction: ClaimExtraction, config: DebateConfig, events: Sequence[StanceEvent], count: TokenCounter
 ) -> CallGenerator[None]:
-    """Drop the stance events that a second model call interprets differently from the extraction."""
+    """Drop the stance events that a second model call interprets differently."""
     ledger, quoted_by_message = extraction.ledger, dict[str, str]()
     for number, event in enumerate(events, 1):
         known = ledger.claims.get(event["claim"])
@@ -313,14 +313,14 @@ def _verify(
 
 
 def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
-    """Return the option of an open main question that a debater gives up, or `""`."""
+    """Return the option of an open main question that a debater gives up, or `""` if there is none."""
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
     held = next((each.held.side for each in changes if each.held), "")
     return held if is_given_up(event) and held not in ANSWERS else ""
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that count as confirming a stance event during verification.
+    """Return the kinds of stance that confirm a stance event when it is verified.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -351,7 +351,7 @@ def extraction_tokens(config: DebateConfig) -> int:
 
 
 def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
-    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first."""
+    """Yield the lines of the claim ledger for an extraction prompt, starting with the most salient claim."""
     listed = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
     for key in ledger.by_salience:
@@ -370,7 +370,10 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
 
 
 def _kind_of(event: StanceEvent) -> str:
-    """Return the extraction prompt's name for the kind of a stance. A “no, unless …” is a denial."""
+    """Return the name that the extraction prompt uses for the kind of a stance.
+
+    A “no, unless …” is a denial.
+    """
     return "denies" if is_conditional(event) and leaning(event) < 0 else event["kind"]
 
 
@@ -437,7 +440,7 @@ def structured_call(
 
 
 def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, Any] | None:
-    """Return the data of a structured reply after validation against its schema.
+    """Validate a structured reply against a schema, and return the data.
 
     `None` if the call failed or the data is invalid.
     """
@@ -459,7 +462,7 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return entries in order, with the people's messages that were written between them.
+    """Return the entries together with the messages that people wrote between them.
 
     Debaters rely on the facts in these messages.
     """
@@ -476,7 +479,7 @@ def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Ent
 def shown_entries(
     entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
 ) -> list[str]:
-    """Return the transcript entries as texts for a prompt.
+    """Return transcript entries as texts for a prompt, within a token limit.
 
     The longest are truncated so that all fit `remaining` tokens.
     """

@@ -37,7 +37,7 @@ REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier
 EARLIER = load_prompt_template("reflect_earlier", "insights")
 
 DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
-"""Weights of a dispute, a concession and a change of mind in the score of recent activity."""
+"""Weights of a dispute, a concession and a change of mind when recent activity is scored."""
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
@@ -47,7 +47,7 @@ MAX_REFLECTIONS = 3
 BOARD_TOKENS = 800
 """Maximum number of tokens for the claim ledger in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
-"""Maximum number of earlier reflections listed in a reflection prompt, newest first."""
+"""Maximum number of earlier reflections that a reflection prompt lists."""
 _FRAME = 570
 
 
@@ -71,7 +71,7 @@ class Reflections(BaseModel):
 
 
 class LaterReflections(Reflections):
-    """Reflections of a model that has read the earlier ones."""
+    """Reflections of a model that has read the earlier reflections on the debate."""
 
     contradicted: list[str] = []
 
@@ -86,12 +86,12 @@ class RecentActivity(NamedTuple):
 
     @property
     def score(self) -> int:
-        """Return the weighted number of recent events."""
+        """Return the weighted number of disputes, concessions and changes of mind."""
         given = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
         return DISAGREEMENT * len(self.disputes) + given
 
     def message_ids(self, ledger: Ledger) -> list[str]:
-        """Return the ids of the newest messages behind the recent activity, at most `MAX_SOURCES`."""
+        """Return the ids of the newest messages that caused the recent activity, at most `MAX_SOURCES`."""
         opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
         return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
@@ -174,14 +174,14 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return the cited ids that belong to earlier reflections shown in the prompt."""
+    """Return the ids in `contradicted` that belong to earlier reflections."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 
 def reflections_by_model(
     state: ConversationState, config: DebateConfig, data: Mapping[str, Any]
 ) -> list[Reflection]:
-    """Return the reflections in a model's reply, without ids of unknown debaters and messages."""
+    """Return the reflections in a model's reply. Ids of unknown debaters and messages are removed."""
     names, said = config.names(), len(state["full_transcript"])
     made: list[Reflection] = []
     for found in data["reflections"][:MAX_REFLECTIONS]:
@@ -196,7 +196,7 @@ def reflections_by_model(
 
 
 def reflections_by_rule(state: ConversationState, config: DebateConfig) -> list[Reflection]:
-    """Return a list with one reflection on the most important recent activity, written by fixed rules."""
+    """Use fixed rules to write a reflection on the most important recent activity."""
     ledger, names = ledger_of(state), config.names()
     news = recent_activity(ledger)
     if not news.score:

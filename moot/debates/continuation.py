@@ -70,7 +70,7 @@ async def arun_on(
 
 
 def _is_entry(event: Event) -> bool:
-    """Return True if the debate pauses after this event until the caller asks for the next event."""
+    """Return True if the debate pauses after this event until the caller requests the next event."""
     return bool(event["event"] == "entry")
 
 
@@ -158,18 +158,21 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if a usage limit is reached only because failed runs are counted."""
+    """Return True if a usage limit is reached only because failed runs count."""
     config = frozen_config(values)
     spent = with_failures(values, session.records.failed.of(session.thread))
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
 OWN_MODEL = "continue with your own model: add --model NAME, or run `moot setup` before `moot serve`"
-"""Advice for debates whose replies were recorded."""
+"""Advice to the user if a debate with recorded replies cannot continue."""
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if a recording would reply in a fork, in which other things were said before."""
+    """Raise an error if recorded replies would be used in a fork of the recorded debate.
+
+    The recorded replies do not fit the messages of a fork.
+    """
     recorded = recording_in(frozen_config(snapshot.values).model_names())
     if recorded and not is_over(snapshot) and session.records.find(session.thread).parent:
         raise InputError(
@@ -178,7 +181,7 @@ def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
 
 
 def _check_extension(snapshot: StateSnapshot) -> None:
-    """Raise an error if the debate cannot take more turns."""
+    """Raise an error if the debate cannot be extended by more turns."""
     config = frozen_config(snapshot.values)
     if recorded := recording_in(config.model_names()):
         raise InputError(f"{recorded} has no more recorded turns: {OWN_MODEL}")
@@ -202,12 +205,12 @@ def can_go_on(values: Values) -> bool:
 
 
 def verdict_failed(values: Values) -> bool:
-    """Return True if judging failed. A resumed debate is then judged again."""
+    """Return True if the judges failed to reach a verdict. A resumed debate is then judged again."""
     return bool((values.get("verdict") or {}).get("status") == "failed")
 
 
 def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
-    """Return the open questions to a person in a LangGraph state snapshot."""
+    """Return the questions in a state snapshot that a person has not answered yet."""
     return questions_in([each.value for each in snapshot.interrupts])
 
 
@@ -221,21 +224,20 @@ class JudgingOptions:
     """Options for judging a debate again. `None` keeps the value from the debate's configuration."""
 
     model: str | None = None
-    """Model for all judges that have no model of their own."""
+    """Model for all judges without a configured model."""
     rubric: str | JsonObject | None = None
     """Name of a built-in rubric, or a complete rubric as a JSON object."""
     panel: int | Sequence[str] | None = None
     """Number of judges, or a list with the model name of each judge."""
     rule: str | None = None
-    """Rule that combines the verdicts of the panel, which is `mean`, `majority`, `ranked`, `approval` or
-    `unanimous`."""
+    """Rule (`mean`, `majority`, `ranked`, `approval` or `unanimous`) that combines the panel's verdicts."""
     swap: bool | None = None
     """True if each judge gives two verdicts, with the debaters presented in different orders."""
     blind: bool | None = None
     """True if the debaters' names are hidden from the judges."""
     configured: Mapping[str, Any] | None = None
-    """Configuration whose `judge` and `models` sections replace those of the debate. The other options take
-    precedence over it."""
+    """Configuration whose `judge` and `models` sections replace those of the debate's configuration. The
+    other options take precedence over it."""
 
     def to_json(self) -> JsonObject:
         """Return the options that are not `None` as a JSON object."""
@@ -280,14 +282,14 @@ class Judgement:
 
     topic: str
     config: JsonObject
-    """Configuration of the debate with the judging options applied, as JSON."""
+    """Debate configuration with the judging options applied, as JSON."""
     verdict: PanelVerdict
     """Decision of the whole panel. Its `status` is `failed` if no judge returned a verdict."""
     verdicts: list[Verdict]
     """One verdict per judge, including the verdicts that failed."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
-    """Receipts of the judges' model calls, numbered consecutively after the debate's own calls."""
+    """Records of the judges' model calls, numbered after the debate's own calls."""
     stored: bool = False
 
     @property
@@ -314,7 +316,7 @@ def judge_values(
     place: JournalPosition | None = None,
     granted: Collection[Capability] = (),
 ) -> Judgement:
-    """Judge a debate from its state values. Only journal entries are stored.
+    """Judge a debate that is given as state values. Only journal entries are stored.
 
     Capabilities that the stored configuration requests are denied unless `granted` contains them. Options
     come from the operator and are trusted.
@@ -395,7 +397,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
 
 
 def _last_step(values: ConversationState) -> Step:
-    """Return the closing step of a debate that a person ends early by requesting the verdict."""
+    """Return the closing step of a debate that a person ends early by asking for the verdict."""
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
     ended: EndReason = {"cause": "person", "setting": "", "reason": reason}

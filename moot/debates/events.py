@@ -11,18 +11,18 @@ from moot.state.entries import Entry
 
 
 class TokenEvent(TypedDict):
-    """Piece of a message that is being streamed."""
+    """Piece of a message that is being streamed by a debater's model."""
 
     event: Literal["token"]
     id: str
-    """Id of the transcript entry that the message becomes."""
+    """Id of the transcript entry for the streamed message."""
     speaker: str
     """Id of the debater."""
     text: str
 
 
 class EntryEvent(TypedDict):
-    """New entry of the transcript."""
+    """New entry in the transcript."""
 
     event: Literal["entry"]
     entry: Entry
@@ -37,25 +37,25 @@ class StepEvent(TypedDict):
     phase: str
     round: int
     speakers: list[str]
-    """Ids of the debaters who take their turns in this step."""
+    """Ids of the debaters who speak in this step."""
 
 
 class SummaryEvent(TypedDict):
-    """New version of a summary, or the failure of a summarizer."""
+    """New version of a summary, or a failed attempt to write one."""
 
     event: Literal["summary"]
     owner: str
     """Id of the debater whose perspective is summarised, or `""` for a summary that all debaters share."""
     kind: NotRequired[str]
     version: NotRequired[int]
-    """Number of the new version. It is missing if there is no new version."""
+    """Version number of the new summary. It is missing if there is no new version."""
     method: NotRequired[str]
     failure: NotRequired[str]
-    """Error of the configured summarizer."""
+    """Error message of the configured summarizer if it failed."""
 
 
 class CruxEvent(TypedDict):
-    """New crux card, which has the result of a crux room."""
+    """New crux card, the record of a discussion in a crux room."""
 
     event: Literal["crux"]
     card: str
@@ -72,7 +72,7 @@ class VerdictEvent(TypedDict):
 
 
 class RetryEvent(TypedDict):
-    """Failed model call that is repeated after a wait."""
+    """Failed model call that will be repeated after a wait."""
 
     event: Literal["retry"]
     model: str
@@ -83,7 +83,7 @@ class RetryEvent(TypedDict):
 
 
 class StoreFailedEvent(TypedDict):
-    """Failure of the store of cross-debate memory, which does not end the debate."""
+    """Failed access to the store of cross-debate memory. The debate continues without it."""
 
     event: Literal["store_failed"]
     error: str
@@ -108,4 +108,4 @@ Event = (
     | StoreFailedEvent
     | EndEvent
 )
-"""An event of a running debate. The key `event` holds its kind."""
+"""Union of all events that a running debate emits. The key `event` holds its kind."""

@@ -54,14 +54,14 @@ def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedbac
 
 
 def has_decision(document: JsonObject) -> bool:
-    """Return True if a model or a vote reached a decision in the debate."""
+    """Return True if a model or a vote decided the debate."""
     verdict = document["verdict"]
     decided = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
     return bool(decided and verdict.get("decision"))
 
 
 def _forecasts(document: JsonObject) -> Iterable[Forecast]:
-    """Yield the decision and the confidence of each judge, or of the vote if no judge decided."""
+    """Yield the decision and confidence of each judge, or of the vote if there was no judge."""
     verdict = document["verdict"]
     own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in own if verdict["judge"] != COUNT and own else [verdict]:

@@ -62,7 +62,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
-    """Return a debate's state before its first extension, and the number of turns added by each extension."""
+    """Return a debate's state before the first extension, and the turns that each extension added."""
     began, turns = values, list[int]()
     for checkpoint in call_from_sync(_updates, session):
         after = session.state(checkpoint)
@@ -81,7 +81,7 @@ async def _updates(session: DebateSession) -> list[str]:
 
 
 class ReplayModel:
-    """Model that returns recorded replies from the journals of a debate and of its ancestors."""
+    """Model that returns the recorded replies of a debate and its ancestors."""
 
     def __init__(self, session: DebateSession) -> None:
         records, debate = session.records, session.thread
@@ -112,7 +112,7 @@ class ReplayModel:
 
 
 def unused_name(records: Records, text: str) -> str | None:
-    """Return an unused name for a new debate, made of the first words of the question in a text.
+    """Return an unused name for a new debate, made from the first words of the question in a text.
 
     Return `None` if the text has no letters that a name could use. The debate's id is then its name.
     """
@@ -131,7 +131,7 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
 def start_debate(
     session: DebateSession, given: Values, config: DebateConfig, name: str | None
 ) -> DebateSession:
-    """Create a debate from the graph's input. The topic defaults to the configured topic.
+    """Create a debate from the input of the graph. The topic defaults to the configured topic.
 
     Only `open` runs, so the debate is validated and stored before any model is called.
     """
@@ -199,7 +199,7 @@ def _discard(session: DebateSession) -> None:
 def fork_debate(
     session: DebateSession, *, after: int | None, name: str | None, without: str | None = None
 ) -> DebateSession:
-    """Create a new debate from a debate's state after one entry or before one interjection.
+    """Create a fork of a debate from the state after an entry or before an interjection.
 
     With `after`, the fork does not repeat the interjections that the original received later. With
     `without`, it repeats all of them except the given one.
@@ -247,7 +247,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the number of the last entry that ends a turn before an interjection.
+    """Return the `seq` of the last transcript entry that completed a turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -267,7 +267,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
-    """Return the interjections after an entry as planned interjections of a fork.
+    """Convert the interjections after an entry to planned interjections for a fork.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """
@@ -284,7 +284,7 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
 
 
 def dropped_interjections(original: Values, fork: Values) -> list[Entry]:
-    """Return the interjections of the original debate that are missing in its fork."""
+    """Return the interjections of the original debate that are missing from its fork."""
     kept = {each["id"] for each in fork["full_transcript"]}
     planned = {each.text for each in frozen_config(fork).interjections}
     return [
@@ -388,7 +388,7 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Minimum share of unused space in an SQLite file at which the file is rewritten. Rewriting temporarily needs
+"""Minimum share of unused space at which an SQLite file is rewritten. Rewriting temporarily needs
 twice the space."""
 
 
@@ -429,7 +429,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
 
 
 async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
-    """Return the checkpoints of a debate, oldest first, and mark those that are still needed."""
+    """Return the checkpoints of a debate, oldest first, marking those that are still needed."""
     found, parents = [], set()
     async for each in session.checkpoints():
         place = each.checkpoint["id"]

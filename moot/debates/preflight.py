@@ -45,7 +45,7 @@ NO_JUDGE = (
 
 
 def check_config(permissions: Permissions, environment: Environment, *, imports: bool = True) -> DebateConfig:
-    """Check that everything named in the configuration, such as models and tools, can be used.
+    """Check that the models, tools and other resources named in the configuration can be used.
 
     Return the configuration with the definitions of the tools of MCP servers.
 
@@ -140,7 +140,7 @@ def _unknown_placeholders(config: DebateConfig) -> list[str]:
 
 
 def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
-    """Return warnings about memory settings that have no effect."""
+    """Return a warning for each memory setting that has no effect."""
     memory = config.memory
     warnings = []
     if asks_model(memory.summarizer) and not protocol_named(config.protocol).shows_summary:
@@ -169,7 +169,7 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
 
 
 def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
-    """Return a copy of the configuration that limits the debate to `most` turns.
+    """Return a copy of the configuration that limits the debate to at most `most` turns.
 
     The settings that determine the protocol's length are lowered one after another, as little as possible.
 
@@ -217,9 +217,10 @@ def _turn_count(config: DebateConfig) -> int:
 
 PROPOSE = load_prompt_template("propose")
 REPLY_TOKENS = 400
-"""Maximum number of tokens in a model's reply that proposes two debaters."""
+"""Maximum number of tokens in a reply that proposes two debaters."""
 NAME_CHARS, STANCE_CHARS = 40, 300
-"""Maximum number of characters in a name or role, and in a stance. Longer texts are truncated."""
+"""Maximum number of characters in a debater's name or role, and in a debater's stance. Longer texts are
+truncated."""
 
 
 class ProposedDebater(BaseModel):
@@ -231,7 +232,7 @@ class ProposedDebater(BaseModel):
 
 
 class ProposedDebaters(BaseModel):
-    """The two proposed debaters, with different answers to the question."""
+    """Two proposed debaters who give different answers to the question."""
 
     debaters: many(ProposedDebater, 2, 2) = Field(default_factory=list)  # type: ignore[valid-type]  # checked by Pydantic
 
@@ -239,7 +240,7 @@ class ProposedDebaters(BaseModel):
 def propose_debaters(
     question: str, config: DebateConfig, environment: Environment
 ) -> tuple[tuple[DebaterConfig, ...], float]:
-    """Ask the configured model to propose two debaters, and return them with the cost.
+    """Ask the configured model to propose two debaters, and return the debaters and the cost.
 
     Raises:
         ModelError: the model fails, or its reply does not name two debaters with stances.
@@ -272,7 +273,7 @@ def propose_debaters(
 
 
 def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Ask a model for two debaters, and return the debaters in its reply."""
+    """Ask a model to propose two debaters, and return the debaters in the reply."""
     params = model_params(config, config.debaters[0])
     blocks = [
         Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),

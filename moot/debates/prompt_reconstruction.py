@@ -45,19 +45,18 @@ class PromptPart:
     """One message of a reconstructed prompt."""
 
     section: str
-    """Section of the prompt that contains the message, such as `system`, `summary`, `messages` or
-    `turn_suffix`."""
+    """Section of the prompt that contains the message, for example `system` or `turn_suffix`."""
     tokens: int
-    """Exact number of tokens in the message, including its message frame."""
+    """Exact number of tokens in the message, including the overhead of the message format."""
     message: WireMessage
 
 
 @dataclass(frozen=True)
 class ReconstructedPrompt:
-    """The prompt of an earlier model call, rebuilt from the stored state."""
+    """Prompt of an earlier model call, rebuilt from the stored state."""
 
     receipt: Receipt | CallReceipt
-    """Receipt that was recorded when the call was made."""
+    """Record of the prompt that was stored when the call was made."""
     parts: tuple[PromptPart, ...]
     """Messages of the prompt, in the order in which they were sent."""
     digest: str
@@ -69,13 +68,13 @@ class ReconstructedPrompt:
         return self.digest == self.receipt["digest"]
 
     def to_json(self) -> JsonObject:
-        """Return the prompt with its receipt as a JSON object."""
+        """Return the prompt and its stored record as a JSON object."""
         parts = [{"section": p.section, "tokens": p.tokens, **p.message} for p in self.parts]
         return {"receipt": dict(self.receipt), "exact": self.exact, "digest": self.digest, "prompt": parts}
 
 
 def reconstruct_prompt(session: DebateSession, wanted: int | str) -> ReconstructedPrompt:
-    """Reconstruct the prompt of a transcript entry or of another model call.
+    """Reconstruct the prompt of a transcript entry or of any other model call.
 
     The receipt names the checkpoint with the state. For a fork, it can belong to an ancestor.
 
@@ -112,7 +111,7 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
-    """Return the state at a checkpoint, and the debate that stores the checkpoint."""
+    """Return the state at a checkpoint, and the session of the debate that stores the checkpoint."""
     holder = session
     with suppress(DebateNotFound):
         while checkpoint and holder.thread:
@@ -123,7 +122,7 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 
 
 def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
-    """Return the model calls of a graph node for which the journal contains replies or which come next."""
+    """Return a graph node's recorded model calls, followed by the calls that come next."""
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None
@@ -159,14 +158,14 @@ class MemoryCost:
 
     kind: MemoryKind
     made: int
-    """Number of memory items created, such as summary versions, claim events, reflections or pins. For other
-    kinds, the number of prompts."""
+    """Number of memory items created, for example summary versions, claim events, reflections or pins. For
+    other kinds, the number of prompts."""
     calls: int
     """Number of model calls that created this kind of memory."""
     tokens: int
-    """Tokens in the prompts and replies of the calls that created the memory."""
+    """Tokens in the prompts and replies of the calls that created this kind of memory."""
     cost_usd: float
-    """Cost in US$ of the calls that created the memory, or 0 if the prices are unknown."""
+    """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
     """Number of prompts of debaters, judges and moderators that include this memory."""
     shown_tokens: int
@@ -201,7 +200,7 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """Message of a debate, together with the reply to the same request without one kind of memory."""
+    """Original message of a turn, and the reply to the same request without one kind of memory."""
 
     entry_id: str
     speaker: str
@@ -210,7 +209,7 @@ class ReplayedTurn:
     said: str
     without: str
     error: str
-    """Error of the repeated model call, or `""` if the call succeeded."""
+    """Error message of the repeated model call, or `""` if the call succeeded."""
     tokens: int
     """Tokens used by the repeated model call, including prompt and reply."""
 
@@ -253,7 +252,10 @@ def replay_without(
 def _replay_call(
     session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
 ) -> ReplayedTurn:
-    """Repeat one turn without one kind of memory. The reply is not added to the journal."""
+    """Repeat the model call of one turn without one kind of memory.
+
+    The reply is not added to the journal.
+    """
     holder, before = state_at(session, receipt["checkpoint"])
     state = without(before, kind)
     if model:

@@ -42,21 +42,21 @@ class DebateSession:
     thread: str = ""
     """LangGraph thread id of the debate, or `""` if no debate is chosen."""
     lease: Lease | None = None
-    """Lease that allows this session to write to the debate, or `None` if the session only reads."""
+    """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns that a replay adds, one number for each extension of the original debate."""
+    """Number of turns that each extension adds, for a session that replays a debate."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """Root runs of LangSmith traces for debates that have not run yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
     """Cache of the last loaded state, keyed by debate id."""
 
     def on(self, thread: str) -> DebateSession:
-        """Return the session of another debate in the same database."""
+        """Return a session for another debate in the same database."""
         return replace(self, thread=thread)
 
     @property
     def run_config(self) -> RunnableConfig:
-        """LangGraph `config` for running this debate, which includes the lease if the session has one."""
+        """LangGraph `config` for running this debate. It includes the lease if the session has one."""
         config: RunnableConfig = {"configurable": {"thread_id": self.thread}}
         return with_lease(config, self.lease) if self.lease else config
 
@@ -133,7 +133,7 @@ class DebateSession:
         call_from_sync(run)
 
     def update(self, values: Values, following: Sequence[str] = ()) -> None:
-        """Update the debate's state without changing the next nodes, unless `following` names other nodes.
+        """Update the debate's state. The next nodes stay the same unless `following` names other nodes.
 
         Open questions to people are asked again, because an update drops them.
         """
@@ -169,7 +169,7 @@ class DebateSession:
 
 
 def is_over(snapshot: StateSnapshot) -> bool:
-    """Return True if a LangGraph state snapshot has no tasks left, so that the debate is over.
+    """Return True if the debate is over because the state snapshot has no tasks left.
 
     `next` is not enough: it is also empty if a process died between a node's writes and the next checkpoint.
     Such a step still has its task.

@@ -67,7 +67,7 @@ class Debate:
         return self.session.state(checkpoint)
 
     def config(self) -> DebateConfig:
-        """Return the debate's configuration, which was frozen when the debate was created."""
+        """Return the configuration that was frozen when the debate was created."""
         return frozen_config(self.state().values)
 
     def document(self, snapshot: StateSnapshot | None = None) -> JsonObject:
@@ -122,7 +122,7 @@ class Debate:
         return await run_in_thread(self.document)
 
     def say(self, text: str, speaker: str = "moderator") -> int:
-        """Add an interjection, which the debate reads at the start of its next step.
+        """Add an interjection that the debate reads at the start of the next step.
 
         Another process may be running the debate at the same time.
 
@@ -165,7 +165,7 @@ class Debate:
         return questions_at(self.state())
 
     def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
-        """Judge the debate, and store the new verdicts in addition to the earlier verdicts.
+        """Judge the debate, and store the new verdicts in addition to earlier ones.
 
         A debate that is paused or waits for a person ends with this verdict.
 
@@ -186,11 +186,11 @@ class Debate:
         return is_over(self.state())
 
     def can_go_on(self) -> bool:
-        """Return True if the debate can be extended with more turns after its end."""
+        """Return True if the debate has ended and can be extended with more turns."""
         return can_go_on(self.state().values)
 
     def allow(self, config: DebateConfig) -> None:
-        """Grant the debate all capabilities that the operator's configuration uses."""
+        """Grant the debate all capabilities that a configuration written by the operator uses."""
         changed = config.limits.model_fields_set
         granted = authorize_operator(config).granted
         limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
@@ -272,14 +272,14 @@ class Debate:
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
-        """Return the dotted key of each setting that `config` changes in the debate's configuration."""
+        """Return the dotted keys of the settings that differ between `config` and the debate."""
         stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 
     def fork(
         self, *, after: int | None = None, name: str | None = None, without: str | None = None
     ) -> Debate:
-        """Create a new debate from a copy of this debate up to a given entry.
+        """Create a fork of this debate that contains all messages up to a given entry.
 
         Interjections that came after that entry are dropped. With `without`, the fork starts before one
         interjection and repeats all later ones at the same number of turns.
@@ -296,7 +296,7 @@ class Debate:
         return Debate(fork_debate(self.session, after=after, name=name, without=without))
 
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
-        """Answer a question about the debate with citations, without changing the debate.
+        """Answer a question about the debate with citations. The debate does not change.
 
         Args:
             question: The question.

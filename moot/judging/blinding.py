@@ -68,13 +68,13 @@ _DETERMINER = re.compile(
 _ARTICLE_OR_PLACE = re.compile(
     r"\b(?:an?|the|in|der|die|das|de[mns]|eine?[mnrs]?|im|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Articles and words for a place before a capitalised word, in several languages. After them, a name such as
-"Wolf" or "Paris" stands for a thing or a place."""
+"""Pattern for an article or a preposition of place before a capitalised word, in several languages. After
+such a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum length, in letters, of a name for its token ranks to show whether it is an everyday word."""
+"""Minimum length in letters of a name that is tested for being an everyday word."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -98,7 +98,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Form in which a text can mention a debater, and the evidence needed for it."""
+    """Form in which a text can mention a debater, and the evidence needed to count it as a mention."""
 
     pattern: str
     debater: str | None
@@ -108,7 +108,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class Blinding:
-    """Reversible mapping from debaters to neutral labels that hide their names from a judge.
+    """Reversible mapping from debaters to neutral labels that hide the debaters' names from a judge.
 
     `make_blinding` makes it.
 
@@ -142,7 +142,10 @@ class Blinding:
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
-        """Return a text with display names in place of labels, even in lists such as "Debaters A and B"."""
+        """Return a text in which display names replace the labels.
+
+        Labels in lists such as "Debaters A and B" are replaced too.
+        """
         return self._label.sub(self._unblind, text)
 
     def mentions(self, text: str) -> list[str]:
@@ -163,7 +166,7 @@ class Blinding:
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
     def in_order(self, order: Sequence[str]) -> Blinding:
-        """Return a blinding with the same labels and the debaters in a different order."""
+        """Return a copy of this blinding with the debaters in a different order."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
@@ -191,7 +194,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return the pattern for a label repeated because a first and a last name were both replaced."""
+        """Return a pattern that matches two equal labels in a row, left by a first and a last name."""
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 
@@ -252,7 +255,7 @@ class Blinding:
         return any(_plain(quote) in self.background for quote in quotes)
 
     def _is_part_of_other_name(self, text: str, start: int, end: int) -> bool:
-        """Return True if a capitalised word next to the match makes it another person's or place's name."""
+        """Return True if a capitalised word next to the match makes the match part of another name."""
         after, before = (
             _NEXT_NAME.match(text, end),
             _NAME_BEFORE.search(text[max(0, start - _LOOKBACK_CHARS) : start]),
@@ -265,13 +268,13 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if the name ends a sentence that addresses this person ("…, as you said, NAME.")."""
+        """Return True if the text addresses the named person directly ("…, as you said, NAME.")."""
         sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
         said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the match is part of a list, next to a definite mention of a debater."""
+        """Return True if the match stands in a list next to a definite mention of a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -313,7 +316,7 @@ class Blinding:
 def make_blinding(
     debaters: Mapping[str, str], texts: Iterable[str] = (), background: Iterable[str] = ()
 ) -> Blinding:
-    """Return a blinding that gives each debater a label, in the given order.
+    """Assign a neutral label to each debater, in the given order.
 
     `Blinding.in_order` gives the labels in another order.
 
@@ -396,7 +399,7 @@ def _key(said: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case with single spaces and without surrounding quotation marks."""
+    """Return a text in lower case, with single spaces and without surrounding quotation marks."""
     return " ".join(text.strip('“”"„«»「」『』> ').casefold().split())
 
 
@@ -441,7 +444,7 @@ def _is_in_lower_case(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings of each form of a name and the debaters who share the form.
+    """Return the spellings of each form of a name, and the debaters who share the form.
 
     Forms that differ only in case are one.
     """
@@ -477,7 +480,7 @@ def _full_pattern(form: str) -> str:
 
 
 def _exact(form: str, *, any_case: bool = False) -> str:
-    """Return a regular expression that matches a name as written, in capitals or in lower case.
+    """Return a regular expression that matches a name as written, in capitals, or in lower case.
 
     Word boundaries stay outside of the case-insensitive group.
     """
@@ -488,7 +491,7 @@ def _exact(form: str, *, any_case: bool = False) -> str:
 
 
 def _with_boundaries(pattern: str, form: str) -> str:
-    """Return the regular expression with word boundaries added on both sides.
+    """Add word boundaries to both sides of a regular expression.
 
     Scripts without spaces have no boundaries.
     """

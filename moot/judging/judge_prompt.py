@@ -45,10 +45,10 @@ MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit for a single message. A longer message is truncated in the
 middle."""
 MAX_PARTS = 4
-"""Maximum number of parts into which the tokens for non-debaters' messages are divided."""
+"""Maximum number of parts into which the tokens for messages by non-debaters are divided."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Number of tokens that a message needs in addition to its content. They are 12 for role, label and id, 2 for
-a longer label, and the fence lines."""
+"""Number of extra tokens that each message needs besides its content. They are 12 for role, label and id, 2
+for a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class SelectedMessage:
 
     entry: Entry
     remaining: int
-    """Maximum number of tokens for the message, including role, label and id. A longer message is truncated
-    in the middle."""
+    """Maximum number of tokens for the message, including the role, label and id. A longer message is
+    truncated in the middle."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Messages selected for a judge's prompt, before labels replace names."""
+    """Messages selected for a judge's prompt, before names are replaced by labels."""
 
     shown: tuple[SelectedMessage, ...]
     """Selected messages in transcript order."""
@@ -77,7 +77,7 @@ def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
 
 
 def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> bool:
-    """Return True if the arguments of all debaters together need more than `remaining` tokens."""
+    """Return True if the arguments of all debaters together exceed `remaining` tokens."""
     return any(
         tokens > remaining
         for tokens in accumulate(_estimated_cost(each) for each in entries if is_argued(each, sides))
@@ -126,7 +126,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Use exact token costs if the messages may fit `budget` in full.
+        """Count the messages' exact tokens if all messages may fit within `budget`.
 
         `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
         """
@@ -184,7 +184,7 @@ class TranscriptSelector:
         return self._ids <= frozenset(shown)
 
     def unselected(self, shown: Iterable[str]) -> list[Entry]:
-        """Return the selectable messages whose ids are not in `shown`."""
+        """Return all candidate messages whose ids are not in `shown`."""
         known = frozenset(shown)
         material = [*self._arguments, *self._others, *self.earlier]
         return [entry for entry in material if entry["id"] not in known]
@@ -216,7 +216,10 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Add messages by other people, starting with documents and with messages that were replied to."""
+        """Add messages by people other than debaters.
+
+        Documents and messages that were replied to come first.
+        """
         answered = {shown.entry["seq"] - 1 for shown in chosen}
         ranked = sorted(
             self._others,
@@ -243,7 +246,7 @@ class TranscriptSelector:
 
 
 def _others_part(others: int, said: int, remaining: int) -> int:
-    """Return the tokens for messages by people other than debaters if not all messages fit.
+    """Return the token limit for messages by non-debaters if not all messages fit.
 
     Arguments that need `said` tokens come first if they fit in full.
     """
@@ -286,19 +289,19 @@ OPTIONS = (
     "`undecided` only if what was said supports no option better than the others. `confidence` is how sure "
     "you are that this option is right."
 )
-"""Part of the judge's instruction if the question has options."""
+"""Text added to the judge's instruction if the question has options."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels in a judge's receipt for messages that are not shown in full. The first is for messages to judge,
-the second for those that fill the rest of the prompt."""
+"""Labels for messages that are not shown in full, used in the record of a judge's prompt. The first is for
+messages to judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget that the judge's instructions and rubric may use."""
 LEDGER_SHARE = 0.1
 """Maximum share of the prompt budget for the claim ledger if not all messages fit. Otherwise it may use all
 tokens that they leave."""
 ATTEMPTS = 4
-"""Maximum number of attempts to select messages that still fit after names are replaced by labels."""
+"""Maximum number of attempts to select messages that still fit after labels have replaced names."""
 
 
 @dataclass(frozen=True)
@@ -315,14 +318,14 @@ class JudgeContext:
     selector: TranscriptSelector
     """Selector of the messages that the judge's prompt contains."""
     background: Collection[str] = frozenset()
-    """Ids of the user's messages, where names are not replaced by labels."""
+    """Ids of the user's messages, in which names are not replaced by labels."""
 
     def blind(self, text: str) -> str:
-        """Return a text with labels in place of names if the judge is blind, otherwise the unchanged text."""
+        """Return a text with names replaced by labels, or unchanged if the judge is not blind."""
         return self.blinding.blind_text(text) if self.blinding else text
 
     def label(self, debater: str) -> str:
-        """Return the debater's label, or the debater's id if the judge is not blind."""
+        """Return a debater's label, or the debater's id if the judge is not blind."""
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
@@ -331,7 +334,7 @@ class JudgeContext:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the debaters' labels or, without blinding, their display names, keyed by debater id."""
+        """Return the names by which the judge's prompt refers to the debaters, keyed by debater id."""
         return self.blinding.labels if self.blinding else self.config.names()
 
 
@@ -435,7 +438,7 @@ def _summary(context: JudgeContext, remaining: int) -> list[Block]:
 
 
 def _ledger(context: JudgeContext, budget: int) -> list[Block]:
-    """Return the prompt block with the claim ledger, listing debaters in presentation order."""
+    """Return the prompt block with the claim ledger. Debaters are listed in presentation order."""
     names = {who: context.labels[who] for who in context.order if who in context.labels}
     labels: dict[str, str] = {}
     if context.blinding:
@@ -478,7 +481,7 @@ def _query(context: JudgeContext) -> str:
 
 
 def _in_presentation_order(context: JudgeContext, blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks of independent answers in the presentation order of their writers.
+    """Return the blocks with independent answers, sorted by the presentation order of the debaters.
 
     Messages of a debate keep the order of the transcript, because they reply to each other.
     """
@@ -522,7 +525,7 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
 
 
 def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
-    """Return the user's messages in which names are not replaced, such as the topic and documents."""
+    """Return the user's messages in which names are not replaced, for example the topic and documents."""
     first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry

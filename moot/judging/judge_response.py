@@ -41,19 +41,19 @@ MAX_REASONS = 3
 """Maximum number of reasons for, and of reasons against, a debater's answer. The numbers are lower with more
 than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
-"""Number of JSON tokens for one score with its reason, and for one reason for or against an answer.
+"""Number of JSON tokens for one score with a reason, and for one reason for or against an answer.
 `VerdictField.tokens` has the tokens of the other fields."""
 
 
 @dataclass(frozen=True)
 class JudgeSpec:
-    """A protocol's default settings for its judge."""
+    """Default settings for the judge of a debate protocol."""
 
     instruction: str = ""
-    """Additional instruction to the judge about the contents of the verdict, placed at the end of the
+    """Additional instruction to the judge on the contents of the verdict, placed at the end of the
     prompt."""
     judging: Judging = "contest"
-    """Kind of judging, which determines the fields that the judge must fill in."""
+    """Kind of judging that determines which fields the judge must fill in."""
     rubric: str = "debate"
     swap: bool = True
     """True if each judge gives two verdicts, one for each presentation order."""
@@ -130,7 +130,7 @@ class JudgeResponse(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return the JSON schema of the response, in which the most important fields are marked as required.
+        """Return the JSON schema of the response, marking the most important fields as required.
 
         A response that lacks required fields can still be read.
         """
@@ -141,12 +141,15 @@ class JudgeResponse(BaseModel):
 
 
 def reasons_each(sides: int) -> int:
-    """Return the maximum number of reasons for each answer, and equally of reasons against it."""
+    """Return the maximum number of reasons for each answer.
+
+    The same limit applies to reasons against an answer.
+    """
     return max(1, min(MAX_REASONS, MAX_POINTS // max(1, sides)))
 
 
 def response_tokens(sides: int, criteria: int, *, judging: Judging) -> int:
-    """Return the number of tokens in a judge's response if each field has its requested length."""
+    """Return the expected number of tokens in a judge's response."""
     reasons = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
     each = SCORE_TOKENS * criteria + reasons
     rows = (dict[str, str], list[Move])
@@ -184,9 +187,9 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, Case]: list[DebaterCase],
     dict[str, dict[str, ScoreRecord]]: list[CriterionScore],
 }
-"""Types of response fields that differ from the types in a stored verdict."""
+"""Field types that differ between a judge's response and a stored verdict."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
-"""Default values of fields missing from a judge's response, keyed by field type."""
+"""Default values for fields missing from a judge's response, keyed by field type."""
 DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate supports none of them better."
 """Description of the JSON schema field `decision` for questions with options."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
@@ -254,7 +257,7 @@ def response_schema(
 
 @dataclass(frozen=True)
 class ShownLine:
-    """Line of a displayed verdict field, with the ids of cited messages."""
+    """One line of a displayed verdict field, and the ids of the messages cited in it."""
 
     text: str
     citations: tuple[str, ...] = ()
@@ -262,7 +265,7 @@ class ShownLine:
 
 @dataclass(frozen=True)
 class ShownField:
-    """Verdict field with a value, in a form ready for display."""
+    """Verdict field that has a value, in a form ready for display."""
 
     name: str
     label: str
@@ -271,9 +274,9 @@ class ShownField:
     """True if the field is displayed as one line after its label. False if the field is displayed as a
     list."""
     percent: int | None = None
-    """Confidence as a number from 0 to 100, or `None` for fields that are not a confidence."""
+    """Confidence as a number from 0 to 100, or `None` if the field is not a confidence."""
     lead: bool = False
-    """True if the field belongs to the short answer that screens and reports show first."""
+    """True if the field belongs to the short answer at the top of screens and reports."""
 
     @property
     def text(self) -> str:
@@ -282,14 +285,14 @@ class ShownField:
 
 
 def empty_value(field: VerdictField) -> Any:
-    """Return the value that an empty verdict field has."""
+    """Return the value that represents an empty verdict field, depending on the field's type."""
     if field.kind is str:
         return ""
     return cast(Any, get_origin(field.kind))() if get_origin(field.kind) in (list, dict) else None
 
 
 def combine(field: VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
-    """Return a single value for a verdict field, combined from the values in several verdicts.
+    """Combine the values of one verdict field from several verdicts into one value.
 
     Args:
         field: the field.
@@ -326,7 +329,7 @@ def _union_of_maps(maps: Sequence[Mapping[str, Any]], most: int) -> dict[str, An
 
 
 def stated_once(given: Iterable[Any]) -> list[Any]:
-    """Return the statements without repetitions of earlier statements.
+    """Return the statements without duplicates.
 
     Of two statements that say the same, the first is kept, with the citations of both.
     """
@@ -367,7 +370,7 @@ def shown(
     headline: str = "",
     winner_label: str = "",
 ) -> list[ShownField]:
-    """Return the verdict fields that have a value, in display order.
+    """Return the verdict fields that have a value, in the order in which they are displayed.
 
     Args:
         verdict: verdict of a judge or of a panel. Fields of newer versions may be missing.

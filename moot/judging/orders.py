@@ -64,7 +64,9 @@ def flip_rate(flips: Iterable[bool | None]) -> Rate:
 
 
 def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float | None:
-    """Return Krippendorff's α for ratings (Krippendorff 2011, *Computing Krippendorff's Alpha-Reliability*).
+    """Return Krippendorff's α, a measure of the agreement between raters.
+
+    The definition is that of Krippendorff (2011), *Computing Krippendorff's Alpha-Reliability*.
 
     The tests compare it with the package `krippendorff`, whose GPL licence prevents a dependency.
 
@@ -225,7 +227,7 @@ def reconcile(
 
 
 def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str, str]) -> None:
-    """Set the winner if two presentation orders led to different winners, and add both reasonings."""
+    """Set the winner of a verdict after the two presentation orders led to different winners."""
     leader = _leader_of_both(both)
     verdict["winner"] = leader or TIE
     # The confidence in two different winners means nothing for a tie.
@@ -245,7 +247,7 @@ def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str
 
 
 def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
-    """Set the option chosen by most verdicts and its confidence, or `undecided` if two options tie.
+    """Set the decision to the option that most verdicts chose, or to `undecided` if two options tie.
 
     The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
     of all verdicts. A verdict for another option therefore counts as no confidence.
@@ -278,7 +280,7 @@ def _leader_of_both(both: Sequence[Verdict]) -> str:
 
 
 def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[str]:
-    """Return the notes of the verdicts for both presentation orders.
+    """Return the notes from the verdicts for both presentation orders.
 
     A note that applies to only one order names this order.
     """
@@ -318,7 +320,7 @@ def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
 
 
 def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:
-    """Return the mean scores of several score tables, including all of their reasons and citations.
+    """Return the mean scores of several score tables. All reasons and citations are kept.
 
     Missing scores do not count.
     """
@@ -342,5 +344,5 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> Sco
 
 
 def _union(*lists: Iterable[str]) -> list[str]:
-    """Return the non-empty texts of all lists in their order, without duplicates."""
+    """Merge several lists of texts into one list without empty texts and duplicates."""
     return list(dict.fromkeys(text for texts in lists for text in texts if text))

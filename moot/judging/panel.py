@@ -69,7 +69,7 @@ _CLOSE = 1e-9
 
 
 class Ballot(TypedDict):
-    """A judge's winner and total scores, as counted by decision rules."""
+    """A judge's winner and total scores, as input for decision rules."""
 
     judge: str
     """Id of the judge."""
@@ -95,9 +95,9 @@ class PanelRule(NamedTuple):
     """Decision rule of a panel."""
 
     decides: str
-    """Description of the basis of the decision, such as "highest mean total score"."""
+    """Description of what decides the winner, for example "highest mean total score"."""
     counts: str
-    """Description of the numbers in the tally, such as "votes"."""
+    """Description of the numbers in the tally, for example "votes"."""
     over: Callable[[Sequence[Ballot]], _Tally]
 
 
@@ -147,7 +147,7 @@ def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
 
 
 def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
-    """Return the side that wins under the panel's decision rule, or `tie`.
+    """Return the side that wins under the panel's decision rule, or `tie` if no side wins.
 
     Several debaters may form one side.
     """
@@ -159,7 +159,7 @@ def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Map
 
 
 def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
-    """Return a copy of the verdict in which each debater is replaced by the side it belongs to.
+    """Return a copy of the verdict that names sides of the debate instead of debaters.
 
     The total of a side is the mean of its members.
     """
@@ -176,7 +176,7 @@ def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
-    """Return each debater's mean total score over all ballots that score the debater."""
+    """Return the mean total score of each debater over all ballots that score the debater."""
     given: dict[str, list[float]] = {}
     for ballot in ballots:
         for debater, score in ballot["scores"].items():
@@ -219,7 +219,10 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
 
 
 def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
-    """Return a tally won by the choice with at least `needed` votes, or tied if there is none."""
+    """Return a tally in which a choice wins with at least `needed` votes.
+
+    If no choice has enough votes, the tally is tied.
+    """
     tally = _votes(ballot["winner"] for ballot in ballots)
     winner = next((choice for choice, n in tally.items() if n >= needed), TIE)
     leaders = [choice for choice, n in tally.items() if n == max(tally.values()) and choice != TIE]
@@ -311,7 +314,10 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
 def as_decision(
     verdict: Verdict, outcome: RuleResult | None = None, agreement: PanelReport | None = None
 ) -> PanelVerdict:
-    """Convert one verdict to the panel's verdict, adding the rule's result and the agreement if given."""
+    """Convert a single verdict to the panel's verdict.
+
+    The rule's result and the judges' agreement are added if given.
+    """
     decision = cast(PanelVerdict, verdict.copy())
     if outcome:
         decision["outcome"] = outcome
@@ -321,7 +327,7 @@ def as_decision(
 
 
 def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
-    """Return the mean of all judges' scores, with the judge's name before each reason.
+    """Return the mean of all judges' scores. Each reason starts with the judge's name.
 
     If a judge's presentation orders tie, its scores count as their mean for each debater. Judges may have
     different rubrics: scores are converted to the scale of the first judge.
@@ -357,7 +363,10 @@ def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
 def panel_report(
     verdicts: Sequence[Verdict], outcome: RuleResult | None, earlier: Sequence[Verdict] = ()
 ) -> PanelReport:
-    """Return statistics on how far a panel's judges agree. Earlier verdicts count only for flip rates."""
+    """Return statistics on the agreement between the judges of a panel.
+
+    Earlier verdicts count only for flip rates.
+    """
     usable = [verdict for verdict in verdicts if verdict["status"] == "ok"]
     several = len(usable) > 1
     given: dict[str, dict[Cell, float]] = {verdict["judge"]: {} for verdict in usable}
@@ -385,7 +394,7 @@ def panel_report(
 
 
 def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:
-    """Return each judge's preferred debater for every pair of debaters and every criterion."""
+    """Return which debater each judge prefers, for every pair of debaters and every criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
         mine, theirs = scores.get((one, key)), scores.get((other, key))
@@ -478,7 +487,7 @@ def shows_whole(
 
 
 def next_judging(state: ConversationState) -> int:
-    """Return the sequence number of the debate's next judging, starting at 1."""
+    """Return the number of the debate's next judging, starting at 1."""
     decision = state.get("verdict")
     before = [*(state.get("verdicts") or []), *([decision] if decision else [])]
     return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)

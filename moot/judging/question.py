@@ -30,10 +30,10 @@ from moot.text.tokens import TokenCounter, truncate_middle
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "parts")
 
 LONG_TOPIC = 200
-"""Maximum number of characters in a topic that can be shown as the question."""
+"""Maximum length in characters of a topic that is shown as the question."""
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
-"""Maximum length of the description of a criterion, in characters."""
+"""Maximum length in characters of the description of a criterion."""
 _FRAME_TOKENS = 600
 _OPTIONS = (
     "- `options`: the answers to choose from, in a few words each, in the topic's words where it names them. "
@@ -49,7 +49,7 @@ _CRITERIA = (
 
 
 class CriterionFinding(BaseModel):
-    """A criterion by which answers to the question are judged."""
+    """Criterion by which answers to the question are judged."""
 
     name: str
     description: str
@@ -58,7 +58,7 @@ class CriterionFinding(BaseModel):
 def asked_of_topic(
     config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool
 ) -> tuple[str, ...]:
-    """Return the parts of the debated question that a model must find in the topic.
+    """Return the parts of the question that a model must find in the topic, for example `options`.
 
     Args:
         config: configuration of the debate.
@@ -96,7 +96,7 @@ def question_call(
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
-    """Return the debated question from a model's reply, or `{}` if it contains none."""
+    """Return the debated question from a model's reply, or `{}` if the reply contains none."""
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], LONG_TOPIC)):
         return {}

@@ -30,9 +30,9 @@ from moot.state.verdict import (
 from moot.text.plain_text import clip
 
 MAJOR_CAP = 40.0
-"""Maximum confidence, out of 100, of a verdict with an unmet major requirement."""
+"""Maximum confidence (0 to 100) of a verdict if a major requirement is unmet."""
 NOTED_CHARS = 160
-"""Maximum number of characters of a requirement quoted in a note. The list of requirements has the full
+"""Maximum number of characters of a requirement to quote in a note. The list of requirements has the full
 text."""
 
 
@@ -58,7 +58,7 @@ class ResponseCheck:
     """Options of the question. The decision must be one of them or `undecided`."""
 
     def failed(self, error: str, *, model: str = "", usage: EntryUsage | None = None) -> Verdict:
-        """Return a failed verdict of this judge with `error` as the reason."""
+        """Return a failed verdict of this judge, with `error` as the reason for the failure."""
         rubric = self.rubric.name
         return failed_verdict(self.judge, error, model=model, rubric=rubric, order=self.sides, usage=usage)
 
@@ -94,7 +94,7 @@ class ResponseCheck:
         return verdict
 
     def response_verdict(self, response: JudgeResponse, reply: Reply) -> Verdict:
-        """Convert a judge's response, in which debater ids have already replaced labels, to a verdict.
+        """Convert a judge's response to a verdict. The response contains debater ids instead of labels.
 
         The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
         score becomes a failed verdict. A placeholder is always a tie.
@@ -135,7 +135,7 @@ class ResponseCheck:
         return verdict
 
     def _restrict_decision(self, verdict: Verdict) -> None:
-        """Replace a decision that is not one of the options with `undecided`, and add a note."""
+        """Replace a decision that is not among the options with `undecided`, and add a note."""
         said = verdict["decision"]
         allowed = [*self.options, UNDECIDED]
         named = [each for each in allowed if each.casefold() == said.strip(" .`\"'“”*").casefold()]
@@ -147,7 +147,10 @@ class ResponseCheck:
             )
 
     def _recorded(self, field: VerdictField, said: Any, verdict: Verdict) -> Any:
-        """Return a field's value in its stored form, dropping unknown debaters and message ids."""
+        """Convert a field of a response to its stored form.
+
+        Unknown debaters and message ids are dropped.
+        """
         if isinstance(said, str):
             return said.strip()
         if isinstance(said, int | float):
@@ -164,7 +167,7 @@ class ResponseCheck:
         return rows
 
     def _row(self, said: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
-        """Return a copy of a row with the debater's exact id and without unknown message ids.
+        """Return a copy of a response row that refers only to known debaters and messages.
 
         Return `None` if the debater is unknown.
         """
@@ -198,7 +201,7 @@ class ResponseCheck:
         }
 
     def _existing_ids(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
-        """Return the cited ids of known messages without duplicates, and count unknown ids."""
+        """Return the cited ids that belong to known messages, and count the unknown ids."""
         cited = list(dict.fromkeys(map(cited_id, citations)))
         kept = [citation for citation in cited if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited) - len(kept)
@@ -224,14 +227,14 @@ class ResponseCheck:
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """Model call that asks a judge for a verdict, and data for processing the response."""
+    """Model call that asks a judge for a verdict, together with the data for processing the response."""
 
     call: ModelCall
     check: ResponseCheck
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with labels replaced by debaters.
+        """Return the judge's response with debaters' ids and names in place of labels.
 
         `None` if the judge gave no structured reply.
         """
@@ -278,7 +281,7 @@ def failed_verdict(
 
 
 def clear_confidence(verdict: Verdict) -> None:
-    """Remove the confidence in the winner if the result is a tie.
+    """Remove the confidence in the winner if the verdict is a tie.
 
     If the tie has no decision, also remove the overall confidence.
     """
@@ -310,7 +313,7 @@ def confidence_of(verdict: Verdict) -> int | None:
 
 
 def changed_text(verdict: Verdict) -> str:
-    """Return a sentence on how many parts of the response were dropped or clamped.
+    """Return a sentence that says how many parts of a response were dropped or clamped.
 
     Return `""` if nothing was dropped or clamped.
     """
@@ -324,7 +327,7 @@ def changed_text(verdict: Verdict) -> str:
 
 
 def _side_meant(said: str, sides: Sequence[str]) -> str | None:
-    """Return the id of the debater named by the judge.
+    """Return the id of the debater whom the judge named, or `None` if no debater matches.
 
     Case and surrounding spaces are ignored if only one id matches.
     """

@@ -25,15 +25,15 @@ DESIGN, DECISION = "design", "decision"
 """Names of the rubrics for software designs and for other proposals."""
 
 ENTRY_POINT_GROUP = "moot.rubrics"
-"""Name of the entry point group for rubrics from packages. Each entry point has the rubric's name and refers
-to a `Rubric`."""
+"""Name of the entry point group in which installed packages provide rubrics. Each entry point has the
+rubric's name and refers to a `Rubric`."""
 
 _REGISTERED: dict[str, Rubric] = {}
 """Rubrics that were registered in this process or loaded from plug-ins, keyed by name."""
 
 
 class Criterion(BaseModel):
-    """Criterion for scoring debaters, with its scale and weight."""
+    """Criterion by which debaters are scored, with a scale and a weight."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,11 +44,11 @@ class Criterion(BaseModel):
     description: str = ""
     """Instruction to the judge on what deserves a high or low score."""
     scale_min: float = Field(default=1, allow_inf_nan=False)
-    """Lowest possible score, which must be below `scale_max`."""
+    """Lowest possible score on the scale. It must be below `scale_max`."""
     scale_max: float = Field(default=10, allow_inf_nan=False)
-    """Highest possible score, which must be above `scale_min`."""
+    """Highest possible score on the scale. It must be above `scale_min`."""
     weight: float = Field(default=1, gt=0, allow_inf_nan=False)
-    """Weight of the criterion in the total score, relative to the other criteria."""
+    """Weight of the criterion in the total score, relative to the weights of the other criteria."""
 
     @model_validator(mode="after")
     def _scale_is_a_range(self) -> Criterion:
@@ -57,7 +57,7 @@ class Criterion(BaseModel):
         return self
 
     def clamp(self, score: float) -> float:
-        """Return the score, limited to the range from `scale_min` to `scale_max`."""
+        """Return the score, limited to the range of the criterion's scale."""
         return min(max(score, self.scale_min), self.scale_max)
 
     def share(self, score: float) -> float:
@@ -162,7 +162,7 @@ def load_rubric(path: Path) -> Rubric:
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
-    """Return True if a model must find criteria for the debated question.
+    """Return True if a model must determine the criteria for judging the debate.
 
     This is the case for a council without a configured rubric whose debaters are not all built-in roles.
     """
@@ -176,7 +176,9 @@ def rubric_for(
     default: str = "debate",
     question: DebateQuestion | None = None,
 ) -> Rubric:
-    """Return the rubric set for a judge, or else the configuration's or the protocol's rubric.
+    """Return the rubric that a judge uses.
+
+    The judge's own rubric comes first, then the configuration's, then the protocol's.
 
     A council that designs no software is judged by the criteria of its question, or by `decision`.
 
@@ -206,12 +208,12 @@ def rubric_for(
 
 
 def _designs_software(config: DebateConfig) -> bool:
-    """Return True if every debater has a built-in role, because all built-in roles design software."""
+    """Return True if every debater has a built-in role. All built-in roles design software."""
     return all(shipped_role(debater) for debater in config.debaters)
 
 
 def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
-    """Return a rubric made of the criteria of the debated question."""
+    """Build a rubric from the criteria of the debated question."""
     named: dict[str, QuestionCriterion] = {}
     for number, each in enumerate(criteria, 1):
         key = slug(each["name"])
@@ -221,7 +223,7 @@ def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
 
 
 def rubric_text(config: DebateConfig, default: str = "debate", question: DebateQuestion | None = None) -> str:
-    """Return a prompt section that tells debaters by which criteria they will be judged.
+    """Return a prompt section that tells debaters the criteria by which they will be judged.
 
     Return `""` if the debate has no judge.
     """
@@ -239,7 +241,7 @@ def _rubrics_in(folder: Path) -> dict[str, Rubric]:
 
 
 def parse_rubric(data: object, source: str = "rubric") -> Rubric:
-    """Return the rubric that the data of a YAML or JSON file defines.
+    """Parse a rubric from the data of a YAML or JSON file.
 
     Raises:
         ConfigError: the data is no valid rubric. The message names `source` and each wrong key.

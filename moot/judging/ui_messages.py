@@ -18,7 +18,7 @@ from moot.state.verdict import PanelVerdict
 
 
 def result_ui_messages(values: StateValues, headline: str, message_id: str) -> list[UIMessage]:
-    """Return the UI messages `verdict` and `positions` of a debate's result.
+    """Return the UI messages `verdict` and `positions` for the result of a debate.
 
     Args:
         values: state at the end of the debate.
@@ -36,7 +36,10 @@ def _ui_message(name: str, props: JsonObject, message_id: str) -> UIMessage:
 
 
 def _verdict_props(values: StateValues, headline: str) -> JsonObject:
-    """Return the result as data. `fields` are the parts of the verdict in the order in which to show them."""
+    """Return the properties of the UI message `verdict`.
+
+    `fields` are the parts of the verdict in the order in which to show them.
+    """
     verdict: PanelVerdict | None = values.get("verdict") or None
     ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     props: JsonObject = {
@@ -76,7 +79,7 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
 
 
 def _position_props(values: StateValues) -> JsonObject:
-    """Return each debater's stance at the start, position at the end, and changes in between."""
+    """Return the initial stance, final position and changes of position of each debater."""
     verdict: Mapping[str, object] = values.get("verdict") or {}
     final, moved = verdict.get("final_position"), verdict.get("moved")
     ends: Mapping[str, str] = final if isinstance(final, Mapping) else {}

@@ -34,15 +34,15 @@ Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
-"""Maximum number of `{` characters at which the parser tries to read a JSON object."""
+"""Maximum number of positions in a reply at which the parser tries to read a JSON object."""
 ECHO_CHARS = 2_000
-"""Maximum number of characters quoted from an invalid reply in a request for correction."""
+"""Maximum number of characters of an invalid reply to quote when asking the model for a correction."""
 ERROR_CHARS = 1_000
-"""Maximum number of characters quoted from a validation error in a request for correction."""
+"""Maximum number of characters of a validation error to quote when asking the model for a correction."""
 
 
 def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) -> tuple[WireMessage, ...]:
-    """Append an invalid reply and its validation error to a prompt, so that the model corrects it."""
+    """Return a prompt that asks the model to correct an invalid reply."""
     return (
         *messages,
         {"role": "assistant", "content": break_template_tokens(text[:ECHO_CHARS]) or "(nothing)"},
@@ -56,7 +56,7 @@ def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) ->
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """Result of parsing a structured reply, either data or an error message."""
+    """Result of parsing a structured reply, either the data or an error message."""
 
     data: JsonObject | None = None
     error: str = ""
@@ -83,7 +83,7 @@ def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None
 
 
 def clean_json(value: Any) -> Any:
-    """Return a JSON value with all its strings cleaned by `clean_text`.
+    """Clean all strings in a JSON value with `clean_text`, and return the value.
 
     JSON escapes can produce characters that stored text must not contain.
     """
@@ -97,7 +97,10 @@ def clean_json(value: Any) -> Any:
 
 
 def _objects(text: str) -> Iterator[JsonObject]:
-    """Yield the JSON objects in a text, trying the whole text, then code fences, then any position."""
+    """Yield each JSON object found in a text.
+
+    The whole text is tried first, then code fences, then any position.
+    """
     for part in (text, *_FENCE.findall(text)):
         try:
             value = json.loads(part)
@@ -134,16 +137,19 @@ _SEED_FIELDS = ("seed", "random_seed")
 is set."""
 
 _BINDING_ERRORS = (NotImplementedError, TypeError, ValueError)
-"""Exceptions that LangChain models raise if a schema cannot be bound to them."""
+"""Exceptions that LangChain models raise if they do not support a schema."""
 
 
 class OpenAICompatible:
-    """Marker class for chat models that accept OpenAI's parameters and stream running usage totals."""
+    """Marker class for chat models with an OpenAI-compatible API.
+
+    They accept OpenAI's parameters and report the tokens used so far while streaming.
+    """
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Attempt at a model call, independent of the chat model's class."""
+    """Parameters of one attempt at a model call, independent of the chat model's class."""
 
     call: ModelCall
     messages: tuple[WireMessage, ...]
@@ -151,7 +157,7 @@ class Attempt:
     """Maximum number of tokens in the reply."""
     settings: ModelSettings
     method: Method | None = None
-    """Method that requests structured output from the model. `None` requests a plain text reply."""
+    """Method used to request structured output from the model. `None` requests a plain text reply."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +201,7 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
 
 
 def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
-    """Return the structured output method to try after `method` was refused, or `None` if there is none."""
+    """Return the structured output method to try if `method` was refused, or `None` if none is left."""
     if method == "prompt":
         return None
     if isinstance(chat, OpenAICompatible):
@@ -204,21 +210,21 @@ def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
 
 
 def cache_of(chat: BaseChatModel) -> BaseCache | None:
-    """Return the LangChain cache set on the model object or by the calling program, if any."""
+    """Return the LangChain cache that applies to a chat model, or `None` if there is none."""
     if isinstance(chat.cache, BaseCache):
         return chat.cache
     return get_llm_cache() if chat.cache is not False and not isinstance(chat, LocalModel) else None
 
 
 def cached_reply(generations: Sequence[Generation] | None) -> AIMessage | None:
-    """Return the message in a result of LangChain's cache, or None if the result is empty."""
+    """Return the message from a LangChain cache lookup, or `None` if the lookup found nothing."""
     found = generations[0] if generations else None
     message = found.message if isinstance(found, ChatGeneration) else None
     return message if isinstance(message, AIMessage) else None
 
 
 def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
-    """Return True if the chat model can stream its reply to this attempt."""
+    """Return True if the chat model can stream the reply to this attempt."""
     refused = chat.disable_streaming is True or (chat.disable_streaming and bool(attempt.call.tools))
     return attempt.settings.stream and streams_tokens(chat) and not refused
 
@@ -262,13 +268,16 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return an update that sets one of the fields `names`, or `{}` if none of them can be set."""
+    """Return keyword arguments that set a field of a chat model, or `{}` if the field cannot be set.
+
+    `names` are the possible names of the field.
+    """
     name = _field_of(chat, names)
     return {name: value} if name and value is not None and name not in chat.model_fields_set else {}
 
 
 def _bindings(chat: BaseChatModel, attempt: Attempt) -> Mapping[str, Any]:
-    """Return the keyword arguments that pass tools or a schema to a LangChain model.
+    """Return the keyword arguments that bind tools or a schema to a LangChain model.
 
     A schema is bound by the configured method, or by the provider's default method.
 
@@ -306,7 +315,10 @@ def request_fields(schema: type[BaseModel], method: Method) -> JsonObject:
 
 
 def with_schema(messages: tuple[WireMessage, ...], schema: type[BaseModel]) -> tuple[WireMessage, ...]:
-    """Append a JSON Schema to the last message, for methods that cannot send it separately."""
+    """Append a JSON Schema to the last message of a prompt.
+
+    Some structured output methods have no separate parameter for the schema.
+    """
     described = schema_instruction(schema)
     if not messages or messages[-1]["role"] not in ("user", "system"):
         return (*messages, {"role": "user", "content": described})

@@ -57,7 +57,7 @@ class ThinkFilter:
         self._begun = False
 
     def feed(self, piece: str) -> SplitText:
-        """Process one chunk and return the visible text and the reasoning that the chunk adds."""
+        """Process one chunk of a stream, and return its visible text and its reasoning."""
         self._buffer += piece
         text: list[str] = []
         reasoning: list[str] = []
@@ -75,7 +75,7 @@ class ThinkFilter:
         return self._part("".join(text), "".join(reasoning))
 
     def close(self) -> SplitText:
-        """End the stream, and return the buffered text that looked like the start of a tag."""
+        """Return the text that is still buffered at the end of the stream."""
         rest, self._buffer = self._buffer, ""
         return self._part("", rest) if self._thinking else self._part(rest, "")
 
@@ -103,7 +103,10 @@ def split_thinking(text: str) -> SplitText:
 
 
 def content_parts(content: str | list[Any]) -> SplitText:
-    """Return the text and the reasoning in a message's content, which is a string or a list of blocks."""
+    """Return the text and the reasoning in a message's content.
+
+    The content is a string or a list of blocks.
+    """
     if isinstance(content, str):
         return SplitText(content, "")
     text: list[str] = []
@@ -120,7 +123,7 @@ def content_parts(content: str | list[Any]) -> SplitText:
 
 
 def reasoning_field(fields: JsonObject) -> str:
-    """Return a message's reasoning from `reasoning_content` or `reasoning`, or `""` if it has none."""
+    """Return the text of the field `reasoning_content` or `reasoning`, or `""` if there is none."""
     for name in ("reasoning_content", "reasoning"):
         value = fields.get(name)
         if isinstance(value, str) and value:
@@ -140,7 +143,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     inner: BaseChatModel
-    """Provider's chat model, which this wrapper calls."""
+    """The provider's chat model that this wrapper calls."""
     message_id: str | None = None
     """Id of the reply's message in the state. `None` uses LangChain's own id."""
     speaker: str | None = None
@@ -148,12 +151,12 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     on_chunk: Callable[[], None] = lambda: None
     """Function that is called for each chunk of text or reasoning."""
     price: Callable[[AIMessage], float | None] = lambda _: None
-    """Function that returns the cost of a reply in US dollars, for use in traces."""
+    """Function that computes the cost of a reply in US dollars for traces."""
     cache: Any = False
     """Always `False`, because the provider's model uses LangChain's cache itself."""
 
     emitted: bool = False
-    """True if this attempt has already streamed some text to the user."""
+    """True if this attempt has already streamed text to the user."""
 
     _chars: int = PrivateAttr(default=0)
     _thoughts: list[str] = PrivateAttr(default_factory=list)
@@ -180,7 +183,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @override
     def finish_result(self, result: ChatResult) -> None:
-        """Add the cost of a reply to its usage metadata, where LangSmith reads it."""
+        """Add the cost of a reply to the usage metadata that LangSmith reads."""
         message = result.generations[0].message
         if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
             message.usage_metadata = cast(
@@ -211,7 +214,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
     def _without_thoughts(self, message: BaseMessage) -> str:
-        """Return a message with only its visible text, and store the reasoning in this wrapper."""
+        """Return a copy of a message without reasoning, and store the reasoning in this wrapper."""
         parts = content_parts(message.content)
         split = self._splitter.feed(parts.text)
         thoughts = parts.reasoning + reasoning_field(message.additional_kwargs) + split.reasoning

@@ -88,7 +88,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report the wait before a retry as a `retry` event or, outside a graph, in the log."""
+    """Report the wait before a retry, as a `retry` event or in the log."""
     words = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
@@ -107,7 +107,10 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the key of a model's rate limits, consisting of the endpoint's address and the model's name."""
+    """Return the key under which the rate limits of a model are stored.
+
+    It consists of the endpoint's address and the model's name.
+    """
     return f"{redact_url(models.base_url(name))} {bare_name(name)}".strip()
 
 
@@ -160,7 +163,7 @@ async def offered_models(access: Access) -> list[str]:
 
 
 def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
-    """Return advice for the user on how to fix a failed call, or `""` if there is none.
+    """Return advice on how to fix a failed model call, or `""` if there is none.
 
     Args:
         failure: the failure of the call.
@@ -190,7 +193,7 @@ def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str)
 
 
 async def explanation(name: str, failure: Failure, models: Models) -> str:
-    """Return an error message for a failed model call, with advice on fixing the problem."""
+    """Return an error message for a failed model call, including advice on how to fix the problem."""
     hint = advice(failure, models.settings_of(name), models.base_url(name), name)
     if failure.status == 404 and not failure.advice:
         offered = [str(row["id"]) for row in await models_for(name, models)]
@@ -207,7 +210,7 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
 
 
 async def models_for(name: str, models: Models) -> list[JsonObject]:
-    """Return all models offered by a model's endpoint, or `[]` if the endpoint does not list them."""
+    """Return all models offered by a model's endpoint, or `[]` if the endpoint has no model list."""
     if not models.is_openai_compatible(name):
         return []
     try:

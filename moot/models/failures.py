@@ -25,7 +25,7 @@ FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Provider error codes for which a call is never retried, whatever the HTTP status."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Error codes and finish reasons of replies blocked by a content filter of Azure or OpenAI."""
+"""Error codes and finish reasons that Azure and OpenAI use for replies blocked by a content filter."""
 
 UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
 NOT_TRUSTED = (
@@ -53,7 +53,7 @@ _FINISHES = {
     "blocklist": "content_filter",
     "guardrail_intervened": "content_filter",
 }
-"""Mapping from other providers' finish reasons to OpenAI's."""
+"""Mapping from provider-specific finish reasons to OpenAI's."""
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 """Keys under which LangChain messages of different providers store the finish reason."""
@@ -69,18 +69,18 @@ _TRANSIENT = frozenset(
 Ollama's."""
 
 MESSAGE_CHARS = 300
-"""Maximum length in characters of a provider's error message when it is stored."""
+"""Maximum number of characters to store of a provider's error message."""
 
 
 @dataclass(eq=False)
 class Failure(Exception):
-    """Raised if one attempt at a model call fails."""
+    """Error raised when one attempt at a model call fails."""
 
     text: str
     status: int | None = None
     retryable: bool = False
     retry_after: float | None = None
-    """Number of seconds that the provider asked to wait before a retry."""
+    """Number of seconds to wait before a retry, as requested by the provider."""
     code: str = ""
     """Provider's error code, such as `context_length_exceeded`."""
     empty: bool = False
@@ -88,19 +88,19 @@ class Failure(Exception):
     refused: bool = False
     """True if the model or a content filter refused to reply. A retry would be refused too."""
     advice: str = ""
-    """Advice for the user about this failure, or `""` if there is none."""
+    """Advice for the user on this failure, or `""` if there is none."""
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def is_transient(self) -> bool:
-        """Return True if the failure is temporary and does not depend on the request."""
+        """Return True if the failure is temporary and not caused by the request."""
         return self.retryable and not self.empty
 
     @property
     def requested_wait_s(self) -> float:
-        """Return the wait in seconds that the provider requested, or 0 if it requested none."""
+        """Return the wait in seconds that the provider requested, or 0 if none was requested."""
         return self.retry_after or 0.0
 
     @property
@@ -189,7 +189,10 @@ def failure_of(error: Exception, *, timeout_s: float) -> Failure:
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:
-    """Return the TLS error behind a failed connection, unless the server only closed the connection."""
+    """Return the TLS error that caused a failed connection, or `None` if there is none.
+
+    A connection that the server only closed does not count.
+    """
     each: BaseException | None = error
     for _ in range(MAX_CAUSES):
         if isinstance(each, ssl.SSLError):
@@ -223,7 +226,10 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
 
 
 def html_failure(status: int, text: str) -> Failure:
-    """Return a failure for an HTML page received instead of a reply, for example from a gateway."""
+    """Return a failure for an HTML page that was received instead of a model's reply.
+
+    Gateways send such pages.
+    """
     title = re.search(r"<title[^<>]*>([^<]*)</title>", text, re.I)
     words = f" ({_clip(title[1])})" if title else ""
     return Failure(
@@ -235,7 +241,7 @@ def html_failure(status: int, text: str) -> Failure:
 
 
 def finish_of(metadata: Mapping[str, object]) -> str:
-    """Return the finish reason from a message's metadata, converted to OpenAI's name for this reason.
+    """Return the finish reason of a message, using OpenAI's names.
 
     Default: `stop`.
     """
@@ -249,7 +255,7 @@ def has_finish(metadata: Mapping[str, object]) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait in seconds that the header `retry-after-ms` or `retry-after` requests."""
+    """Return the wait in seconds requested by the `retry-after-ms` or `retry-after` header."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:

@@ -29,7 +29,7 @@ from moot.state.errors import ConfigError, ModelError
 from moot.state.settings import redact
 
 _WORDS = re.compile(" ?[^ ]+| ")
-"""Pattern that matches each word of a text with the space before the word. All matches together form the
+"""Pattern that matches a word together with the space before it. All matches together form the
 text."""
 
 
@@ -91,7 +91,7 @@ class ScriptedCall:
 
     messages: list[BaseMessage]
     parameters: JsonObject = field(default_factory=dict)
-    """Keyword arguments of the call, such as `hints`, `json_schema`, `seed` and `max_tokens`."""
+    """Keyword arguments of the call, for example `hints`, `json_schema`, `seed` and `max_tokens`."""
 
 
 Script = Iterable[ScriptReply] | Callable[[ScriptedCall], ScriptReply]
@@ -125,7 +125,7 @@ class ScriptedModel(LocalModel):
         return "scripted"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the next scripted reply, or raise it if it is an exception."""
+        """Return the next scripted reply, or raise an error if the script contains one."""
         call = ScriptedCall(messages, kwargs)
         self.calls.append(call)
         try:
@@ -164,7 +164,7 @@ def prompt_text(messages: Sequence[BaseMessage]) -> str:
 
 
 class CommandModel(BaseChatModel):
-    """Chat model that starts a command for each call."""
+    """Chat model that runs a command-line program for each call."""
 
     command: tuple[str, ...]
     """Program and arguments of the command."""

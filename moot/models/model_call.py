@@ -122,7 +122,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
 
 @dataclass
 class _CallState:
-    """State that all attempts at one call share, including attempts with fallback models."""
+    """State shared by all attempts at one call, including attempts with fallback models."""
 
     call: ModelCall
     models: Models
@@ -133,7 +133,7 @@ class _CallState:
     """True once some text of the reply has been streamed. Later attempts are not streamed, so that no text
     appears twice."""
     first_chunk_s: float | None = None
-    """Seconds from the latest request to its first chunk."""
+    """Seconds between the latest request and its first chunk."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class _ModelResponse:
     finish_reason: str
 
     def read(self, schema: type[BaseModel]) -> ParsedReply:
-        """Parse the structured reply from the arguments of a tool call or from the text."""
+        """Parse the structured reply, either from tool call arguments or from the text."""
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
         return parse_reply(schema, text, calls[0]["args"] if calls else None)
@@ -160,7 +160,7 @@ async def _request(run: _CallState, name: str) -> _ModelRequest:
 
 
 class _ModelRequest:
-    """Call to one model, including all retries with this model."""
+    """A call to one model, including all retries with this model."""
 
     def __init__(self, run: _CallState, name: str, chat: BaseChatModel) -> None:
         self.run, self.name, self.chat = run, name, chat
@@ -207,7 +207,7 @@ class _ModelRequest:
         )
 
     async def _answer(self, messages: Messages) -> _ModelResponse:
-        """Call the model with a structured output method that the endpoint accepts.
+        """Call the model with a structured output method that the endpoint supports.
 
         If the endpoint refuses the structured output method, try a weaker method and remember it.
         """
@@ -226,7 +226,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
-        """Call the model, and if `max_tokens` cut off the reply, call it again with twice the limit."""
+        """Call the model, and repeat the call with twice the limit if `max_tokens` cut off the reply."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
@@ -308,7 +308,7 @@ class _ModelRequest:
             return answer
 
     def _cache_key(self, request: ChatRequest) -> tuple[str, str]:
-        """Return the prompt and settings that LangChain's cache uses as the key of the reply.
+        """Return the prompt and settings that identify a reply in LangChain's cache.
 
         The seed is part of the key even if the model takes none, so that samples stay independent.
         """
@@ -375,7 +375,7 @@ class _ModelRequest:
         return message, speaker.thoughts
 
     def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
-        """Separate a reply's text from its reasoning, and record the tokens used.
+        """Separate a reply's text from the reasoning, and record the tokens used.
 
         A reply from a cache is free.
         """

@@ -34,7 +34,7 @@ FORMATS = {
     "ipv6": "2001:db8::1",
 }
 TEXT = f"{PLACEHOLDER.capitalize()}."
-"""Placeholder text for free-text fields, truncated or repeated to fit the schema's length limits."""
+"""Placeholder text for free-text fields. It is truncated or repeated to fit the schema's length limits."""
 
 
 def smallest_instance(schema: JsonObject, text: str = TEXT) -> object:
@@ -128,7 +128,10 @@ class _Generator:
 
 
 def _number(node: JsonObject, number: int) -> float:
-    """Return a number that is `number` steps away from the schema's minimum, its maximum, or 0."""
+    """Return a number that satisfies the limits of a numeric schema.
+
+    It is `number` steps away from the minimum, the maximum, or 0.
+    """
     whole = node["type"] == "integer"
     step = node.get("multipleOf") or (1 if whole else 0)
     low = max(node.get("minimum", -math.inf), node.get("exclusiveMinimum", -math.inf))
@@ -191,7 +194,7 @@ class OfflineModel(LocalModel):
 
 
 def placeholder_text(hints: Hints) -> str:
-    """Return placeholder text for a message that names the speaker, phase, round and targets."""
+    """Return placeholder text that names the speaker, phase, round and targets of a message."""
     what = hints.get("phase", "answer").replace("-", " ")
     if speaker := hints.get("speaker"):
         what = f"{what} of {speaker}"
@@ -204,7 +207,7 @@ def placeholder_text(hints: Hints) -> str:
 
 
 def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> Any:
-    """Return a call to the first known tool, or `None` if there is none or a tool was already called."""
+    """Return a call to the first known tool, or `None` if the model should reply with text."""
     if any(isinstance(message, ToolMessage) for message in messages):
         return None
     offered = (tool["function"]["name"] for tool in tools)
@@ -213,7 +216,10 @@ def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> 
 
 
 def _shorten(text: str, max_tokens: int | None) -> str:
-    """Truncate a text at a word boundary to about `max_tokens`, counting three characters per token."""
+    """Truncate a text at a word boundary to about `max_tokens` tokens.
+
+    One token counts as three characters.
+    """
     if max_tokens is None or len(text) <= 3 * max_tokens:
         return text
     cut = text[: max(3 * max_tokens, 1)]
@@ -230,7 +236,7 @@ def recordings() -> list[str]:
 
 
 def recording_config(name: str) -> JsonObject:
-    """Return the configuration of a recorded debate, using the model that replays it.
+    """Return the configuration of a recorded debate that uses the recording as its model.
 
     Raises:
         ConfigError: there is no recording with this name.
@@ -271,7 +277,7 @@ class RecordedModel(LocalModel):
         return "recorded"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the recorded reply that matches the call's hints, such as speaker and phase."""
+        """Return the recorded reply for the call's hints, such as speaker and phase."""
         hints: Mapping[str, Any] = kwargs["hints"]
         for reply in self._replies:
             if all(hints.get(key) == value for key, value in reply["when"].items()):

@@ -30,7 +30,7 @@ else:  # the SDK uses `httpx` or `httpx2`, by its version
     AsyncByteStream = _http.AsyncByteStream
 
 MAX_CONNECTIONS = 64
-"""Maximum number of connections of one model client. In practice, `limits.concurrency` is lower."""
+"""Maximum number of connections per model client. In practice, `limits.concurrency` is lower."""
 _VERBATIM_FIELDS = ("messages", "tools", "response_format")
 END_OF_STREAM = b"\n\ndata: [DONE]\n\n"
 CONNECT_S = 15.0
@@ -51,10 +51,10 @@ _EARLY_END = json.dumps(
 
 
 class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
-    """`ChatOpenAI` that also reads reasoning fields and supports the older token limit field."""
+    """`ChatOpenAI` client that also reads reasoning fields and supports the older token limit field."""
 
     limit_field: str = "max_completion_tokens"
-    """Name of the request field that limits the number of tokens in the reply."""
+    """Name of the request field that limits the length of the reply in tokens."""
 
     @override
     def change_request(self, payload: JsonObject) -> JsonObject:
@@ -121,7 +121,9 @@ def make_chat(name: str, settings: ModelSettings, *, key: str, base_url: str | N
 
 
 async def _check_response(response: Any) -> None:
-    """Check a response's content type, and convert a JSON response to a stream if a stream was requested.
+    """Check the content type of a model's response.
+
+    A JSON response is converted to a stream if the request asked for a stream.
 
     Raises:
         Failure: the response is a web page, or it is larger than `MAX_BODY_BYTES`.
@@ -142,7 +144,7 @@ async def _check_response(response: Any) -> None:
 
 
 class _CheckedBody(AsyncByteStream):
-    """Response body that raises an error if it exceeds the size limit.
+    """HTTP response body that raises an error above the size limit.
 
     The end of an event stream is checked too.
 

@@ -48,7 +48,7 @@ _CONFIG = RunnableConfig(callbacks=[], configurable={}, tags=[TAG_NOSTREAM])
 
 
 class RunnableModel(BaseChatModel):
-    """Chat model that wraps a runnable, such as the result of `bind`, `with_retry` or `with_fallbacks`.
+    """Chat model that wraps a runnable, for example the result of `bind`, `with_retry` or `with_fallbacks`.
 
     Tools and structured output are bound as for the chat model inside the runnable. If there is none, or if
     its fallbacks are of several classes, a schema is described in the prompt and tools are refused.
@@ -97,7 +97,10 @@ class RunnableModel(BaseChatModel):
 
 
 def inner_chat_model(runnable: object) -> BaseChatModel | None:
-    """Return the chat model inside a runnable, or `None` if it has none or models of different classes."""
+    """Return the chat model inside a runnable, or `None` if there is no such model.
+
+    A runnable with models of different classes also returns `None`.
+    """
     if isinstance(runnable, BaseChatModel):
         return runnable
     if isinstance(runnable, RunnableWithFallbacks):
@@ -112,7 +115,7 @@ def _result(message: object) -> ChatResult:
 
 
 def _checked(message: object) -> AIMessage:
-    """Return the output of a runnable after checking that the output is an `AIMessage`.
+    """Return the output of a runnable if it is an `AIMessage`, otherwise raise an error.
 
     Raises:
         ConfigError: it is not a message of a model.
@@ -125,7 +128,7 @@ def _checked(message: object) -> AIMessage:
 
 
 Factory = Callable[[str, ModelSettings], BaseChatModel]
-"""Function that creates a model's client from the model's name and settings."""
+"""Function that creates a model client from the model's name and settings."""
 
 ChatSource = ChatModelLike | Callable[[], ChatModelLike]
 """Chat model passed in by the caller, or a runnable or function that provides one.
@@ -192,7 +195,7 @@ class Access:
 
 
 def access_to(name: str, settings: ModelSettings) -> Access:
-    """Return the API key and URL for a model, taken from its settings and the environment.
+    """Return the API key and URL for a model, read from the model's settings and the environment.
 
     Raises:
         ConfigError: both key and address are missing, or the model's API is not OpenAI-compatible.
@@ -263,7 +266,7 @@ def check_source(name: str, source: object) -> None:
 
 
 def chat_model_of(name: str, model: object) -> BaseChatModel:
-    """Return `model` as a LangChain chat model, wrapping it if it is another runnable.
+    """Return `model` as a LangChain chat model, wrapping a runnable if necessary.
 
     Raises:
         ConfigError: the value is not a runnable.
@@ -303,9 +306,9 @@ class Models:
     """LangChain model objects passed in from Python, keyed by the name in the configuration. These models
     override the factory."""
     backoff: Backoff = field(default_factory=Backoff)
-    """Backoff that determines the wait between the attempts at a call."""
+    """Backoff that determines the wait before each retry of a call."""
     retry_for: float = 0.0
-    """Number of seconds to keep repeating a call after all models have failed. The value of the setting
+    """Number of seconds to keep retrying a call after all models have failed. The value of the setting
     `limits.retry_for`."""
     rate_limiter: RateLimiter | None = field(default=None, repr=False, compare=False)
     """Rate limiter shared by all processes that use the same database. `None` means no limits."""
@@ -358,7 +361,7 @@ class Models:
         return client
 
     def check(self, names: Iterable[str]) -> None:
-        """Raise an error if a model's name, key or URL cannot be used.
+        """Raise an error if a model's name, key or URL is missing or invalid.
 
         Raises:
             ConfigError: a name or the environment is invalid.
@@ -391,12 +394,12 @@ class Models:
         return [name for name in names if self.cost_usd(name, NO_USAGE) is None]
 
     def provider(self, name: str) -> str:
-        """Return the name of a model's provider, or its host name for an OpenAI-compatible endpoint."""
+        """Return the name of a model's provider, or the host name of an OpenAI-compatible endpoint."""
         base_url = self.base_url(name)
         return urlsplit(base_url).hostname or base_url
 
     def base_url(self, name: str) -> str:
-        """Return the URL of a model's endpoint, or `""` if the provider's package determines the URL."""
+        """Return the URL of a model's endpoint, or `""` if the provider's package chooses the URL."""
         base_url = self.settings_of(name).base_url
         if not self.is_openai_compatible(name):
             return base_url or ""
@@ -412,7 +415,10 @@ class Models:
         return self._methods.get(name, self.settings_of(name).structured_output)
 
     def learn_method(self, name: str, method: Method) -> None:
-        """Store the structured output method that a model's endpoint accepted after refusing another one."""
+        """Store the structured output method that a model's endpoint accepted.
+
+        It is used for later calls.
+        """
         self._methods[name] = method
 
     async def aclose(self) -> None:
@@ -436,7 +442,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Extra of the `moot` package for each supported model provider, keyed by provider."""
+"""Mapping from each model provider to the extra of the `moot` package that supports it."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()
@@ -488,7 +494,7 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
 
 
 def _check_keys(name: str, chat: BaseChatModel, settings: ModelSettings) -> None:
-    """Register a model's API keys as secrets, and raise an error if a key is missing or misplaced.
+    """Register a model's API keys as secrets. A missing or misplaced key is an error.
 
     Raises:
         ConfigError: a key is missing, or the provider's key would be sent to another `base_url`.

@@ -20,7 +20,7 @@ from moot.text.tokens import counter, encoding_for, prompt_tokens
 MAX_TOKENS = 10**8
 """Highest plausible token count for one call."""
 UNREADABLE = -1
-"""Replacement for a reported token count that is negative, too large or not a number."""
+"""Value recorded if a reported token count is negative, too large or not a number."""
 _PRICE_LIST_NAMES = {
     "azure_openai": "azure",
     "bedrock": "aws",
@@ -30,11 +30,11 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Mapping from LangChain's provider names to those in `genai-prices`, where the two differ."""
+"""Mapping from LangChain's provider names to the names in `genai-prices`, where the two differ."""
 
 
 def readable_usage(report: object) -> JsonObject:
-    """Return the whole numbers in a provider's usage report, or `{}` if the report is not a mapping."""
+    """Return the integers in a provider's usage report, or `{}` if the report is not a mapping."""
     if not isinstance(report, Mapping):
         return {}
     counts = {key: _readable_count(report.get(key) or 0) for key in ("prompt_tokens", "completion_tokens")}
@@ -102,7 +102,7 @@ def counted_usage(
 
 
 def configured_price(settings: ModelSettings, tokens: EntryUsage) -> float | None:
-    """Return the cost of one call in US dollars at configured prices, or `None` if none are configured."""
+    """Return the cost of one call in US dollars, or `None` if no prices are configured."""
     price_in, price_out = settings.input_usd_per_million, settings.output_usd_per_million
     if price_in is None or price_out is None:
         return None
@@ -137,7 +137,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
-    """Return the version of the price lists and the date of their latest price change."""
+    """Return a text with the version of the price lists and the date of the latest price change."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DebateRow:
-    """Row of the catalogue of all debates in a database."""
+    """Catalogue row that describes one debate in the database."""
 
     id: str
-    """UUID of the debate, which is also its LangGraph thread id."""
+    """UUID of the debate, used as the LangGraph thread id."""
     name: str
-    """Name of the debate, given with `--id`, or its UUID if none was given."""
+    """Name that the user gave the debate with `--id`, or the debate's UUID if there is none."""
     topic: str
     """First 200 characters of the debate's topic."""
     protocol: str
@@ -39,7 +39,7 @@ class DebateRow:
     """Number of prompt and completion tokens used by all model calls of the debate."""
     cost_usd: float
     parent: str
-    """Id of the debate that this debate was forked from, or `""` if it is not a fork."""
+    """Id of the debate from which this debate was forked, or `""` if there is none."""
     created_at: str
     updated_at: str
 
@@ -58,8 +58,9 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
+"""Maximum number of characters of a debate's topic in the catalogue."""
 FINAL_ANSWER_CHARS = 400
-"""Maximum numbers of characters of a topic and of a result in the catalogue."""
+"""Maximum number of characters of a debate's result in the catalogue."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"
@@ -85,7 +86,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return a UUID for a new debate, derived from the debate's name if given and otherwise random.
+    """Return a UUID for a new debate, derived from the name or random if there is no name.
 
     Raises:
         InputError: The name is not valid.
@@ -97,12 +98,12 @@ def new_debate_id(name: str | None) -> str:
 
 
 def handle(debate: str, name: str) -> str:
-    """Return a debate's name, or the first 8 characters of its id if it has no name."""
+    """Return a debate's name, or the first 8 characters of the id if there is no name."""
     return name if name != debate else debate[:8]
 
 
 def thread_id_of(name: str) -> str:
-    """Return `name` if it is a UUID, otherwise a UUID derived from `name`."""
+    """Return `name` unchanged if it is a UUID, otherwise a UUID derived from `name`."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
@@ -168,15 +169,15 @@ class Catalogue(DebateTable):
         return rows[0].name if rows else debate
 
     def is_new(self, debate: str) -> bool:
-        """Return True if a debate has the status `new`, because it is still being created."""
+        """Return True if a debate is still being created (status `new`)."""
         return bool(self._select("WHERE id = ? AND status = 'new'", [debate]))
 
     def rows(self) -> list[DebateRow]:
-        """Return the rows of all debates, most recently active debate first."""
+        """Return the rows of all debates, starting with the most recently active debate."""
         return self._select("ORDER BY updated_at DESC, id", [])
 
     def copy(self, source: str, target: str) -> None:
-        """Add a catalogue row for a fork of a debate. Unknown debates are ignored."""
+        """Add a catalogue row for the fork of a debate. Unknown debates are ignored."""
         for row in self._select("WHERE id = ?", [source]):
             self.add(replace(row, id=target, name=target, parent=source))
 
@@ -195,7 +196,7 @@ class ListedResult:
     decision: str = ""
     """Decision of the judges in one sentence, or `""` if there is no decision."""
     question: str = ""
-    """Question of the debate, in one sentence: as the judges put it, otherwise as the topic asks it."""
+    """Question of the debate in one sentence. The judges' wording takes precedence over that of the topic."""
     confidence: float | None = None
     """The judges' confidence in the decision, from 0 to 100."""
 
@@ -215,7 +216,7 @@ class ResultTable(DebateTable):
     )
 
     def note(self, debate: str, state: StateValues, update: StateValues) -> None:
-        """Store a debate's model, winner and decision after its state is updated."""
+        """Store a debate's model, winner and decision after a state update."""
         config = update.get("config") or state.get("config") or {}
         verdict = update.get("verdict", state.get("verdict"))
         topic = str(update.get("topic") or state.get("topic") or "")
@@ -242,7 +243,7 @@ class ResultTable(DebateTable):
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:
-    """Return a verdict's text field on one line, or `""` if no model judged the debate."""
+    """Return a text field of a verdict on one line, or `""` if no model judged the debate."""
     if not verdict or verdict.get("status") != "ok" or verdict.get("placeholder"):
         return ""
     return clip(plain_line(str(verdict.get(field) or "")), FINAL_ANSWER_CHARS)

@@ -33,7 +33,7 @@ from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 
 class LazyStore(BaseStore):
-    """LangGraph store in the same database as the checkpoints, opened on first use.
+    """LangGraph store in the checkpoint database, opened on first use.
 
     Most debates never use the store. The given exit stack closes it.
     """
@@ -82,8 +82,8 @@ COMPRESS_FROM = 512
 fifth, but hardly shrinks small writes."""
 
 MAX_INFLATED = 2**30
-"""Maximum size in bytes of a decompressed value. Snapshots of ten thousand turns take about ten million
-bytes."""
+"""Maximum size in bytes of a value after decompression. Snapshots of ten thousand turns take about ten
+million bytes."""
 
 _PREFIX = "zlib+"
 
@@ -98,14 +98,14 @@ class CompressingSerializer(JsonPlusSerializer):
         super().__init__(allowed_msgpack_modules=None)
 
     def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        """Serialize an object and return its type tag and bytes. Large values are compressed."""
+        """Serialize an object, and return a type tag and the bytes. Large values are compressed."""
         tag, blob = super().dumps_typed(obj)
         if len(blob) < COMPRESS_FROM:
             return tag, blob
         return _PREFIX + tag, zlib.compress(blob, 1)
 
     def loads_typed(self, data: tuple[str, bytes]) -> object:
-        """Restore an object from its type tag and bytes, which may be compressed.
+        """Restore an object from a type tag and bytes. The bytes may be compressed.
 
         Raises:
             StorageError: the value is damaged, or it is too large.
@@ -125,7 +125,7 @@ class CompressingSerializer(JsonPlusSerializer):
 
 
 class MootSqliteSaver(AsyncSqliteSaver):
-    """`AsyncSqliteSaver` that adds Moot's records, compression and the methods for the LangGraph server.
+    """SQLite checkpointer with Moot's tables, compression and support for the LangGraph server.
 
     Deleting or copying a thread includes Moot's own records.
     """
@@ -135,7 +135,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         self.records = records
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, or the latest one if `config` contains no checkpoint id."""
+        """Return the requested checkpoint, or the latest one if `config` contains no checkpoint id."""
         found = await super().aget_tuple(config)
         if found is not None:
             sort_checkpoints_after(found.checkpoint["id"])
@@ -274,7 +274,7 @@ WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN (SELECT ns, 
 
 @asynccontextmanager
 async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open the checkpointer for the database at a path or URL.
+    """Open the checkpointer for the database with this path or URL.
 
     Raises:
         InputError: The database cannot be opened.
@@ -302,4 +302,4 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
 
 
 make = open_saver
-"""Function that opens a checkpointer for the default database, as needed by `langgraph.json`."""
+"""Function that opens a checkpointer for the default database. It is referenced in `langgraph.json`."""

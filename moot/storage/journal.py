@@ -17,20 +17,20 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Function `(debate, checkpoint, present)` that returns True if `checkpoint` has a child other than
+"""Function `(debate, checkpoint, present)` that returns True if a checkpoint has another child besides
 `present`."""
 
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored reply, consisting of the call's position and a hash of its request."""
+    """Key of a stored reply, made of the call's position and a hash of the request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
     step: int
     node: str
     batch: int
-    """Index of the batch of calls within the node's run, starting at 0."""
+    """Index of the batch of calls within one run of the node, starting at 0."""
     call_index: int
     """Index of the call within its batch, starting at 0."""
     digest: str
@@ -78,7 +78,7 @@ class Journal(DebateTable):
         return None
 
     def put(self, key: JournalKey, base_checkpoint: str, reply: JsonObject) -> None:
-        """Store a reply in the form that `Reply.to_json` returns.
+        """Store a model's reply, serialized by `Reply.to_json`.
 
         A second reply for the same key and `base_checkpoint` is ignored. A reply that cost money survives a
         power failure.
@@ -91,7 +91,7 @@ class Journal(DebateTable):
     def replies(
         self, debate: str, step: int | None = None
     ) -> dict[tuple[int, str, int, int, str], JsonObject]:
-        """Return all stored replies of a debate, or of one `step`, keyed by position and digest."""
+        """Return the stored replies of a debate or of one step, keyed by call position and request hash."""
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
             "SELECT step, node, batch, call_index, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
@@ -143,7 +143,7 @@ class FailedRuns(DebateTable):
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update that adds failed runs missing from the state, or `{}` if there are none.
+    """Return a state update with failed runs missing from the state, or `{}` if none are missing.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -156,7 +156,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return the state's values after adding any failed runs that are missing."""
+    """Return a copy of the state's values that also contains the given failed runs."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)
@@ -187,7 +187,7 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def messages_since(self, debate: str, number: int) -> list[InboxMessage]:
-        """Return all interjections of a debate with a number greater than `number`, in order."""
+        """Return a debate's interjections whose number is greater than `number`, in ascending order."""
         rows = self._execute(
             "SELECT number, speaker, content, at FROM moot_inbox "
             "WHERE debate = ? AND kind = ? AND number > ? "
@@ -206,7 +206,7 @@ class InboxTable(DebateTable):
         return bool(self._execute(taken, asked))
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's interjections to its fork under the same numbers."""
+        """Copy a debate's interjections to a fork, keeping their numbers."""
         self._execute(
             "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
             "SELECT ?, number, kind, speaker, content, at FROM moot_inbox "

@@ -29,12 +29,12 @@ from moot.state.errors import DebateBusy, DebateNotFound, StorageError
 from moot.storage.sqlite import DebateTable, Permit, Row, Sql
 
 _STATE, _STARTED = 0, 19
-"""Positions of the state and start time in Linux's `/proc/PID/stat`, counted after the command name."""
+"""Positions of the process state and start time in `/proc/PID/stat`, counted after the command name."""
 
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Identity of a process that stays unique even if its process id is reused."""
+    """Identity of a process that stays unique even if the process id is reused."""
 
     machine: str
     """Host name, boot id and process-id namespace of the machine. Processes with equal values can see each
@@ -69,7 +69,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_text(cls, text: str) -> ProcessIdentity:
-        """Return the identity from a text that `to_text` returned, or `NOBODY` from a damaged text."""
+        """Parse an identity from stored text, or return `NOBODY` if the text is damaged."""
         try:
             return cls(**json.loads(text))
         except (TypeError, ValueError, RecursionError):
@@ -95,20 +95,20 @@ def _identity(pid: int) -> ProcessIdentity:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of `/proc/PID/stat` after the command name, or `[]` if the file does not exist."""
+    """Return the fields after the command name in `/proc/PID/stat`, or `[]` if the file does not exist."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []
 
 
 LEASE_S = 30.0
-"""Number of seconds after which a lease expires unless it is renewed. The time allows for three missed
+"""Number of seconds after which a lease expires if it is not renewed. The time allows for three missed
 renewals."""
 RENEW_S = LEASE_S / 3
 """Interval in seconds at which a lease is renewed."""
 
 _own_tokens: set[str] = set()
-"""Tokens of the leases that runs in this process hold. If releasing a lease failed, for example on a full
+"""Tokens of the leases held by runs in this process. If releasing a lease failed, for example on a full
 disk, this process may acquire the lease again."""
 
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
@@ -129,7 +129,7 @@ class Lease:
 
 
 def lease_in(config: RunnableConfig) -> Lease | None:
-    """Return the debate's lease stored in a run's configuration, or `None` if there is none."""
+    """Return the lease stored in a run's configuration, or `None` if there is none."""
     given = config.get("configurable", {})
     lease = given.get(_KEY)
     mine = isinstance(lease, Lease) and lease.debate == str(given.get("thread_id"))
@@ -248,7 +248,7 @@ class Leases(DebateTable):
         return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
 
     def permit(self, lease: Lease) -> Permit:
-        """Return a permit that allows writes as long as the run holds its lease."""
+        """Return a permit that allows writes while the run holds its lease."""
 
         def allows(rows: Sequence[Row]) -> bool:
             held = _LeaseRow.of(rows)

@@ -32,7 +32,7 @@ a server after a failover."""
 RECONNECT_S = 60.0
 """Maximum time in seconds to wait for a database server that is restarting."""
 _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Waiting times in seconds before successive attempts to reconnect. The last waiting time repeats."""
+"""Waiting times in seconds before each attempt to reconnect. The last waiting time repeats."""
 
 
 def is_connection_lost(error: BaseException | None) -> bool:
@@ -59,7 +59,7 @@ def server_error(error: psycopg.Error) -> StorageError:
 
 
 class PostgresSql(Sql):
-    """Postgres database with one autocommit connection that is reopened if it is lost."""
+    """Postgres database with one autocommit connection. A lost connection is reopened."""
 
     clock = "extract(epoch FROM clock_timestamp())"
     version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
@@ -102,7 +102,7 @@ class PostgresSql(Sql):
         return last
 
     def _retry(self, run: Callable[[], T]) -> T:
-        """Run an idempotent function, repeating it on a new connection if the connection is lost."""
+        """Run an idempotent function, and retry on a new connection if the connection is lost."""
         self.check_process()
         if non_blocking.active:
             raise WouldBlock

@@ -28,11 +28,11 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permit to check before the current task's next database write."""
+"""Permit to check before the next database write of the current task."""
 
 
 def open_pool(url: str) -> Pool:
-    """Return a connection pool that checks connections before use and replaces lost connections."""
+    """Return a connection pool that checks each connection before use and replaces lost connections."""
     return AsyncConnectionPool(
         url,
         min_size=1,
@@ -49,7 +49,7 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
 
 
 class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
-    """`AsyncPostgresSaver` that adds Moot's records, leases and the methods for the LangGraph server."""
+    """Postgres checkpointer with Moot's tables, leases and support for the LangGraph server."""
 
     def __init__(self, pool: Pool, serde: SerializerProtocol, records: Records) -> None:
         super().__init__(pool, serde=serde)
@@ -106,7 +106,7 @@ class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a cursor after checking the current permit, if there is one.
+        """Open a cursor after checking the current write permit, if any.
 
         With a permit, all writes form one transaction.
         """

@@ -32,8 +32,8 @@ starts at 1 second and doubles."""
 PROBE_S = 5.0
 """Number of seconds that other callers wait while one caller makes a trial call."""
 LONG_WAIT_S = 300.0
-"""Number of seconds above which an endpoint's wait counts as long. During a long wait, a trial call is made
-at this interval."""
+"""Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
+made at this interval."""
 LATEST_S = 86_400.0
 """Maximum number of seconds that a stored time may lie in the future. Later times are ignored as
 implausible."""
@@ -41,11 +41,11 @@ CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Number of seconds by which calls may run ahead of a configured rate."""
+"""Maximum length in seconds of a burst of calls above a configured rate."""
 SLOT_PREFIX = "endpoint "
-"""Prefix of the names of leases for an endpoint's concurrent calls."""
+"""Prefix of the lease names that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
-"""Prefix of the table keys that store the time of the next trial call during a long wait."""
+"""Prefix of the table keys under which the time of the next trial call is stored."""
 
 _RESERVE = f"""
 INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
@@ -105,7 +105,7 @@ class RateLimiter(DebateTable):
         return max(0.0, until - now)
 
     def reserve_s(self, endpoint: str, rates: ModelSettings, tokens: int) -> float:
-        """Reserve capacity for a call with `tokens` tokens, and return the seconds to wait first."""
+        """Reserve capacity for a call, and return the number of seconds to wait before the call."""
         costs = (
             60 / rates.requests_per_minute if rates.requests_per_minute else 0.0,
             60 * tokens / rates.tokens_per_minute if rates.tokens_per_minute else 0.0,
@@ -124,14 +124,14 @@ class RateLimiter(DebateTable):
         self._cached.pop(endpoint, None)
 
     def record_failure(self, endpoint: str) -> None:
-        """Count a failure of an endpoint, and open its circuit breaker after several in a row."""
+        """Count a failure of an endpoint, and open the circuit breaker after several failures."""
         self._failing.add(endpoint)
         rows = self._run(_COUNT_FAILURE, (endpoint,))
         if rows and rows[0][0] >= OPEN_AFTER_FAILURES:
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
 
     def record_success(self, endpoint: str) -> None:
-        """Record that an endpoint replied after failures or during a wait.
+        """Record a successful call to an endpoint that had failed or was waiting.
 
         A reply during a wait ends the wait.
         """
@@ -142,12 +142,12 @@ class RateLimiter(DebateTable):
             self._cached.pop(endpoint, None)
 
     def circuit_is_open(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> bool:
-        """Return True if an endpoint failed so often that fallback models should be called instead."""
+        """Return True if an endpoint failed so often that fallback models should be used."""
         left, failures = self._state(endpoint, max_wait_s)
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the remaining wait of each endpoint that must wait longer than `longer_than_s` seconds."""
+        """Return the remaining waits that are longer than `longer_than_s` seconds, keyed by endpoint."""
         rows = self._run(_CLOSED, (longer_than_s,))
         return {name: float(left) for name, left in rows if not name.startswith(_PROBE_PREFIX)}
 
@@ -171,7 +171,7 @@ class RateLimiter(DebateTable):
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return the remaining seconds of an endpoint's wait and the endpoint's failure count."""
+        """Return the remaining wait of an endpoint in seconds, and the number of its failures."""
         for left, failures in self._run(_STATE, (endpoint,)):
             if left > max_wait_s:
                 capped = self._run(_CAP_WAIT, (max_wait_s, endpoint, max_wait_s))
@@ -188,7 +188,7 @@ class RateLimiter(DebateTable):
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """Token and cost limits of a group of debates, and its usage so far."""
+    """Token and cost limits for a group of debates, and the usage of the group so far."""
 
     max_tokens: int | None = None
     """Maximum number of tokens, or `None` for no limit."""
@@ -199,7 +199,7 @@ class SharedBudget:
 
     @property
     def reached(self) -> str:
-        """Return a text that names the reached limit, or `""` if no limit is reached."""
+        """Return a description of the reached limit, or `""` if no limit is reached."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"the limit of {self.max_tokens:,} tokens is reached: {self.tokens:,} are used"
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -226,7 +226,7 @@ class Budgets(DebateTable):
             )
 
     def set(self, name: str, budget: SharedBudget) -> None:
-        """Create a group's budget, or replace its limits and its usage."""
+        """Create a group's budget, or replace the limits and the usage of an existing budget."""
         self._execute(
             "INSERT INTO moot_budgets (name, max_tokens, max_cost, tokens, cost) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (name) DO UPDATE SET max_tokens = excluded.max_tokens, "
@@ -266,7 +266,7 @@ class Budgets(DebateTable):
         return SharedBudget(*rows[0]).reached if rows else ""
 
     def spend(self, debate: str, usage: EntryUsage) -> None:
-        """Add the usage of a call to the budget of the debate's group."""
+        """Add the usage of a model call to the budget of the debate's group."""
         self._execute(
             "UPDATE moot_budgets SET tokens = tokens + ?, cost = cost + ? "
             "WHERE name = (SELECT budget FROM moot_budget_debates WHERE debate = ?)",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name, thread_id_of
 
 Rating = Literal["right", "wrong", "mixed"]
-"""Rating that a person later gives to a decision."""
+"""Rating that a person gives to a decision after the debate."""
 OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 """Value of each rating in the Brier score, from 0 (wrong) to 1 (right)."""
 
@@ -64,7 +64,7 @@ class Feedback:
     decision: str
     """Decision of the debate at the time of the feedback."""
     forecasts: tuple[Forecast, ...]
-    """Forecasts of the judges that stated a confidence. Offline models state no confidence."""
+    """Forecasts of all judges who stated a confidence. Offline models state no confidence."""
     at: str
     """Time of the feedback, in UTC and ISO 8601 format."""
 
@@ -143,14 +143,14 @@ class Grants(DebateTable):
         return frozenset(Capability(kind, value) for kind, value in rows)
 
     def add(self, debate: str, reached: Iterable[Capability]) -> None:
-        """Grant additional capabilities to a debate."""
+        """Grant more capabilities to a debate."""
         for reach in reached:
             self._insert({"debate": debate, **reach._asdict()}, "ON CONFLICT DO NOTHING")
 
 
 @dataclass(frozen=True)
 class Records:
-    """All of Moot's database tables, without LangGraph's checkpoints."""
+    """Access to all of Moot's database tables except LangGraph's checkpoints."""
 
     sql: Sql
     journal: Journal
@@ -165,7 +165,7 @@ class Records:
     budgets: Budgets
 
     def rows(self) -> list[DebateRow]:
-        """Return the rows of all debates in the catalogue, most recently active first.
+        """Return the catalogue rows of all debates, starting with the most recently active debate.
 
         A debate whose process died has the status `paused`. Debates that never began are left out.
         """
@@ -215,14 +215,14 @@ class Records:
         return (*rows, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's catalogue row, grants and inbox to a fork, without its journal."""
+        """Copy a debate's catalogue row, grants and inbox to a fork. The journal is not copied."""
         self.catalogue.copy(source, target)
         self.inbox.copy(source, target)
         self.grants.add(target, self.grants.of(source))
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return a copy of the tables that refuses writes once the run has lost its lease.
+        """Return table objects that refuse writes once the run has lost its lease.
 
         The run loses its lease if another run takes it.
         """
@@ -244,7 +244,9 @@ class Records:
 
 
 def open_records(url: str) -> Records:
-    """Open Moot's tables in the database at a path or URL. Missing files, folders and tables are created.
+    """Open Moot's tables in the database with this path or URL.
+
+    Missing files, folders and tables are created.
 
     Raises:
         InputError: The database cannot be opened, or was written by a newer version of Moot.
@@ -343,7 +345,10 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Return the value of a pool's setting, which may be a function or a coroutine function."""
+    """Return a connection pool's setting.
+
+    The setting may be a value, a function or a coroutine function.
+    """
     value = setting() if callable(setting) else setting
     if not inspect.iscoroutine(value):
         return value
@@ -371,7 +376,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if a checkpoint in the checkpointer has a child other than `present`.
+        """Return True if a checkpoint has another child besides the checkpoint `present`.
 
         The function is rarely called, because the journal must already hold a reply to the same request.
         """

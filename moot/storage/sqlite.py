@@ -43,7 +43,7 @@ class Permit:
 
 
 class Sql(ABC):
-    """Base class of database connections that can be shared by threads.
+    """Base class of database connections that several threads can share.
 
     Every statement is committed at once.
     """
@@ -92,7 +92,9 @@ class Sql(ABC):
     def transact(
         self, statements: Sequence[Statement], permit: Permit, *, durable: bool = False
     ) -> list[Row]:
-        """Execute statements in one transaction if the permit allows it, and return the last one's rows.
+        """Execute statements in one transaction, and return the rows of the last statement.
+
+        Nothing is written if the permit does not allow it.
 
         Raises:
             DebateBusy: The permit does not allow the transaction.
@@ -109,7 +111,7 @@ class Sql(ABC):
 
 
 class DebateTable:
-    """Base class of database tables whose rows each belong to a debate."""
+    """Base class of database tables in which each row belongs to one debate."""
 
     name: ClassVar[str]
     columns: ClassVar[str]
@@ -136,7 +138,7 @@ class DebateTable:
     def _execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        """Execute one statement, and check the permit only if the statement writes.
+        """Execute one statement, checking the permit first if the statement writes.
 
         Raises:
             DebateBusy: The permit does not allow the write.
@@ -175,7 +177,7 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return advice on an SQLite error with a leading colon, or `""` if there is no advice."""
+    """Return a colon and advice on an SQLite error, or `""` if there is no advice."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 
@@ -292,7 +294,7 @@ class SqliteSql(Sql):
             self._connection.close()
 
     def back_up(self, target: Path) -> None:
-        """Copy the database to a new file in a consistent state. A failed copy leaves no partial file.
+        """Copy a consistent snapshot of the database to a new file. A failed copy leaves no partial file.
 
         The copy holds no leases.
 
@@ -339,7 +341,10 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Switch the database to a write-ahead log, waiting for other connections that do the same."""
+    """Switch the database to write-ahead logging.
+
+    Connections that do the same at this time are waited for.
+    """
     until = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -353,7 +358,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
-    """Return True if a database file is read-only but readable without its write-ahead log."""
+    """Return True if a database file can be read without a write-ahead log but cannot be written."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
     if _code(error) not in unwritable or not path.is_file():
         return False

@@ -32,30 +32,30 @@ from moot.state.errors import MootError
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
-"""Number of turns in the first shortened run. The number doubles with each further run until the rounds
-repeat."""
+"""Number of turns in the first shortened run of a simulation. The number doubles with each further run
+until the rounds repeat."""
 ENOUGH_CALLS = 130
-"""Number of calls after which a shortened run is not lengthened any further."""
+"""Number of calls at which a shortened run is long enough."""
 MAX_GROWTH = 0.05
-"""Maximum growth of calls and prompt tokens between two parts of a run that count as equal. With more growth,
-the rounds do not count as repeating."""
+"""Maximum growth in calls and prompt tokens at which two parts of a run still count as equal. With more
+growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
 """Minimum number of rounds that a shortened run must save to be worthwhile."""
 MIN_PERIODS = 3
-"""Minimum number of rounds that are needed to estimate the frequency of a kind of call."""
+"""Minimum number of rounds needed to estimate how often a kind of call occurs."""
 GROWTH = 0.25
 """Minimum relative growth at which a kind of call is assumed to keep growing."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of a kind that are needed to detect growth. With fewer calls, growth is ignored
+"""Minimum number of calls of one kind needed to detect growth. With fewer calls, growth is ignored
 because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
 
 def dry_run(config: DebateConfig, scenario: Scenario) -> DryRun:
-    """Simulate a debate in one scenario, and return its model calls.
+    """Simulate a debate in one scenario, and return the model calls.
 
     For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
     The missing rounds are
@@ -139,7 +139,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return, for each kind of call, the middle rounds in which it occurs."""
+    """Return the middle rounds in which each kind of call occurs."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -148,7 +148,7 @@ def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> l
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if late rounds of a run need about as many calls and tokens as earlier rounds."""
+    """Return True if the late rounds of a run need about as many calls and tokens as the earlier rounds."""
     parts = _parts(calls)
     if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
         return False
@@ -163,7 +163,7 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
 
 
 def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
-    """Extrapolate a shortened run to its full length by repeating its middle rounds.
+    """Extrapolate a shortened run to the full length by repeating the middle rounds.
 
     The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
     keeps growing.
@@ -203,7 +203,7 @@ def _run(config: DebateConfig, scenario: Scenario) -> DryRun:
 
 
 async def _run_debate(config: DebateConfig, replies: StubReplies) -> int:
-    """Run a debate with stub replies, and return the number of turns."""
+    """Simulate a debate with stub replies, and return the number of turns."""
     environment = Environment(complete=replies, on_progress=lambda *_: None)
     graph = build_graph(InMemorySaver(), environment=environment)
     run_config: RunnableConfig = {"configurable": {"thread_id": "00000000-0000-4000-8000-000000000000"}}
@@ -239,9 +239,9 @@ class Batch:
     times: int
     """Expected number of times that the batch runs."""
     times_at_least: int
-    """Minimum number of times that the batch runs, as found in the simulated runs."""
+    """Minimum number of times that the batch runs in the simulations."""
     times_at_most: int
-    """Maximum number of times that the batch runs, as found in the simulated runs."""
+    """Maximum number of times that the batch runs in the simulations."""
 
     @property
     def all_calls(self) -> int:
@@ -250,7 +250,7 @@ class Batch:
 
 
 class Estimate:
-    """Estimated numbers of calls and tokens, and estimated duration of a debate."""
+    """Estimated calls, tokens and duration of a debate."""
 
     def __init__(self, runs: Sequence[DryRun]) -> None:
         self.least, self.most = sorted(runs, key=lambda run: run.calls)
@@ -289,7 +289,7 @@ class Estimate:
         return self.critical_path * latency_s
 
     def to_json(self) -> JsonObject:
-        """Return the estimate as a JSON object, with the same key names as `usage` where possible.
+        """Return the estimate as a JSON object. Keys have the same names as in `usage` where possible.
 
         Token maximums assume the `disputing` run, with each prompt and each reply at its limit.
         """
@@ -329,7 +329,7 @@ def _middle(least: float, most: float) -> int:
 
 
 def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
-    """Merge the batch keys of two runs into one list that preserves both orders."""
+    """Merge the batch keys of two runs into one list, preserving the order of both runs."""
     merged = list(least)
     place = 0
     for key in most:
@@ -367,7 +367,7 @@ class ExpectedCost(TypedDict):
 
 
 def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
-    """Return the estimated cost of a debate, or the names of models with unknown prices."""
+    """Return the estimated cost of a debate, or the names of the models whose prices are unknown."""
     models = Models(config.models)
     if unpriced := models.names_without_price(config.model_names()):
         return unpriced
@@ -383,7 +383,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return the cost of a call in US$ with its own model and with each fallback model."""
+    """Return the cost in US$ of one call with its own model and with each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,

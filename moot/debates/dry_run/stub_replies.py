@@ -36,7 +36,8 @@ class PlannedCall:
 
     call: ModelCall
     batch: int
-    """Number of the batch that this call belongs to. Calls in the same batch run at the same time."""
+    """Sequence number of the batch that this call belongs to. Calls in the same batch run at the same
+    time."""
     round: int
     reply_tokens: int
     times: float = 1.0
@@ -50,7 +51,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Purpose and phase of the call, which determine the group to which the call belongs."""
+        """Purpose and phase of the call, used to group the calls of a debate."""
         return self.call.purpose, self.phase
 
     @property
@@ -66,7 +67,7 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class DryRun:
-    """All model calls of a debate in one scenario."""
+    """All model calls of a simulated debate in one scenario."""
 
     planned: Sequence[PlannedCall]
     turns: int
@@ -86,7 +87,7 @@ class DryRun:
         return Counter({purpose: round(times) for purpose, times in counts.items()})
 
     def batches(self) -> dict[tuple[Purpose, str, int], list[PlannedCall]]:
-        """Group the calls by purpose, phase and batch size, in order of first appearance."""
+        """Return the calls grouped by purpose, phase and batch size, in order of first appearance."""
         sizes = Counter((each.batch, each.kind) for each in self.planned)
         batches: dict[tuple[Purpose, str, int], list[PlannedCall]] = {}
         for each in self.planned:
@@ -123,7 +124,7 @@ REPLY_TOKENS: Mapping[str, int] = {
     "moderate": 60,
     "decide": 150,
 }
-"""Number of tokens in a structured stub reply, keyed by the purpose of the call. The first three values are
+"""Number of tokens in a structured stub reply, keyed by the call's purpose. The first three values are
 means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
 """Number of tokens in a structured stub reply for purposes that `REPLY_TOKENS` does not list."""
@@ -153,12 +154,12 @@ weekend whistle window winter wonder yellow
 
 
 class EndlessDebate(MootError):
-    """Error raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
+    """Raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
 
 
 @dataclass
 class StubReplies:
-    """Stub model that records all calls and replies with texts of the requested length.
+    """Stub model that records all calls and returns texts of the requested length.
 
     It is the `complete` function of an `Environment`. A text reply has the number of words that the prompt
     asks for. A structured reply is the smallest object that the schema allows, except for the fields that
@@ -211,7 +212,7 @@ class StubReplies:
         return Reply(data=self._data(call), model=call.model, usage=usage), tokens
 
     def _answer(self) -> str:
-        """Return the answer in a stub reply."""
+        """Return the debater's answer to the main question in a stub reply."""
         options = self.config.options
         if options:
             return options[self._texts % len(options) if self.scenario == "disputing" else 0]
@@ -251,7 +252,7 @@ class StubReplies:
             return smallest  # a plug-in's schema uses one of these names with another type
 
     def _decisions(self, call: ModelCall) -> JsonObject:
-        """Return the reply fields that decide how the debate continues, keyed by field name."""
+        """Return the reply fields that control how the debate continues, keyed by field name."""
         fields, disputes = cast(Any, call.schema).model_fields, self.scenario == "disputing"
         if {"claims", "events"} <= fields.keys():
             return self._dispute(call) if disputes else {}
@@ -293,5 +294,5 @@ class StubReplies:
 
 @lru_cache(maxsize=4096)
 def _sentence_tokens(sentence: str) -> int:
-    """Return the approximate number of tokens in a stub sentence, 1.2 tokens per word."""
+    """Return the approximate number of tokens in a stub sentence, at 1.2 tokens per word."""
     return int(1.1 * len(sentence.split())) + 1
