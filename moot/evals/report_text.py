@@ -38,7 +38,7 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """True for each column of figures, which is aligned right."""
+        """True for each column of numbers, which the table aligns right."""
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:
@@ -50,7 +50,7 @@ class ReportTable:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return True if each cell of a column begins with a figure or has none."""
+    """Return True if every non-empty cell of a column begins with a number."""
     starts = [cell.lstrip("+−<. ")[:1] for cell in cells]
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
 
@@ -216,7 +216,7 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_html(report: JsonObject) -> Markup:
-    """Return all tables of a report except the one of the arms, and the notes, as HTML."""
+    """Return a report's notes and all its tables except the table of arms, as HTML."""
     return tables_html(report_tables(report)[1:]) + Prose({}).block(_notes(report), base=2)
 
 

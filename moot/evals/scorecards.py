@@ -245,7 +245,7 @@ def header() -> tuple[str, ...]:
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Return a debate's mean scores as text, one for each column of the table."""
+    """Return a debate's mean scores as text, one per table column."""
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
@@ -406,7 +406,7 @@ class Evaluation:
     strengths: str = ""
     weaknesses: str = ""
     reasons: dict[str, str] = field(default_factory=dict)
-    """The evaluator's reasons, keyed by criterion id."""
+    """The evaluator's reasons for the scores, keyed by criterion id."""
 
     @property
     def name(self) -> str:

@@ -81,7 +81,7 @@ class Span(NamedTuple):
 
 
 def key_of(place: Place) -> int:
-    """Return the integer key of a passage."""
+    """Return the integer that identifies a passage."""
     return place.seq * PARTS + place.part
 
 
