@@ -221,7 +221,7 @@ def _deliver_run(
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
-    """Yield a function that shows progress, on a terminal in one line that is updated in place."""
+    """Yield a function that shows progress and, on a terminal, updates one line in place."""
     if quiet:
         yield None
         return
