@@ -409,7 +409,7 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(found: JsonObject) -> str:
-    """Return the p-value of a difference if its test and its interval contradict each other."""
+    """Return a phrase with the p-value if the test and the interval disagree, otherwise `""`."""
     suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
     if found["shown"] or not suggested:
         return ""

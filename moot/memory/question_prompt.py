@@ -136,8 +136,7 @@ class Splitting:
 
 
 class EntryLines:
-    """Renderer that converts transcript entries to text for the prompt of a question and counts the
-    tokens."""
+    """Renderer that converts transcript entries to prompt text and counts the tokens."""
 
     def __init__(
         self, transcript: Sequence[Entry], config: DebateConfig, count: TokenCounter, splitting: Splitting

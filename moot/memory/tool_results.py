@@ -246,8 +246,7 @@ def _parts(data: object, text: str) -> list[str]:
 
 
 def _rows(lines: list[str]) -> list[str]:
-    """Return each table row with the column names added to its values, or `[]` if the lines are not a
-    table."""
+    """Return table rows with named values, or `[]` if the lines are not a table."""
     for mark in "\t", ";", ",", "|":
         if len(lines) < 2 or mark not in lines[0] or lines[0].rstrip().endswith((".", ":", "{")):
             continue

@@ -129,8 +129,7 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry to remove from the context window, or `None` if none must be
-    removed.
+    """Return the `seq` of the last entry to remove from the window, or `None` to remove nothing.
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
@@ -165,7 +164,7 @@ def window_start(state: StateValues) -> int:
 
 
 def needs_summary(state: StateValues) -> bool:
-    """Return True if the configuration enables the rolling summary."""
+    """Return True unless the configuration disables the rolling summary."""
     return bool((state.get("config") or {}).get("memory", {}).get("summarizer") != NO_SUMMARY)
 
 
