@@ -185,8 +185,9 @@ def print_error(message: str) -> None:
 
 
 def confirm(question: str, without: str, *, yes: bool) -> bool:
-    """Ask the user for confirmation, and return True if the user agrees. With `yes`, return true without
-    asking.
+    """Ask the user for confirmation, and return True if the user agrees.
+
+    With `yes`, return True without asking.
 
     Args:
         question: question to the user.

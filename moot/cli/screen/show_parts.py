@@ -208,8 +208,9 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return texts as paragraphs that each begin with the given label. A long text starts below the
-    label.
+    """Return texts as paragraphs that each begin with the given label.
+
+    A long text starts below the label.
     """
     parts: list[RenderableType] = []
     for text in filter(str.strip, texts):
