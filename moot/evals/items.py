@@ -314,7 +314,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _cell(key: str, cell: str, place: str) -> object:
-    """Return the value of a CSV cell, which can be a JSON list."""
+    """Return the value of a CSV cell, parsing a JSON list if there is one."""
     if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
         return cell
     try:

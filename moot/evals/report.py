@@ -29,7 +29,7 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum number of characters of a text, and of texts of an answer, in the list of items."""
+"""Maximum lengths of a text and maximum number of texts per answer in the list of items."""
 ASKED = ("judge", "recorded")
 """Kinds of arms whose comparison with the baseline is listed directly after that of the debates. Votes and
 single answers follow, because they show what a debate has to beat."""

@@ -42,7 +42,7 @@ class ReportTable:
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown, with its title above."""
+        """Return the table as Markdown below its title."""
         rows = [f"| {' | '.join(map(plain, line))} |" for line in (self.heading, *self.rows)]
         rows.insert(1, f"|{'|'.join(' ---: ' if numeric else ' --- ' for numeric in self.numeric)}|")
         table = "\n".join(rows)
@@ -56,7 +56,7 @@ def _is_numeric(cells: Sequence[str]) -> bool:
 
 
 def tables_html(tables: Sequence[ReportTable]) -> Markup:
-    """Return tables as HTML, with their titles above."""
+    """Return tables as HTML, each below its title."""
     text = template_environment().get_template("evaluation-tables.html.j2").render(tables=tables)
     return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
 

@@ -102,7 +102,7 @@ class ScoredEvaluation:
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
-        """Return all unreadable answers, which count as wrong."""
+        """Return all answers that count as wrong because they cannot be read."""
         return [
             score
             for scores in self.scores.values()

@@ -102,7 +102,7 @@ class RunResult:
 
 
 class EvaluationRun:
-    """One call of an evaluation, which continues where the previous call stopped."""
+    """One call of an evaluation that continues where the previous call stopped."""
 
     def __init__(self, debates: Debates, evaluation: EvaluationRecord) -> None:
         self.debates, self.evaluation = debates, evaluation

@@ -53,7 +53,7 @@ tokens more than planned."""
 
 @dataclass(frozen=True)
 class WindowLimits:
-    """Limits that trigger a compaction of the context window, and the window's size after it."""
+    """Limits that trigger a compaction of the context window and set its size afterwards."""
 
     high_messages: int
     """Number of messages that triggers a compaction of the context window."""

@@ -57,7 +57,7 @@ take twice as many turns."""
 
 
 class ModeratorConfig(ProtocolSettings):
-    """Settings of the moderator, a model that chooses the next speaker in the protocol `moderated`."""
+    """Settings of the model that chooses the next speaker in the protocol `moderated`."""
 
     key = "moderator"
 
@@ -262,7 +262,7 @@ REPLY_TOKENS = 300
 
 
 class Nomination(BaseModel):
-    """The moderator's reply, which names the next speaker and gives that debater an instruction."""
+    """The moderator's reply, naming the next speaker and giving that debater an instruction."""
 
     reasoning: str
     next_speaker: str

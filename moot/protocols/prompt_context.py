@@ -177,7 +177,7 @@ CONTRACT = load_prompt_template("contract", "name", "role", "stance", "persona",
 
 @memoize_by_identity()
 def contract_text(debater: DebaterConfig) -> str:
-    """Return a debater's persona contract, which states the debater's name, role, stance and persona."""
+    """Return the text that states a debater's name, role, stance and persona."""
     persona = debater.persona
     text, titled = ("", persona) if isinstance(persona, dict) else (persona, {})
     contract = {**titled, "What would change your mind": "; ".join(debater.flip_conditions)}
@@ -193,7 +193,7 @@ def contract_text(debater: DebaterConfig) -> str:
 
 @memoize_by_identity()
 def rules_text(config: DebateConfig) -> str:
-    """Return the text of the debate's rules, which is the same for every turn."""
+    """Return the text of the debate's rules for use in every turn."""
     language = f"- Speak {plain_line(config.language)}." if config.language else ""
     text = RULES.render(debaters=members_text(config), scored=rubric_text(config), language=language)
     return break_template_tokens(text)

@@ -271,7 +271,7 @@ def _long_form_suffix(ctx: PromptContext) -> Block:
 
 
 def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, aspect: str = "") -> str:
-    """Return the blackboard as shown to the debater, with at most `remaining` tokens.
+    """Return the blackboard's text for the debater in at most `remaining` tokens.
 
     With `found=False` reflections and crux cards are left out, because the prompt shows them elsewhere.
     `aspect` is the aspect under discussion, on which all debaters' positions are shown.

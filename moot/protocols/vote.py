@@ -59,7 +59,7 @@ class IndependentAnswers(SoloProtocol):
     result = "Answer"
 
     def answer_ending(self, config: DebateConfig) -> str:
-        """Return the instruction on how an answer must end, which depends on the options and the vote."""
+        """Return the instruction on how an answer must end."""
         form = answer_form(config) if config.options else "your final answer in as few words as possible"
         if self.method(config) == "weighted-vote":
             return (

@@ -304,7 +304,7 @@ class Grid:
     """True for each column that the screen aligns right. `None`: all columns but the first."""
 
     def markdown(self) -> str:
-        """Return the table in Markdown, with special characters in its cells escaped."""
+        """Return the table as Markdown with special characters escaped."""
         lines = [self.heading, ["---"] * len(self.heading), *self.rows]
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 

@@ -175,7 +175,7 @@ def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return a table of scores with one column per debater, or one line per debater."""
+    """Return a table of scores with a column per debater or, for many debaters, a line per debater."""
     scores, totals, lengths = verdict["scores"], verdict["totals"], verdict["lengths"]
     debaters = [name for name in names if name in scores]
     if not debaters:

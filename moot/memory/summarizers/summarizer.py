@@ -80,7 +80,7 @@ SummaryGenerator = CallGenerator[Draft]
 
 
 class Summarizer:
-    """Base class of summarizers, which update a summary with new messages."""
+    """Base class of summarizers that update a summary with new messages."""
 
     name: str
     """Name of the summarizer in `memory.summarizer`."""

@@ -63,7 +63,7 @@ REFINE = load_prompt_template(
 )
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
-"""Maximum numbers of words of a proposal or refinement and of a critique. This is about 80 words for each
+"""Maximum numbers of words in a proposal or refinement and in a critique. This is about 80 words for each
 part."""
 
 ROUNDS = 3

@@ -50,7 +50,7 @@ class DialogueConfig(ProtocolSettings):
     max_aspects: int = Field(3, ge=1, le=12)
     """Maximum number of aspects that a model may name."""
     minirounds: int = Field(1, ge=1, le=6)
-    """Number of minirounds per aspect, in which every debater responds once and replies once."""
+    """Number of rounds per aspect in which every debater responds once and replies once."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
     """Settings of crux rooms. A crux room is a short discussion of two debaters about one disputed claim."""
 

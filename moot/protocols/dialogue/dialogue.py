@@ -67,7 +67,7 @@ PROMPTS = {
 }
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
-"""Maximum number of words of a message, keyed by phase of the dialogue."""
+"""Maximum number of words in a message, keyed by phase of the dialogue."""
 
 PLACE = "dialogue"
 """Key in `protocol_state` for the current position in the sequence of phases."""

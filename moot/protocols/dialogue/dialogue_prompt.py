@@ -134,7 +134,7 @@ def _openings(ctx: PromptContext) -> Iterator[Block]:
 
 
 def _unread_openings(ctx: PromptContext) -> list[Entry]:
-    """Return the openings while the first aspect is discussed and the claim ledger does not cover them."""
+    """During the first aspect, return the openings that the claim ledger does not cover yet."""
     if ctx.step["round"] != 2:
         return []
     read = ledger_of(ctx.state).read_through
