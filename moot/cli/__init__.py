@@ -11,8 +11,8 @@ from moot.cli.group import command
 __all__ = ["command", "main"]
 
 ALLOCATIONS = 50_000
-"""Threshold of Python's garbage collector, raised for a faster start. With Python's default of 700, imports
-take a sixth longer."""
+"""Garbage-collection threshold, raised so that the command line starts faster. With Python's default of
+700, imports take a sixth longer."""
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Panel = Literal[
     "Run debates", "Take part", "Read results", "Manage debates", "Set up and inspect", "Other packages"
 ]
-"""Heading under which `moot --help` lists a command. The headings appear in this order."""
+"""Heading under which `moot --help` groups a command. The headings appear in this order."""
 ENTRY_POINT_GROUP = "moot.commands"
 """Entry-point group for additional `moot` commands of other packages. The entry point's name is the command's
 name."""
@@ -222,7 +222,7 @@ def built_in_names() -> str:
 
 
 def fill_names(command: Any) -> None:
-    """Replace placeholders such as `{protocols}` in a command's help by the registered names."""
+    """Replace placeholders such as `{protocols}` in a command's help with the registered names."""
     for param in getattr(command, "params", ()):
         for kind in _built_in() if "{" in (getattr(param, "help", None) or "") else ():
             param.help = param.help.replace(f"{{{kind}}}", ", ".join(_names(kind)))
@@ -312,7 +312,7 @@ def _export_spans() -> Iterator[None]:
 
 
 Click = Any
-"""Placeholder type for click objects, because typer does not export their real types."""
+"""Placeholder for the types of click objects, which typer does not export."""
 HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
 
 Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
@@ -325,7 +325,7 @@ debate, 5 in use by another process, 6 waiting for a person (saved), 7 the decis
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Terminal width below which click's help does not fit, and the narrower option column to use then."""
+"""Terminal width below which click's help does not fit, and the option column width used below it."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
@@ -411,7 +411,7 @@ OTHER_NAMES = {
 
 
 CONTINUE = ("-c", "--continue")
-"""Options that replace a command and apply to the latest debate."""
+"""Options that resume the latest debate when they are given without a command."""
 
 
 class LazyGroup(TyperGroup):
@@ -433,7 +433,7 @@ class LazyGroup(TyperGroup):
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
-        """Return a command without its parameters, as needed for a list of commands."""
+        """Return a command without its parameters for use in a list of commands."""
         indexed = find_command(cmd_name)
         return TyperCommand(cmd_name, help=indexed.help) if indexed else None
 
@@ -467,7 +467,7 @@ class LazyGroup(TyperGroup):
 
 
 def is_question(text: str) -> bool:
-    """Return True if the first argument looks like a question rather than a command name."""
+    """Return True if a command-line argument looks like a question rather than a command name."""
     return not text.startswith("-") and (" " in text.strip() or text.endswith("?"))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def configured_model() -> str | None:
-    """Return the user's default model, or `None` if none is configured or it is a built-in one."""
+    """Return the user's default model, or `None` if no such model is configured or it is built in."""
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
 
@@ -41,7 +41,7 @@ def _existing(db: str | None) -> str:
 
 
 def open_database(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
-    """Open a database and return its debates as a context manager.
+    """Open a database during a `with` block and yield its debates.
 
     Args:
         db: value of `--db`.

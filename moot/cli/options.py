@@ -27,7 +27,7 @@ def _new_name(name: str | None) -> str | None:
 
 
 def _debate_file(path: Path | None) -> Path | None:
-    """Check that the output file can be written and return its path."""
+    """Check that the output file can be written, and return the path of the file."""
     if path is not None:
         from moot.cli.screen.output import format_of
 
@@ -111,7 +111,7 @@ def protocols_like(incomplete: str) -> list[str]:
 
 
 def entry_number(given: str, option: str) -> int:
-    """Parse a message number from an argument such as `12` or `m000012`.
+    """Parse a message number such as `12` or a message id such as `m000012`.
 
     Raises:
         InputError: the argument is neither a number nor a message id.
@@ -264,7 +264,7 @@ class SetupOptions:
     judge_model: JudgeModelOption = None
 
     def flags(self) -> dict[str, object]:
-        """Return the given options as settings, keyed by dotted key."""
+        """Return the options that the user set, keyed by the dotted name of the setting."""
         from moot.cli.run_config import parse_debaters
 
         return {

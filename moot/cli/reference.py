@@ -87,7 +87,7 @@ This page describes all names that you can import from the package `moot`. For e
 
 
 def _value_text(thing: object) -> str:
-    """Return a public value as Markdown, a union as the names of its types."""
+    """Return a public value as Markdown, or the type names of a union."""
     return ", ".join(f"`{each.__name__}`" for each in get_args(thing)) or f"`{thing}`"
 
 

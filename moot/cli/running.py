@@ -56,10 +56,10 @@ STOPPING = f"\nStopping: running calls get {GRACE_S:g} s to finish. Ctrl-C again
 
 @dataclass(frozen=True)
 class Gate:
-    """The decision that a run must reach for its exit code to be 0."""
+    """Decision that a run must reach to exit with code 0."""
 
     option: str
-    """Option that the decision must name."""
+    """Option that the debate's decision must name."""
     min_confidence: float = 0.0
     """Minimum confidence in the decision, from 0 to 100."""
 
@@ -132,7 +132,7 @@ def run_to_end(
 
 
 def _verdict_code(verdict: JsonObject, gate: Gate | None, resume: str) -> int:
-    """Return the exit code for a verdict, and print the reason if it is not 0."""
+    """Return the exit code for a verdict, and print the reason for a nonzero code."""
     if verdict.get("status") == "failed":
         reason = one_line(verdict.get("error", ""), 500)
         print_error(f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}")
@@ -189,7 +189,7 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
 
 
 def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
-    """Return the progress display that the options and the terminal require."""
+    """Return the progress display that suits the options and the terminal."""
     if delivery.log_json:
         return JsonLines()
     if delivery.quiet:

@@ -29,7 +29,7 @@ VERSUS = " vs "
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
-"""Default stances of the side that speaks first and of the other side."""
+"""Default stances of the two sides, starting with the side that speaks first."""
 KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "question": ("debate", "vote", "first-answers", "recorded"),
     "pair": ("judge", "recorded"),
@@ -48,7 +48,7 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Better answer of a pair, once with `a` presented first and once with `b` presented first."""
+    """Winner of a pair in each presentation order, first with `a` and then with `b` presented first."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -69,7 +69,7 @@ class Arm:
     match: Literal["", "tokens", "cost"] = ""
     """Quantity, such as tokens or cost, that an equal-budget vote must match."""
     source: str = ""
-    """Name of the debate arm whose first answers are used by a `first-answers` arm."""
+    """Name of the debate arm from which a `first-answers` arm takes its answers."""
     recorded: Mapping[str, RecordedResult] = field(default_factory=dict)
 
     @property
@@ -174,7 +174,7 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return a `first-answers` arm with the debate arm that it uses, or any other arm unchanged."""
+    """Return the arm, with the debate arm that it uses added if it is a `first-answers` arm."""
     if arm.kind != "first-answers":
         return arm
     source = arm.source or (debates[0] if debates else "")
@@ -217,7 +217,7 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
 
 
 def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
-    """Return the configuration of the judge of free answers as JSON data."""
+    """Return the JSON configuration of the model that judges free answers."""
     data = merge(*read(base, flags, warn))
     kept = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
     return validate({**kept, "protocol": "pairwise"}).to_json()

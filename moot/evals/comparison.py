@@ -39,7 +39,7 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """Question in one line, as the judge put it, otherwise as the topic asks it."""
+    """The debate's question on one line, as worded by the judge or, without a judge, by the topic."""
     decision: str
     """Decision with the judge's confidence, or `""` if there is none."""
     protocol: str
@@ -77,7 +77,7 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if all debates have the same answer word for word, otherwise `None`."""
+    """True if all answers are identical word for word, otherwise `None`."""
     only: list[OnlyPoint]
     """Points that only one debate makes. The list is empty if no model was asked for such points."""
 

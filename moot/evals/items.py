@@ -40,7 +40,7 @@ from moot.text.tokens import TokenCounter
 
 Kind = Literal["question", "pair", "topic"]
 Gold = str | int | float | bool | tuple[str, ...]
-"""Correct answer to a question, which is a text, a number or a set of texts."""
+"""Correct answer to a question, given as a text, a number or a set of texts."""
 AnswerForm = Literal["choice", "number", "set", "text", "free"]
 """Form of an answer, which determines how it is requested, read and compared. A judge grades or compares
 `free` texts."""
@@ -80,11 +80,11 @@ class QuestionItem(_Item):
     choices: tuple[str, ...] = ()
     """Texts of the choices of a multiple-choice question."""
     answer: Gold | None = None
-    """Correct answer. If the question has choices, it is the letter or the text of the right choice."""
+    """Correct answer. Correct answer to the question, or the letter or text of the correct choice."""
     reference: str = ""
     """Reference text that a model compares free answers with."""
     context: str = ""
-    """Document that is shown to all participants."""
+    """Document that all participants can read."""
 
     @field_validator("choices")
     @classmethod
@@ -141,7 +141,7 @@ class QuestionItem(_Item):
 
 
 class PairItem(_Item):
-    """Two answers to one input and the human preference between them, used to evaluate judges."""
+    """Two answers to the same input and the human preference between them, for evaluating judges."""
 
     input: str = Field(min_length=1)
     a: str
@@ -174,7 +174,7 @@ class ItemSet:
 
     @property
     def needs_comparison(self) -> bool:
-        """True if a judge compares the arms' answers with each other, because the questions have no gold."""
+        """True if the questions have no gold answers, so that a judge compares the arms' answers."""
         return any(isinstance(item, QuestionItem) and item.graded_by == "comparison" for item in self.items)
 
     def to_json(self) -> list[JsonObject]:
@@ -314,7 +314,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _cell(key: str, cell: str, place: str) -> object:
-    """Return the value of a CSV cell, which can be a JSON list."""
+    """Return the value of a CSV cell, parsing a JSON list if there is one."""
     if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
         return cell
     try:
@@ -331,7 +331,7 @@ def _folded(text: str) -> str:
 
 
 def number_in(text: str) -> Decimal | None:
-    """Return the number that a text consists of, or `None` if the text contains anything else."""
+    """Return the number in a text, or `None` if the text is not just a number."""
     bare = bare_text(text).replace("−", "-")
     if not _NUMBER.fullmatch(bare) or not bare.isascii():
         return None
@@ -340,12 +340,12 @@ def number_in(text: str) -> Decimal | None:
 
 
 def normal_text(text: str) -> str:
-    """Return a text in lower case without markup, repeated spaces and a final full stop."""
+    """Return a text in lower case without markup, repeated spaces or a final full stop."""
     return " ".join(bare_text(text).casefold().split())
 
 
 def bare_text(text: str) -> str:
-    """Return a text without surrounding markup and final full stop, and with normal character widths."""
+    """Return a text without surrounding markup or a final full stop, and with normal-width characters."""
     return unicodedata.normalize("NFKC", text).strip(MARKUP).removesuffix(".").strip(MARKUP)
 
 
@@ -379,7 +379,7 @@ def topic_of(item: QuestionItem) -> str:
 
 
 def read_answer(text: str, item: QuestionItem) -> str | None:
-    """Return the normal form of the answer in a text, or `None` if there is no readable answer.
+    """Return the normalised answer found in a text, or `None` if no answer can be read.
 
     The answer is the text after the last `Answer:` at the start of a line. A text without such a line is read
     as a whole.
@@ -424,7 +424,7 @@ def answer_part(text: str) -> str:
 
 
 def gold_answer(item: QuestionItem) -> str | None:
-    """Return the normal form of an item's gold answer, or `None` if the item has no gold answer."""
+    """Return an item's gold answer in normalised form, or `None` if it has none."""
     if item.answer is None:
         return None
     if item.form == "choice":
@@ -439,7 +439,7 @@ def gold_answer(item: QuestionItem) -> str | None:
 
 
 def _read_choice(given: str, choices: Sequence[str]) -> str | None:
-    """Return the letter of the choice that a text names by its letter, by its text or by both."""
+    """Return the letter of the choice that a text names."""
     texts = [normal_text(choice) for choice in choices]
     plain = normal_text(given)
     if texts.count(plain) == 1:

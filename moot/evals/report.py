@@ -29,12 +29,12 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum number of characters of a text, and of texts of an answer, in the list of items."""
+"""Maximum lengths of a text and maximum number of texts per answer in the list of items."""
 ASKED = ("judge", "recorded")
-"""Kinds of arms whose comparison with the baseline is stated first, after that of the debates. Votes and
+"""Kinds of arms whose comparison with the baseline is listed directly after that of the debates. Votes and
 single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of equal-budget arms, which are preferred as the baseline."""
+"""Names of equal-budget arms that are preferred as the baseline."""
 
 
 def evaluation_report(
@@ -203,7 +203,7 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
 
 
 def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
-    """Return each model's `[stated, measured]` pairs, as the setting `calibration` takes them."""
+    """Return each model's pairs of stated and measured confidence for the setting `calibration`."""
     rows = []
     for model, found in scored.stated_confidences().items():
         bins = calibration_bins([stated for stated, _ in found], [right for _, right in found])
@@ -329,7 +329,7 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
 
 
 def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
-    """Return how often one arm was preferred to another, for each compared pair of arms."""
+    """Return how often one arm was preferred to the other, for each pair of arms."""
     by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item, comparisons in meetings.items():
         for first, second, score in comparisons:
@@ -388,7 +388,7 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 
 
 def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
-    """Return one cautious sentence about the test result of each arm that has a difference, by arm."""
+    """Return a sentence about the test result of each arm that was compared, keyed by arm."""
     sentences = {}
     for name, row in rows.items():
         if not (found := row["difference"]):
@@ -409,7 +409,7 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(found: JsonObject) -> str:
-    """Return the p-value of a difference that is not shown although its test or interval suggests it."""
+    """Return a phrase with the p-value if the test and the interval disagree, otherwise `""`."""
     suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
     if found["shown"] or not suggested:
         return ""
@@ -460,7 +460,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase with the ratio of an arm's tokens to the baseline's tokens, or `""` if unknown."""
+    """Return a phrase that compares an arm's token usage with the baseline's, or `""` if unknown."""
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

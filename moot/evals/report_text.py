@@ -38,11 +38,11 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """True for each column of figures, which is aligned right."""
+        """True for each column of numbers, which the table aligns right."""
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown, with its title above."""
+        """Return the table as Markdown below its title."""
         rows = [f"| {' | '.join(map(plain, line))} |" for line in (self.heading, *self.rows)]
         rows.insert(1, f"|{'|'.join(' ---: ' if numeric else ' --- ' for numeric in self.numeric)}|")
         table = "\n".join(rows)
@@ -50,13 +50,13 @@ class ReportTable:
 
 
 def _is_numeric(cells: Sequence[str]) -> bool:
-    """Return True if each cell of a column begins with a figure or has none."""
+    """Return True if every non-empty cell of a column begins with a number."""
     starts = [cell.lstrip("+−<. ")[:1] for cell in cells]
     return any(start.isdigit() for start in starts) and all(each.isdigit() or each == "–" for each in starts)
 
 
 def tables_html(tables: Sequence[ReportTable]) -> Markup:
-    """Return tables as HTML, with their titles above."""
+    """Return tables as HTML, each below its title."""
     text = template_environment().get_template("evaluation-tables.html.j2").render(tables=tables)
     return Markup(text)  # noqa: S704  # rendered by a template that escapes every text
 
@@ -216,7 +216,7 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_html(report: JsonObject) -> Markup:
-    """Return all tables of a report except the one of the arms, and the notes, as HTML."""
+    """Return a report's notes and all its tables except the table of arms, as HTML."""
     return tables_html(report_tables(report)[1:]) + Prose({}).block(_notes(report), base=2)
 
 

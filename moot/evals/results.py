@@ -21,7 +21,7 @@ class AnswerScore:
 
     outcome: Outcome
     value: float
-    """Score of the answer, which is 1 for right, 0 for wrong, or a grade between."""
+    """Score of the answer, from 0 (wrong) to 1 (right)."""
     answer: str | None = None
     """Normal form of the answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
@@ -102,7 +102,7 @@ class ScoredEvaluation:
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
-        """Return all unreadable answers, which count as wrong."""
+        """Return all answers that count as wrong because they cannot be read."""
         return [
             score
             for scores in self.scores.values()
@@ -139,7 +139,7 @@ class ScoredEvaluation:
         return Discussion(changes, changed / counted if counted else None, counted)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return the name of an arm, and the agreement between its debaters' first answers on each item.
+        """Return an arm's name and the agreement between its debaters' first answers to each item.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.
@@ -155,7 +155,7 @@ class ScoredEvaluation:
         return "", {}
 
     def stated_confidences(self) -> dict[str, list[tuple[float, bool]]]:
-        """Return each model's stated confidences in percent, each with whether the answer was right."""
+        """Return each model's stated confidences in percent, paired with whether the answer was right."""
         found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for outcome in (each for of in self.outcomes.values() for each in of):
             gold = self._gold(outcome.item)

@@ -102,7 +102,7 @@ class RunResult:
 
 
 class EvaluationRun:
-    """One call of an evaluation, which continues where the previous call stopped."""
+    """One call of an evaluation that continues where the previous call stopped."""
 
     def __init__(self, debates: Debates, evaluation: EvaluationRecord) -> None:
         self.debates, self.evaluation = debates, evaluation
@@ -215,7 +215,7 @@ class EvaluationRun:
                 report(TaskReport(task, error, done, total, budgets.get(self._budget)))
 
     def _collect(self, task: Task) -> str:
-        """Store the outcome of a finished task, and return an error text, or `""` on success."""
+        """Store the outcome of a finished task, and return an error message, or `""` on success."""
         try:
             debate = self.debates.get(task.id)
         except DebateNotFound:
@@ -331,7 +331,7 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return the number of single answers that cost as much as the most expensive debate."""
+        """Return how many single answers cost as much as the most expensive debate."""
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
         if None in outcomes:
@@ -417,7 +417,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return the configuration of an equal-budget vote with the given number of answers."""
+    """Return the configuration of an equal-budget vote that takes this number of answers."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), many)
@@ -433,7 +433,7 @@ vote's answers."""
 
 
 def _seed(config: DebateConfig, repetition: int) -> int:
-    """Return the random seed for the repetition with the given number."""
+    """Return the random seed of a repetition."""
     return (config.seed or 1) + SEED_STEP * (repetition - 1)
 
 
@@ -560,7 +560,7 @@ def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
 def _stated_confidences(
     final_answers: Sequence[FinalAnswer], argued: Sequence[Entry]
 ) -> tuple[StatedConfidence, ...]:
-    """Return the answers with a stated confidence, from the final answers or else from the messages."""
+    """Return the debaters' stated confidences with their answers, preferably from the final answers."""
     if final_answers:
         found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:

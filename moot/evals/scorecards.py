@@ -162,7 +162,7 @@ class _Solution(BaseModel):
 
 
 class _DialecticDebate(BaseModel):
-    """Keys of a dialectic debate file that this module reads."""
+    """Keys that this module reads from a debate file of the tool dialectic."""
 
     problem: str
     rounds: list[object]
@@ -245,12 +245,12 @@ def header() -> tuple[str, ...]:
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Return a debate's mean scores as text, one for each column of the table."""
+    """Return a debate's mean scores as text, one per table column."""
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
 def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
-    """Return the scores as CSV, with one row per debate and empty cells for missing scores."""
+    """Return the scores as CSV rows, one per debate, leaving missing scores empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if heading:
@@ -364,9 +364,9 @@ class Evaluator:
     model: str
     name: str = ""
     system_prompt: str = ""
-    """Custom system prompt for the evaluator, which replaces the built-in one."""
+    """Custom system prompt that replaces the evaluator's built-in system prompt."""
     user_prompt: str = ""
-    """Custom template for the user prompt, which replaces the built-in one.
+    """Custom template that replaces the evaluator's built-in user prompt.
 
     Placeholders: `{problem}`, `{clarifications}`, `{final_solution}` and `{requirements_info}`.
     """
@@ -406,7 +406,7 @@ class Evaluation:
     strengths: str = ""
     weaknesses: str = ""
     reasons: dict[str, str] = field(default_factory=dict)
-    """The evaluator's reasons, keyed by criterion id."""
+    """The evaluator's reasons for the scores, keyed by criterion id."""
 
     @property
     def name(self) -> str:
@@ -467,7 +467,7 @@ def evaluation_rubric() -> Rubric:
 
 @cache
 def evaluator_schema() -> type[BaseModel]:
-    """Return the schema of an evaluator's reply, which has one field per criterion."""
+    """Return the schema of an evaluator's reply with one field per criterion."""
     *criteria, whole = evaluation_rubric().criteria
     fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
     fields["strengths"] = (str, Field(description="The strongest points, briefly."))

@@ -87,7 +87,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Difference between the scores of two arms on the items that both arms answered."""
+    """Difference between two arms' scores on the items that both arms answered."""
 
     items: int
     difference: float
@@ -101,7 +101,7 @@ class PairedDifference:
 
     @property
     def shown(self) -> bool:
-        """True if both the test and the interval indicate a difference other than zero."""
+        """True if both the test and the interval indicate a nonzero difference."""
         outside = self.interval.low > 0 or self.interval.high < 0
         return self.p_value < 1 - LEVEL and outside and self.interval.method != "none"
 

@@ -52,7 +52,7 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: EvaluationRecord) -> EvaluationRecord:
-        """Return the part of this record that a later call requests."""
+        """Return the part of this record that a later call asks for."""
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
@@ -67,7 +67,7 @@ class EvaluationRecord:
 
 
 class StatedConfidence(TypedDict):
-    """An answer of one debater with the confidence that the debater's model stated."""
+    """A debater's answer and the confidence that the debater's model stated for it."""
 
     model: str
     answer: str
@@ -87,7 +87,7 @@ class Outcome:
     debate: str = ""
     """Id of the debate, or `""` if there was no debate."""
     texts: tuple[str, ...] = ()
-    """Texts that contain the answer. A vote has one text per answer, in order."""
+    """Texts from which the answer is read. A vote has one text per answer, in order."""
     rounds: tuple[Mapping[str, str], ...] = ()
     """Debaters' answers in each round, keyed by debater id."""
     first_usage: Mapping[str, float] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Outcome:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Item, arm and seed, which together identify the outcome."""
+        """Item, arm and seed that together identify the outcome."""
         return self.item, self.arm, self.seed
 
 
@@ -144,7 +144,7 @@ class Evaluations:
         return [_from_json(json.loads(text)) for text in self._records.texts()]
 
     def overview(self) -> list[JsonObject]:
-        """Return one row for each evaluation, oldest first, with its arms and its number of answers."""
+        """Return one row per evaluation, oldest first, listing its arms and its number of answers."""
         return [
             {
                 "name": each.name,

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Maximum share of the total prompt budget that topic, background and pinned messages may use and still be
-shown in full, and that the passages which every prompt shows may use with them."""
+"""Maximum share of the prompt budget for the topic, the background and the pinned messages to be
+shown in full. Passages that every prompt shows may use the same share together with them."""
 PASSAGES_SHARE = 0.07
-"""Share of the total prompt budget for the passages that match the subject of a long-form prompt. A provider
-caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with a share of
-a tenth."""
+"""Share of the prompt budget for background passages that match the subject of a long-form prompt. A
+provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with
+a share of a tenth."""
 PIN_SHARE = 0.25
-"""Maximum share of `memory.budget.messages` for pinned messages if the background is not shown in full. The
+"""Maximum share of `memory.budget.messages` for pinned messages when the background is abridged. The
 rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a passage of the background. A shorter message is one passage."""
@@ -52,7 +52,7 @@ Render = Callable[[Entry], WireMessage]
 
 
 def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
-    """Return the debate's documents and the messages before the first debater's turn."""
+    """Return the debate's documents and all messages before the debaters' first turn."""
     names, transcript = config.names(), state["full_transcript"]
     first = next(
         (entry["seq"] for entry in transcript if entry["speaker"] in names and traits_of(entry).ends_turn),
@@ -78,7 +78,7 @@ class Background:
     ids: frozenset[str]
     """Ids of the background messages."""
     _rest: _Passages | None
-    """Passages missing from the blocks, or `None` if the blocks show the background in full."""
+    """Passages that the blocks omit, or `None` if the blocks show the background in full."""
     _render: Render
     _count: TokenCounter
 
@@ -88,7 +88,7 @@ class Background:
         return self._rest is None
 
     def passages(self, query: str, remaining: int) -> list[Block]:
-        """Return blocks with the passages that best match `query` and are not shown yet.
+        """Return blocks with further background passages that best match `query`.
 
         Together they use at most `remaining` tokens. The list is empty if the background is shown whole.
         """
@@ -110,7 +110,7 @@ class Background:
 def select_background(
     state: StateValues, config: DebateConfig, count: TokenCounter, render: Render | None = None
 ) -> Background:
-    """Return the background and the pinned messages of a debate, in the form that its prompts show.
+    """Select the background and the pinned messages that a debate's prompts show.
 
     `render` makes the chat message of an entry. `None`: the default rendering.
     """
@@ -152,7 +152,7 @@ def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
 
 
 def with_background(blocks: Sequence[Block], background: Sequence[Block]) -> list[Block]:
-    """Insert background and pinned messages after the prompt's shared prefix, without duplicates.
+    """Insert background and pinned messages after the shared prefix of the prompt, without duplicates.
 
     A block that is always shown keeps its place. Any other copy of a pinned message is removed.
     """
@@ -190,7 +190,7 @@ class _Passages:
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[Block], _Passages]:
-        """Return one block for each message that has passages matching `query`, and the remaining passages.
+        """Return one block per message with passages that match `query`, and the passages left over.
 
         The beginning of each message is selected first, because it names the document.
         """

@@ -69,7 +69,7 @@ _POSITION = TypeAdapter(EarlierPosition)
 
 
 def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
-    """Return the stored positions that have the right form, each text on one line.
+    """Return the stored positions that are valid, with each text on one line.
 
     Clients of a server can write to the store.
     """
@@ -155,7 +155,7 @@ def namespace_of(identity: str) -> tuple[str, ...]:
 
 
 def _line(text: str, chars: int) -> str:
-    """Return `text` on one line without citations, because message ids are valid only within one debate."""
+    """Return a text on one line without message citations, which are valid only within one debate."""
     return clip(sanitize_line(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
@@ -169,7 +169,7 @@ class Passage(NamedTuple):
     """Passage from one of a debater's reference documents."""
 
     mark: str
-    """Mark by which debaters cite the passage, such as `memoir §3`."""
+    """Label that debaters use to cite the passage, such as `memoir §3`."""
     text: str
 
 
@@ -222,13 +222,13 @@ READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of candidates to try beyond `top_k`, and the cost assigned to a candidate that never fits."""
+"""Number of candidates to try beyond `top_k`, and the cost that marks a candidate as too large."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Maximum importance of a message with claims, and the importance of a message with a concession."""
+"""Maximum importance of a message with claims, and importance of a message with a concession."""
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Return the result of a search, comparing only words if the embedding service fails."""
+    """Run a search, and fall back to comparing words if the embedding service fails."""
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn
@@ -367,7 +367,7 @@ def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> R
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over entries that left the context window, or over all entries if requested."""
+    """Return the search index over entries outside the context window or over all entries."""
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)
@@ -381,7 +381,7 @@ def embedding_job(
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job that embeds the queries and entries of a step, or `None` if nothing needs embedding.
+    """Return a job that embeds a step's queries and entries, or `None` if nothing is left to embed.
 
     A worker thread runs it before prompts are assembled, so assembly finds all vectors in the cache.
     `everything`: prompts retrieve from the whole transcript, not only from what has left the window.

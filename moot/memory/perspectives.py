@@ -34,7 +34,7 @@ class Perspective:
 
 @dataclass(frozen=True)
 class PerspectiveResult:
-    """Result of summarizing the debate from the perspective of one debater or the judge."""
+    """Result of summarizing the debate for one debater or for the judge."""
 
     summary: Summary | None
     failure: str
@@ -181,7 +181,7 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str, beside: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Draft a summary and return it with the reason for any failure of the configured method.
+    """Draft a summary, and return it with the reason why the configured summarizer failed, if it did.
 
     If the summarization method fails and all entries fit in a prompt, return a result without a summary.
     """

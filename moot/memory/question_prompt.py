@@ -81,7 +81,7 @@ class Span(NamedTuple):
 
 
 def key_of(place: Place) -> int:
-    """Return the integer key of a passage."""
+    """Return the integer that identifies a passage."""
     return place.seq * PARTS + place.part
 
 
@@ -136,7 +136,7 @@ class Splitting:
 
 
 class EntryLines:
-    """Renderer that turns transcript entries into text for a question's prompt and counts the tokens."""
+    """Renderer that converts transcript entries to prompt text and counts the tokens."""
 
     def __init__(
         self, transcript: Sequence[Entry], config: DebateConfig, count: TokenCounter, splitting: Splitting
@@ -178,7 +178,7 @@ class EntryLines:
         return "".join(lines)
 
     def block(self, text: str) -> str:
-        """Return the text of passages as one prompt block, with a fence before each message."""
+        """Return the text of passages as one prompt block in which each message has its own fence."""
         return fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
@@ -186,7 +186,7 @@ class EntryLines:
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
-        """Return True if all indexed passages fit in `remaining` tokens.
+        """Return True if all passages in the index fit in `remaining` tokens.
 
         Labels are assumed to be as long as that of the newest message.
         """
@@ -207,7 +207,7 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the message has a time that the preceding message may also have."""
+        """Return True if the message may have the same time as the preceding message."""
         return bool(source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
@@ -234,7 +234,7 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each message's `seq` and the numbers of its passages, from sorted `keys`."""
+    """Yield each message's `seq` with the numbers of the passages that belong to it."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
@@ -272,7 +272,7 @@ class Quoted:
 
 
 def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
-    """Return as many of the messages and passages with these `keys` as fit in `remaining` tokens."""
+    """Select the messages and passages to quote in at most `remaining` tokens."""
     kept = list(keys)
     text = lines.passages(kept)
     while kept and lines.size(text) > remaining:  # joined lines may have one more token each
@@ -288,7 +288,7 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Return one passage with its middle cut out, for prompts that are too small for a whole passage."""
+    """Return a passage with its middle removed, for prompts too small for the whole passage."""
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})
@@ -301,15 +301,16 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's budget for the summary and for the most recent messages. Retrieved messages
 get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum probability of the best 2,000 tokens at which a question is taken to concern specific messages.
+"""Minimum probability of the best 2,000 tokens for a question to count as specific.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason that is recorded if a prompt omits the summary."""
+"""Reason recorded in a prompt that omits the summary."""
 FRAME_SHARE = 0.2
-"""Maximum share of the prompt's budget for the instruction. The same share applies to the question."""
+"""Maximum share of the prompt's budget for the instruction message. The same share applies to the
+question."""
 LEDGER_SHARE = 0.4
 """Maximum share of the summary's tokens for a list of the debaters' positions."""
 
@@ -330,7 +331,7 @@ class QuestionPrompt:
     remaining: int
     """Number of tokens in the prompt that are available for messages."""
     unknown: tuple[str, ...]
-    """Words of the question that do not occur in the transcript."""
+    """Words in the question that do not occur in the transcript."""
     failure: str = ""
     """Error message of the embedding model, or `""` if the embedding succeeded."""
 
@@ -415,7 +416,7 @@ def question_prompt(
 def _seqs_asked_for(
     state: ConversationState, index: EvidenceIndex, read: RetrievalQuestion, named: Sequence[int]
 ) -> set[int]:
-    """Return the `seq` of the messages that a question refers to.
+    """Return the `seq` of every message that a question refers to.
 
     These are messages that the question names by id, and neighbouring messages of a speaker that it also
     names. Changes of position on the question's subject are included, each with the earlier position and the
@@ -437,7 +438,7 @@ def _seqs_asked_for(
 
 
 def named_seqs(question: str, entries: int) -> list[int]:
-    """Return the `seq` of the existing messages whose ids a question contains."""
+    """Return the `seq` of every existing message whose id occurs in a question."""
     named = map(seq_of, ids_in(question.lower()))
     return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
 
@@ -480,7 +481,7 @@ def _shared_prefix(
     *,
     summarize: bool = True,
 ) -> list[Block]:
-    """Return the instruction message, followed by a message with positions and summary if there are any.
+    """Return the instruction message and, if available, a message with the positions and the summary.
 
     `summarize=False` omits the summary.
     """
@@ -528,7 +529,7 @@ def _summary_text(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the `seq` of the newest messages, using at most `RECENT_SHARE` of a prompt's tokens."""
+    """Return the `seq` of the newest messages that fit in `RECENT_SHARE` of a prompt's tokens."""
     remaining, kept = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
         if entry["tokens"] > remaining or not traits_of(entry).in_prompts:

@@ -46,7 +46,7 @@ takes 1,250 tokens of the prompt."""
 
 
 def answer_schema(shown: Sequence[str]) -> type[AskAnswer]:
-    """Return the schema of an answer that may cite only the shown messages."""
+    """Return the schema of an answer that can cite only messages shown in the prompt."""
     return narrow_schema(AskAnswer, {"citations": citation_type(shown)})
 
 
@@ -68,7 +68,7 @@ class DebateAnswer:
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False
-    """True if the text only quotes passages because no model replied."""
+    """True if no model replied and the text only quotes passages."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
     """Record of the prompt's contents, such as its message ids and the tokens of each section. The record
     also lists omissions with reasons, unknown terms, and errors of the embedding model."""
@@ -139,14 +139,14 @@ def ask(
 
 
 def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
-    """Return the distinct existing ids among the cited ids, and the number of unknown ids."""
+    """Return the cited ids that exist, without duplicates, and the number of unknown ids."""
     named = [cited_id(text) for text in cited]
     real = [key for key in named if (seq := seq_of(key)) is not None and seq < entries]
     return tuple(dict.fromkeys(real)), len(named) - len(real)
 
 
 class Extract(NamedTuple):
-    """Passages that answer a question without a model, in the order of the transcript."""
+    """Passages that answer a question, selected without a model and listed in transcript order."""
 
     text: str
     """Passages as a Markdown list, with one item per message."""

@@ -17,7 +17,7 @@ from moot.text.plain_text import clip, sanitize_line
 from moot.text.terms import split_sentences, term_set
 
 MAX_PASSAGES = 12
-"""Maximum number of passages that a summary takes from one tool result, most relevant first."""
+"""Maximum number of passages that a summary takes from one tool result."""
 ABOUT_CHARS, PASSAGE_CHARS, READ_LINES = 80, 400, 2_000
 
 _ABOUT: Mapping[str, tuple[str, ...]] = {
@@ -77,7 +77,7 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines at which a summary states the length of a tool result."""
+"""Minimum number of lines for a summary to state the length of a tool result."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -111,7 +111,7 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return the record and text of a tool result, or `None` for any other entry."""
+    """Return the tool-call record of a tool result, or `None` for any other entry."""
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -164,7 +164,7 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
 
 
 def _outline(text: str) -> list[str]:
-    """Return an outline of a long result that states its number of lines, its imports and its exports."""
+    """Return an outline of a long result: its number of lines, its imports and its exports."""
     lines = [line for line in text.splitlines() if line.strip()]
     code = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines[:READ_LINES])
     imports = [first or second for first, second in _IMPORT.findall(code)]
@@ -210,7 +210,7 @@ def _json(text: str) -> object:
 
 
 def _unwrap(result: str) -> tuple[object, str]:
-    """Return a tool result's JSON data, if any, and its text, without the MCP wrapper."""
+    """Return a tool result's JSON data, if it has any, and its text, both without the MCP wrapper."""
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
     if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):
@@ -246,7 +246,7 @@ def _parts(data: object, text: str) -> list[str]:
 
 
 def _rows(lines: list[str]) -> list[str]:
-    """Return table rows with the column name before each value, or `[]` if the lines are not a table."""
+    """Return table rows with named values, or `[]` if the lines are not a table."""
     for mark in "\t", ";", ",", "|":
         if len(lines) < 2 or mark not in lines[0] or lines[0].rstrip().endswith((".", ":", "{")):
             continue

@@ -53,10 +53,10 @@ tokens more than planned."""
 
 @dataclass(frozen=True)
 class WindowLimits:
-    """Limits that trigger a compaction of the context window, and the window's size after it."""
+    """Limits that trigger a compaction of the context window and set its size afterwards."""
 
     high_messages: int
-    """Number of messages in the context window at which a compaction is triggered."""
+    """Number of messages that triggers a compaction of the context window."""
     low_messages: int
     """Maximum number of messages in the context window after a compaction."""
     high_tokens: int
@@ -110,7 +110,7 @@ class WindowLimits:
 def shown_message(
     entry: Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
-    """Return an entry as shown in the context window, together with its number of tokens.
+    """Return an entry as shown in the context window, and its number of tokens.
 
     A message that is too long is cut. The cut ends at a sentence or word, so the message may have fewer
     tokens than the limit.
@@ -129,7 +129,7 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry to remove from the context window, or `None` to remove nothing.
+    """Return the `seq` of the last entry to remove from the window, or `None` to remove nothing.
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
@@ -158,7 +158,7 @@ def compact(
 
 
 def window_start(state: StateValues) -> int:
-    """Return the `seq` of the context window's first entry, or of the next entry if the window is empty."""
+    """Return the `seq` of the first entry in the context window, or of the next entry if it is empty."""
     told = seqs_of(map(entry_id_of, state["messages"]))
     return next(told, len(state["full_transcript"]))
 

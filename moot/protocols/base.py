@@ -25,7 +25,7 @@ from moot.text.tokens import TokenCounter
 
 @dataclass(frozen=True)
 class End:
-    """Result of a protocol that ends the debate."""
+    """Protocol result that ends the debate."""
 
     reason: str
     """Reason why the debate ended, as shown in the report."""
@@ -52,7 +52,7 @@ class TurnCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ConsultModels:
-    """Result of a protocol that needs model calls to choose the debate's next step."""
+    """Protocol result that requests model calls to choose the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
     """Function that builds the model calls. It runs only if the calls are made."""
@@ -81,15 +81,15 @@ class Protocol(ProtocolSpec):
     reflect_after: tuple[str, ...] | None = None
     """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
     perspectives: bool = False
-    """True if each debater has a perspective summary that is updated before every round."""
+    """True if every debater has a perspective summary that is updated before each round."""
     shows_summary: bool = True
     """True if the debaters' prompts show the rolling summary. If only a judge reads the summary, it is
     made without a model."""
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the protocol's `final_answer` is always appended to the verdict's solution. Otherwise it is
-    used only if the verdict has no solution."""
+    """True if the protocol's `final_answer` is always appended to the solution in the verdict. Otherwise it
+    is used only if the verdict has no solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
@@ -100,18 +100,18 @@ class Protocol(ProtocolSpec):
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
     """Default method for reaching the decision, used if the setting `decide` is not given."""
     compares_answers: bool = True
-    """True if the debaters' messages contain answers that the setting `stop` can compare."""
+    """True if the `stop` setting can compare the answers in debaters' messages."""
     result: str = "Verdict"
     """Heading of the debate's result in reports."""
     answer_heading: str = ""
-    """Heading of the debate's answer, or `""` if the answer is shown only after the verdict."""
+    """Heading of the debate's answer, or `""` if the answer appears only below the verdict."""
     retrieves_transcript: bool = False
     """True if prompts retrieve messages from the whole transcript, including messages that are still in the
     window."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
-    """Default of `memory.budget.phases`, which limits the prompt tokens of single phases."""
+    """Default value of `memory.budget.phases`, which limits prompt tokens by phase."""
     length_settings: tuple[str, ...] | None = None
     """Names of the settings that limit the length of a debate. `()` means that no setting limits it, and
     `None` means unknown."""
@@ -150,7 +150,7 @@ class Protocol(ProtocolSpec):
         return ctx.query
 
     def instruction(self, ctx: PromptContext) -> str:
-        """Return the instruction for a turn, as shown to the model or person that takes the turn."""
+        """Return the instruction for a turn, as shown to its model or person."""
         return ctx.turn["instruction"]
 
     def fallback_entry(
@@ -173,11 +173,11 @@ class Protocol(ProtocolSpec):
         return solution
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the entries that a judge must read, in order, or `None` for all messages of debaters."""
+        """Return the entries that a judge must read, or `None` for all debaters' messages."""
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the entries that are summarised for the judge if the judge's material is too long."""
+        """Return the final-round entries to summarize if they are too long for the judge."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -188,7 +188,7 @@ class Protocol(ProtocolSpec):
         return [debater for debater in config.names() if debater in spoke]
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that count in the vote, by default the debaters' final answers."""
+        """Return the answers that count in the vote, which are the final answers by default."""
         turns = state.get("turn_count", 0)
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
@@ -209,7 +209,7 @@ class Protocol(ProtocolSpec):
         return count.verdict(state["topic"]) if count else None
 
     def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace of records for later debates, or `()` if none are stored."""
+        """Return the storage namespace for debate records, or `()` if no records are stored."""
         return ()
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
@@ -217,7 +217,7 @@ class Protocol(ProtocolSpec):
         return {}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a finished debate's record for later debates, or `{}` if there is none."""
+        """Return the record that a finished debate leaves for later debates, or `{}` for no record."""
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
@@ -250,7 +250,7 @@ class Protocol(ProtocolSpec):
         return None
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if claims are extracted after this phase in a debate with this configuration."""
+        """Return True if claims are extracted after this phase of a debate."""
         return phase in self.extract_after
 
     def extracts_by_model(self, config: DebateConfig) -> bool:
@@ -262,7 +262,7 @@ class Protocol(ProtocolSpec):
 def make_step(
     phase: str, round_no: int, turns: Sequence[Turn], *, kind: StepKind = "turn", aspect: str = ""
 ) -> Step:
-    """Return a new step with turns that are taken at the same time.
+    """Return a step whose turns are all taken at the same time.
 
     Args:
         phase: name of the phase. Entries and prompts show it.
@@ -300,7 +300,7 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Instructions on how readily to agree, each with the highest `agreement_intensity` to which it applies."""
+"""Instructions on how readily to agree, paired with the highest `agreement_intensity` for each."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:

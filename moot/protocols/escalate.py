@@ -38,7 +38,7 @@ DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
 """Number of answers in the first stage, and total number of answers after the second stage."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed rates at which five answers overturn an agreement of two, if agreement is strong or weak evidence.
+"""Assumed rates at which five answers overturn an agreement of two, for strong and for weak evidence.
 The first value assumes that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
 """Log-likelihood ratio at which the sequential test ends. It allows errors of 5 % (Wald 1945, *Sequential
@@ -60,10 +60,10 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of agreements between the first two answers that are audited by taking all five answers. The
-    results show later debates of the same debaters whether such agreement can be trusted. The first five
-    agreements in a database are not audited. Half of the following ones are, until there are 15 audits. 0: no
-    audit."""
+    """Share of agreements between the first two answers that are audited by requesting all five answers.
+    The results show later debates of the same debaters whether such agreement can be trusted. The first
+    five agreements in a database are not audited. Half of the following ones are, until there are 15
+    audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -156,7 +156,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the reason for taking all answers, unless the reason is that the first two differ."""
+        """Return the reason why all answers were requested, unless the first two answers differ."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -183,7 +183,7 @@ class Escalate(IndependentAnswers):
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a record of whether the first two answers agreed and whether a vote overturned them."""
+        """Return a record of whether the first two answers agreed, and whether the vote overturned them."""
         agreed, answers = _agreed(state, config), _answers(state)
         if len(ballots_of_entries(answers[:PAIR], config)) < PAIR:
             return {}
@@ -200,13 +200,13 @@ class Earlier(TypedDict):
     agreed: int
     """Number of debates in which the first two answers agreed."""
     audited: int
-    """Number of debates in which all five answers were taken even though the first two agreed."""
+    """Number of debates that requested all five answers even though the first two agreed."""
     overturned: int
     """Number of audited debates in which the vote of five answers overturned the first two answers."""
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return False if the agreement of two answers has proved to be weak evidence.
+    """Return False if agreement between two answers has proved to be weak evidence.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """
@@ -283,7 +283,7 @@ def _agreed(state: ConversationState, config: DebateConfig) -> str:
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return one author for each distinct answer, as a mapping from author to current answer."""
+    """Return a mapping from one author of each distinct answer to the author's current answer."""
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     chosen = {each.form: who for who, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}

@@ -48,23 +48,23 @@ INSTRUCTIONS = {
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries per debater that are searched for the latest speakers."""
+"""Number of recent transcript entries per debater to search for the latest speakers."""
 
 
 PATIENCE = 2
-"""Number of consecutive turns without progress after which a debater must skip a turn. A pair of debaters may
+"""Number of consecutive turns without progress before a debater must skip a turn. A pair of debaters may
 take twice as many turns."""
 
 
 class ModeratorConfig(ProtocolSettings):
-    """Settings of the moderator, a model that chooses the next speaker in the protocol `moderated`."""
+    """Settings of the model that chooses the next speaker in the protocol `moderated`."""
 
     key = "moderator"
 
     model: str | None = None
     """Name of the model that moderates. `None`: the debate's model moderates."""
     temperature: float | None = Field(0.3, ge=0, le=2)
-    """Sampling temperature of the moderator's model, 0 to 2. `None`: the provider's default."""
+    """Sampling temperature of the moderator's model, from 0 to 2. `None`: the provider's default."""
 
     def model_names(self) -> tuple[str, ...]:
         """Return the moderator's model name in a tuple, or an empty tuple if none is configured."""
@@ -177,7 +177,7 @@ def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
 
 
 def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
-    """Return the instruction for the turn with the given number, counted from 1."""
+    """Return the instruction for a turn, given the number of the turn counted from 1."""
     text = SPEECH.render(
         turn=str(turn),
         turns=str(config.total_turns()),
@@ -240,7 +240,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the debater who took each turn in a list of entries.
+    """Return the debater of each turn in a list of entries.
 
     Tool calls, notices and interjections are not turns.
     """
@@ -262,7 +262,7 @@ REPLY_TOKENS = 300
 
 
 class Nomination(BaseModel):
-    """The moderator's reply, which names the next speaker and gives that debater an instruction."""
+    """The moderator's reply, naming the next speaker and giving that debater an instruction."""
 
     reasoning: str
     next_speaker: str

@@ -15,7 +15,7 @@ WANTED = (
 
 
 class Pairwise(Protocol):
-    """Protocol in which a judge compares existing answers to one input, in both presentation orders.
+    """Protocol in which a judge compares two existing answers to one input in both orders.
 
     The answers are the debate's initial transcript, one entry per answer.
     """

@@ -28,7 +28,8 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 
 TOOL_RANK = 5
-"""Difference in priority between a message and its tool results. Tool results are dropped first."""
+"""Difference between the priority of a message and that of its tool results. Tool results are dropped
+first."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ class PromptContext:
 
     @property
     def persona_first(self) -> bool:
-        """True if prompts begin with the debater's persona contract, and do not repeat it at the end."""
+        """True if prompts begin with the debater's persona contract and do not repeat it at the end."""
         return self.config.memory.layout == "per-speaker"
 
     @cached_property
     def background(self) -> Background:
-        """Background and pinned messages, which follow the topic in every prompt."""
+        """Background and pinned messages that follow the topic in every prompt."""
         return self.known_background or select_background(self.state, self.config, self.count)
 
     @cached_property
@@ -88,7 +89,7 @@ class PromptContext:
 
     @cached_property
     def window(self) -> list[Entry]:
-        """Transcript entries in the message window, oldest first, without the topic and the background."""
+        """Entries in the message window, oldest first, without the topic and the background."""
         entries = self.state["full_transcript"][window_start(self.state) :]
         return [
             entry
@@ -176,7 +177,7 @@ CONTRACT = load_prompt_template("contract", "name", "role", "stance", "persona",
 
 @memoize_by_identity()
 def contract_text(debater: DebaterConfig) -> str:
-    """Return a debater's persona contract, which states the debater's name, role, stance and persona."""
+    """Return the text that states a debater's name, role, stance and persona."""
     persona = debater.persona
     text, titled = ("", persona) if isinstance(persona, dict) else (persona, {})
     contract = {**titled, "What would change your mind": "; ".join(debater.flip_conditions)}
@@ -192,7 +193,7 @@ def contract_text(debater: DebaterConfig) -> str:
 
 @memoize_by_identity()
 def rules_text(config: DebateConfig) -> str:
-    """Return the text of the debate's rules, which is the same for every turn."""
+    """Return the text of the debate's rules for use in every turn."""
     language = f"- Speak {plain_line(config.language)}." if config.language else ""
     text = RULES.render(debaters=members_text(config), scored=rubric_text(config), language=language)
     return break_template_tokens(text)
@@ -218,12 +219,12 @@ def _adds(debater: DebaterConfig, part: str) -> bool:
 
 @memoize_by_identity()
 def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
-    """Return the prompt block with the debate's topic."""
+    """Return a prompt block that contains the debate's topic."""
     return problem_block(topic, config.memory.budget, config.fence, count, heading="# Topic")
 
 
 def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
-    """Return the number of tokens in the rules and the topic, which start every prompt.
+    """Return the number of tokens in the rules and the topic that start every prompt.
 
     If prompts begin with a persona, whose length differs, the rules count as the whole `system` budget.
     """

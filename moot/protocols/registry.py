@@ -92,7 +92,7 @@ def find_protocol(name: str) -> Protocol | None:
 
 
 def rules_of(document: Mapping[str, Any]) -> Protocol:
-    """Return the protocol of a debate document, or a default protocol if its protocol is not installed."""
+    """Return a debate document's protocol, or a default if that protocol is not installed."""
     name = document.get("protocol") or document["config"].get("protocol") or ""
     return find_protocol(name) or Protocol()
 
@@ -111,7 +111,7 @@ def load_plugins() -> None:
 
 
 def next_step(state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-    """Return the debate's next step, or `End` if a limit or `stop` condition is reached."""
+    """Return the debate's next step, or `End` if a limit or a `stop` condition is reached."""
     protocol = protocol_named(config.protocol)
     ended = limit_reached(state, config)
     if ended is None and protocol.compares_answers and (reason := stop_reason(state, config)):
@@ -120,7 +120,7 @@ def next_step(state: ConversationState, config: DebateConfig) -> Step | End | Co
 
 
 def limit_reached(state: StateValues, config: DebateConfig) -> End | None:
-    """Return an `End` if the debate has reached a limit on tokens, cost or time."""
+    """Return `End` if the debate has reached its limit on tokens, cost or time."""
     usage, limits = state.get("usage") or {}, config.limits
     measured = (
         ("limits.total_tokens", tokens_of(usage), limits.total_tokens),

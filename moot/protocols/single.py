@@ -26,7 +26,7 @@ ANSWER_WORDS = 400
 PHASE = "answer"
 
 SAID, DOCUMENT = 1, 2
-"""Priority of prompt blocks with people's messages, and priority of prompt blocks with documents."""
+"""Priorities of the prompt blocks for people's messages and for documents."""
 
 
 class SoloProtocol(Protocol):
@@ -77,7 +77,7 @@ class Single(SoloProtocol):
     answer_heading = "Answer"
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return one turn, because only one debater answers."""
+        """Return one, because only one debater answers."""
         return TurnCount(1, 1)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
@@ -90,7 +90,7 @@ class Single(SoloProtocol):
         return make_step(PHASE, state.get("round", 0) + 1, [make_turn(config.debaters[0].id)])
 
     def final_answer(self, state: ConversationState) -> str:
-        """Return the debater's last answer, or `""` if no answer follows a person's last message."""
+        """Return the debater's last answer, or `""` if a person has sent a message after it."""
         given = answers_since(state["full_transcript"])
         return given[-1]["content"] if given else ""
 

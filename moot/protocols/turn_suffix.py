@@ -142,7 +142,7 @@ PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 RETRIEVED_SHARE = 0.45
 """Share of the turn suffix's unused tokens that long-form prompts reserve for retrieved memories."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors of the turn suffix's token budget that limit cross-debate memory and reference documents."""
+"""Divisors of the token budget that limit cross-debate memory and reference documents."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
 """Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
 margin."""
@@ -151,14 +151,14 @@ SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from optional parts of the turn suffix to kinds of memory. The blackboard contains several
+"""Mapping from each optional part of the turn suffix to its kind of memory. The blackboard contains several
 kinds."""
 
 
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
 ) -> Block:
-    """Return the turn suffix, which is the last message of a prompt, as a prompt block.
+    """Return the turn suffix, the last message of a prompt, as a prompt block.
 
     The instruction is always included, and so is the contract, unless the prompt begins with it. The other
     parts get the remaining tokens, the most important first, and are truncated if they are too long.
@@ -271,7 +271,7 @@ def _long_form_suffix(ctx: PromptContext) -> Block:
 
 
 def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, aspect: str = "") -> str:
-    """Return the blackboard as shown to the debater, with at most `remaining` tokens.
+    """Return the blackboard's text for the debater in at most `remaining` tokens.
 
     With `found=False` reflections and crux cards are left out, because the prompt shows them elsewhere.
     `aspect` is the aspect under discussion, on which all debaters' positions are shown.
@@ -292,7 +292,7 @@ def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, a
 
 
 def cross_debate_text(ctx: PromptContext) -> str:
-    """Return the debater's positions in earlier debates as text."""
+    """Return text that lists the debater's positions in earlier debates."""
     earlier = (ctx.state.get("cross_debate_memory") or {}).get(ctx.speaker.id) or []
     remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_SHARE
     return earlier_positions_text(earlier, remaining, ctx.count)

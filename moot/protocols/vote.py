@@ -59,7 +59,7 @@ class IndependentAnswers(SoloProtocol):
     result = "Answer"
 
     def answer_ending(self, config: DebateConfig) -> str:
-        """Return the instruction on how an answer must end, which depends on the options and the vote."""
+        """Return the instruction on how an answer must end."""
         form = answer_form(config) if config.options else "your final answer in as few words as possible"
         if self.method(config) == "weighted-vote":
             return (
@@ -77,7 +77,7 @@ class IndependentAnswers(SoloProtocol):
         return []
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that debaters gave since a person's last message."""
+        """Return the answers that debaters gave after a person's last message."""
         return ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
@@ -120,7 +120,7 @@ class Vote(IndependentAnswers):
     length_settings = ("vote.answers",)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the configured number of answers, each of which takes one turn."""
+        """Return the configured number of answers, because each answer takes one turn."""
         answers = VoteConfig.of(config).answers
         return TurnCount(answers, answers)
 

@@ -48,13 +48,13 @@ _EDGES = " \t\r\n.,;:!?\"'`*_()[]{}“”‘’«»"
 
 
 def answer_as_written(text: str) -> str:
-    """Return the unchanged answer from a text's last `Answer:` line, or from the whole text."""
+    """Return the answer in a text's last `Answer:` line, or the whole text if there is no such line."""
     marked: list[str] = _LAST_LINE.findall(text)
     return marked[-1] if marked else " ".join(text.split())
 
 
 def parse_final_answer(text: str) -> str:
-    """Return the normalised answer from a text's last `Answer:` line, or from the whole text.
+    """Return the normalised answer in a text's last `Answer:` line, or the whole text normalised.
 
     Normalisation removes case, markup, outer punctuation, character width and digit grouping. Numbers of
     equal value have the same form.
@@ -108,7 +108,7 @@ def comparable_answer(text: str, options: Sequence[str]) -> str:
 
 
 def answer_form(config: DebateConfig) -> str:
-    """Return the part of the instruction that specifies the form of the answer."""
+    """Return the part of an instruction that tells a debater how to write the answer."""
     if config.options:
         return f"exactly one of {quoted(config.options)}, or “{UNDECIDED}” if you cannot choose"
     return f"your answer in at most {ANSWER_WORDS} words, without reasons"
@@ -158,7 +158,7 @@ def _states_answer(entry: Entry) -> bool:
 
 
 def stop_reason(state: ConversationState, config: DebateConfig) -> str:
-    """Return the reason why a `stop` condition ends the debate now, or `""` if none does.
+    """Return the reason why a `stop` condition ends the debate now, or `""` if no condition is met.
 
     A debate with planned interjections goes on until they are read. A debate that ended at this point before
     goes on until the next message.
@@ -325,7 +325,7 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
 
 
 class VoteCount:
-    """Result of a vote that counts how often each answer was given."""
+    """Result of a vote that counts the answers."""
 
     def __init__(
         self, ballots: Sequence[AnswerBallot], config: DebateConfig, *, weighted: bool = False
@@ -419,7 +419,7 @@ class VoteCount:
 
 
 def stages_text(stages: Sequence[Stage]) -> str:
-    """Return one sentence about the number of calls and the answer in each stage."""
+    """Return one sentence that states the number of calls and the answer of each stage."""
     told = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"

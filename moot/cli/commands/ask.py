@@ -211,7 +211,7 @@ def judge(
 
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
-    """Return judging options with the `judge` and `models` settings of a configuration file."""
+    """Add the `judge` and `models` settings of a configuration file to judging options."""
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import file_data
     from moot.state.config.config_files import make_config

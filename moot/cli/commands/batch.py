@@ -265,7 +265,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
-    """Return the result of one debate in the form that `moot batch` writes.
+    """Return the result of one debate in the output format of `moot batch`.
 
     `error` is the reason why the debate is not finished.
     """

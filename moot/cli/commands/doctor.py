@@ -166,13 +166,13 @@ def doctor(
 
 
 ROOM = 256
-"""Maximum number of tokens in a model's test reply, not counting its reasoning. The expected reply, one word
-as JSON, is shorter."""
+"""Maximum number of tokens in a model's test reply, excluding reasoning tokens. The expected reply, one
+word as JSON, is shorter."""
 _SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
 """Keys under which providers report a model's context size."""
 
 REPORTED_WAIT_S = 60.0
-"""Shortest wait for an endpoint, in seconds, that `moot doctor` reports."""
+"""Shortest delay of an endpoint, in seconds, that `moot doctor` reports."""
 
 Repair = Callable[[], object]
 
@@ -368,7 +368,7 @@ async def _inspect_model(name: str, models: Models) -> Finding:
 
 
 async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
-    """Ask a model for a small structured reply with streaming, and return it with the number of chunks."""
+    """Ask a model for a small structured reply by streaming, and return it with the number of chunks."""
     asked: WireMessage = {
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',

@@ -221,7 +221,7 @@ def _deliver_run(
 
 @contextmanager
 def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
-    """Yield a function that shows progress, on a terminal in one line that is updated in place."""
+    """Yield a function that shows progress and, on a terminal, updates one line in place."""
     if quiet:
         yield None
         return
@@ -250,7 +250,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
 
 
 def report_parts(report: JsonObject) -> list[RenderableType]:
-    """Return an evaluation's report as parts to print."""
+    """Return an evaluation's report as a list of parts to print."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -378,7 +378,7 @@ def safe_file_name(name: str) -> str:
 
 @app.command("list")
 def list_evaluations(db: DbOption = None, as_json: JsonOption = False) -> None:
-    """List the evaluations in the database, with their arms and their number of answers."""
+    """List the evaluations in the database, including their arms and number of answers."""
     from moot.evals.store import Evaluations
 
     with open_database(db) as debates:
@@ -506,7 +506,7 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 
 def _problem(given: str | None) -> str:
-    """Return the problem to solve, read from a file if the argument names one."""
+    """Return the problem statement, read from a file if the argument names a file."""
     from moot.configuration.configure import read_text
 
     if given is None:

@@ -118,7 +118,7 @@ def import_debate(
 
 
 def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
-    """Return the ids of the speakers who are debaters, or `[]` if all speakers are.
+    """Return the ids of the speakers who are debaters, or `[]` if all speakers are debaters.
 
     On a terminal, ask the user which speakers moderate.
     """
@@ -145,10 +145,10 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """Default file name ending and allowed file suffixes of a report format."""
+    """Default file name ending and allowed suffixes for a report format."""
 
     file_end: str
-    """Ending of the default file name, which follows the debate's name."""
+    """Ending of the default file name, added to the debate's name."""
     suffixes: tuple[str, ...]
     """File suffixes that are allowed for this format."""
 

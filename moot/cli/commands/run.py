@@ -211,7 +211,7 @@ def run(
 
 
 def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the gate that the command-line options describe, or `None` without `--gate`.
+    """Return the gate set by the command-line options, or `None` without `--gate`.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -232,7 +232,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
 
 
 def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfig:
-    """Let a model propose two debaters if the user named none, and print the price of the debate.
+    """Let a model propose two debaters if the user named none, and print the estimated cost.
 
     A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
 

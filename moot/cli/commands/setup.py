@@ -108,7 +108,7 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the text to store for the key, and the key itself. Both are empty if no key is used.
+    """Return the text to store for the key, followed by the key itself. Both are empty if no key is used.
 
     Raises:
         InputError: the named variable is not set, or stdin is empty.
@@ -136,7 +136,7 @@ def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without
 
 
 def _model(given: str | None, access: Access, *, asks: bool) -> tuple[str, Sequence[str]]:
-    """Return the default model and the models that the endpoint offers.
+    """Return the default model and the list of models that the endpoint offers.
 
     Raises:
         InputError: the endpoint cannot be used, does not offer the model, or offers several models.

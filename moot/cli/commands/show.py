@@ -160,7 +160,7 @@ def show(
 
 
 def _follow(debate: Debate) -> None:
-    """Print each new entry as soon as it is stored, until no process runs the debate."""
+    """Print each new entry when it is stored, until the debate is no longer running."""
     from moot.cli.screen import show_parts
 
     shown = 0
@@ -251,7 +251,7 @@ def list_debates(
 
 
 def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
-    """Return the list of debates as text blocks, for narrow terminals."""
+    """Return the list of debates as text blocks that fit narrow terminals."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -284,7 +284,7 @@ def _cost(row: DebateRow) -> str:
 
 
 def age(at: str, now: datetime | None = None) -> str:
-    """Return the time since an ISO 8601 time in its largest unit, such as `3 h` or `12 d`."""
+    """Return the time elapsed since an ISO 8601 time in one unit, such as `3 h` or `12 d`."""
     try:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(at)).total_seconds()
     except ValueError:

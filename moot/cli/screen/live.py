@@ -134,7 +134,7 @@ class Progress(AbstractContextManager["Progress"]):
     """Base class of progress displays. It shows nothing and serves as the display for `--quiet`."""
 
     tokens = False
-    """True if the display needs the tokens of streamed messages."""
+    """True if the display shows messages token by token while they are streamed."""
 
     def __exit__(self, *_: object) -> None:
         """Keep the output."""
@@ -166,7 +166,7 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
-    """Return the lines printed at the start of a run, with the question, protocol, debaters and models."""
+    """Return the lines that introduce a run: the question, the protocol, the debaters and the models."""
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
     from moot.state.settings import api_key, variable
@@ -192,7 +192,7 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours assigned to the speakers in the order in which they first speak."""
 DOING = {"judge": "judging", "close": "closing"}
-"""Status texts for steps in which no debater takes a turn. For a step that is not listed here, the kind of
+"""Status texts for steps without debaters' turns. For a step that is not listed here, the kind of
 the step is shown."""
 TAIL_LINES = 6
 """Maximum number of lines shown of a message that is still being streamed."""
@@ -200,8 +200,8 @@ MESSAGE_FRAME = 2
 """Number of lines that a streamed message needs in addition to its text."""
 MESSAGE_LINES = MESSAGE_FRAME + 1
 CTRL_C = 4
-"""Number of free columns at the end of the status line. If the terminal's `^C` wrapped, erasing the line
-would fail."""
+"""Number of columns left free at the end of the status line. If the terminal's `^C` wrapped, erasing the
+line would fail."""
 BAR, MIN_BAR, SPINNER = 40, 4, 3
 """Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
 MAX_MESSAGES_SHOWN = 4
@@ -341,7 +341,7 @@ class Answerer:
         return _ask(questions) if self._at_terminal and questions else None
 
     def answers_left(self) -> list[str]:
-        """Return a description of every unused prepared answer."""
+        """Return a description of each prepared answer that was not used."""
         return [] if self._given is None else unused_replies(list(self._asked.values()), self._given)
 
 
@@ -364,7 +364,7 @@ def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
 
 
 def _read_answer() -> str:
-    """Read an answer of several lines from stdin, up to an empty line.
+    """Read a multi-line answer from stdin, ending at an empty line.
 
     If the first line is empty, the answer is empty.
     """

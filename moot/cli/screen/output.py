@@ -39,7 +39,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def safe(text: str) -> str:
-    """Replace control characters and bidirectional overrides in a text by visible symbols.
+    """Replace control characters and bidirectional overrides in a text with visible symbols.
 
     Line breaks and tabs are kept. The result contains no terminal escape sequence. Parts of a text can be
     processed separately.
@@ -68,7 +68,7 @@ def json_text(value: object) -> str:
 
 
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return one line that describes the kind of a transcript entry and whom it addresses."""
+    """Return one line that states the kind and the addressee of a transcript entry."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     what = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
@@ -113,7 +113,7 @@ class MarkdownText:
 
 
 def _console(stream: TextIO) -> Console:
-    """Return a rich console that prints text to a stream without interpreting markup."""
+    """Return a rich console that writes to a stream and does not interpret markup."""
     from rich.console import Console
 
     width = None if stream.isatty() else _piped_width()
@@ -121,7 +121,7 @@ def _console(stream: TextIO) -> Console:
 
 
 def _piped_width() -> int:
-    """Return the width of the terminal in columns if the output goes through `less` or `head`."""
+    """Return the terminal's width if the output is piped through `less` or `head`."""
     for descriptor in (sys.__stderr__, sys.__stdin__):
         with suppress(OSError, ValueError, AttributeError):
             if columns := os.get_terminal_size(descriptor.fileno()).columns:  # type: ignore[union-attr]  # suppressed
@@ -160,7 +160,7 @@ def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
 
 
 def acknowledge(data: object, words: str, *, as_json: bool) -> None:
-    """Confirm a change to the user, with JSON on stdout or a sentence on stderr."""
+    """Confirm a change to the user with JSON on stdout or a sentence on stderr."""
     if as_json:
         print_json(data)
     else:
@@ -185,7 +185,9 @@ def print_error(message: str) -> None:
 
 
 def confirm(question: str, without: str, *, yes: bool) -> bool:
-    """Ask the user to confirm, and return True if the user agrees. With `yes`, return true without asking.
+    """Ask the user for confirmation, and return True if the user agrees.
+
+    With `yes`, return True without asking.
 
     Args:
         question: question to the user.
@@ -302,7 +304,7 @@ class Grid:
     """True for each column that the screen aligns right. `None`: all columns but the first."""
 
     def markdown(self) -> str:
-        """Return the table in Markdown, with special characters in its cells escaped."""
+        """Return the table as Markdown with special characters escaped."""
         lines = [self.heading, ["---"] * len(self.heading), *self.rows]
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 
@@ -341,7 +343,7 @@ def markdown_cell(text: str) -> str:
 
 
 def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]) -> Form:
-    """Return the output format that the option or the file suffix specifies, or the default format.
+    """Return the output format given by the option, the file suffix or the default.
 
     Raises:
         InputError: the output file cannot be written.

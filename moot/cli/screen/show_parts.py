@@ -48,7 +48,7 @@ table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
 """Width in characters of the column of criteria and of a debater's column."""
 BELOW = (1, 0, 0, 0)
-"""Padding of one blank line above a part of the verdict."""
+"""Padding that inserts one blank line above a part of the verdict."""
 
 
 def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
@@ -88,7 +88,7 @@ def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
 
 
 def bulleted(text: str) -> str:
-    """Return a text as a list item whose further lines are indented to the width of the screen."""
+    """Return a text as a list item with indented continuation lines that fit the screen."""
     lines = Text(text).wrap(err_console(), max(20, columns() - 2))
     return "- " + "\n  ".join(line.plain.rstrip() for line in lines)
 
@@ -113,7 +113,7 @@ TURNING_POINTS = 3
 
 
 def answer_parts(document: JsonObject) -> list[RenderableType]:
-    """Return the question and the short answer of a decided debate, and the whole verdict of any other."""
+    """Return a decided debate's short answer with its question, or an undecided debate's verdict."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
@@ -124,7 +124,7 @@ def answer_parts(document: JsonObject) -> list[RenderableType]:
 
 
 def digest_parts(document: JsonObject) -> list[RenderableType]:
-    """Return a debate's digest, which contains the question, debaters, turning points and decision."""
+    """Return a digest of a debate, containing its question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
@@ -175,7 +175,7 @@ def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return a table of scores with one column per debater or, for many debaters, one line per debater."""
+    """Return a table of scores with a column per debater or, for many debaters, a line per debater."""
     scores, totals, lengths = verdict["scores"], verdict["totals"], verdict["lengths"]
     debaters = [name for name in names if name in scores]
     if not debaters:
@@ -208,7 +208,10 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return texts as paragraphs, each of which begins with the label. A long text starts below the label."""
+    """Return texts as paragraphs that each begin with the given label.
+
+    A long text starts below the label.
+    """
     parts: list[RenderableType] = []
     for text in filter(str.strip, texts):
         prefix = f"{label}:" + ("\n\n" if text.count("\n") > 1 else " ") if label else ""
@@ -277,7 +280,7 @@ def overview(document: Document) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return how far a council's proposals agreed after each round, or `""` if unknown."""
+    """Return how strongly a council's proposals agreed after each round, or `""` if unknown."""
     checks = document.get("convergence") or []
     threshold = document["config"].get("termination", {}).get("threshold")
     shares = [each["agreement"] for each in checks] + [threshold]
@@ -393,7 +396,7 @@ def receipts(document: Document) -> Parts:
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of the tokens in each prompt section for all calls other than turns."""
+    """Return a table of tokens by prompt section for every model call that is not a turn."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 

@@ -28,7 +28,7 @@ from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_midd
 ECHO_SHARE = 0.8
 """Minimum share of a reply that must occur word for word in the input to count as an echo."""
 ECHO_CHARS = 150
-"""Minimum length in characters of replies and inputs that are checked for echoes."""
+"""Minimum length, in characters, at which replies and inputs are checked for echoes."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -102,7 +102,7 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Return a summary without message ids and numbers that are missing from its source.
+    """Return a summary without the message ids and numbers that its source does not contain.
 
     A sentence with a number of several digits that the source does not have is removed.
 
@@ -125,13 +125,13 @@ def _mended(text: str, source: str) -> str:
 
 
 def _known_citations(bracket: str, known: frozenset[str]) -> str:
-    """Return a bracketed citation with only the known message ids, or `""` if it has none."""
+    """Return a bracketed citation reduced to known message ids, or `""` if none is known."""
     ids = [key for key in ENTRY_ID.findall(bracket) if key in known]
     return f"{bracket[: len(bracket) - len(bracket.lstrip())]}[{', '.join(ids)}]" if ids else ""
 
 
 def _digits(number: str) -> str:
-    """Return a number without digit separators, because they differ between languages."""
+    """Return a number without digit separators, which differ between languages."""
     return number.replace(",", "").replace(".", "")
 
 
@@ -146,7 +146,7 @@ def _is_excuse(text: str, source: str) -> bool:
 
 
 def _is_echo(text: str, source: str, *, of: float) -> bool:
-    """Return True if a text repeats most of its source or only its source's beginning.
+    """Return True if a text merely repeats most of its source or the source's beginning.
 
     `of` is the minimum share to repeat.
     """
@@ -182,7 +182,7 @@ def _has_nothing_of(text: str, source: str) -> bool:
 
 
 def _script(text: str) -> str:
-    """Return the script of most letters at the start of a text, such as `LATIN`."""
+    """Return the writing system of most letters at the start of a text, such as `LATIN`."""
     letters = (unicodedata.name(letter, "?").split()[0] for letter in text[:2000] if letter.isalpha())
     return max(Counter(letters).items(), key=lambda item: (item[1], item[0]), default=("", 0))[0]
 
@@ -307,7 +307,7 @@ def merge(
 def truncate_to_one_call(
     request: SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Return the chunk summaries, merged as far as necessary to fit in one model call.
+    """Merge chunk summaries until they fit in one model call, and return them.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -328,7 +328,7 @@ def truncate_to_one_call(
 def write_summary(
     method: str, request: SummaryRequest, notes: Sequence[ChunkSummary], shown: Sequence[ChunkSummary] = ()
 ) -> CallGenerator[Draft]:
-    """Write the debate's summary, which consists of prose and key points, from its chunk summaries.
+    """Write a debate's summary, consisting of prose and key points, from its chunk summaries.
 
     `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
     """
@@ -350,7 +350,7 @@ def write_summary(
 def lacking_points(
     points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
 ) -> SummaryPoints:
-    """Return the points that are clearly missing from the model's prose.
+    """Return the points that are clearly missing from the prose written by the model.
 
     They have a number that the prose does not have, are the only point of a speaker whom the prose does not
     name, or are a tool's error message. A point whose text was cut is left out.
@@ -375,7 +375,7 @@ def lacking_points(
 
 
 def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of the messages in a perspective that no later message replaces.
+    """Return the `seq` of every message in a perspective that no later message replaces.
 
     They are the debater's latest proposal and the criticism of its round. `None`: all messages, in any other
     summary.
@@ -419,7 +419,7 @@ def input_token_limit(request: SummaryRequest) -> int:
 
 
 def messages_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
-    """Return the text of the messages, each with its speaker's name and message id."""
+    """Return the text of the messages, labelled with speakers' names and message ids."""
     names = request.config.names()
     return "\n".join(render_entry(entry, names, request.config.fence)["content"] for entry in chunk)
 
@@ -445,7 +445,7 @@ def _call(
 def summary_call(
     request: SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
 ) -> ModelCall:
-    """Return a call of the summary model, shortening the text to fit the prompt budget.
+    """Return a call of the summary model whose text is shortened to fit the prompt budget.
 
     Args:
         request: the request of the summary.
@@ -465,7 +465,7 @@ def summary_call(
 def _answers(
     request: SummaryRequest, calls: Sequence[ModelCall], remaining: int, *, notes: bool = False
 ) -> CallGenerator[list[str]]:
-    """Make model calls in parallel, and return the texts of the replies after checking them."""
+    """Make model calls in parallel, and return the checked texts of the replies."""
     replies = yield calls
     pairs = zip(replies, calls, strict=True)
     return [check_summary(reply, call, remaining, request.count, notes=notes) for reply, call in pairs]

@@ -25,13 +25,13 @@ _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).item
 _DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
 _POINTS = TypeAdapter(SummaryPoints)
 FRAME_TOKENS = 24 + FENCE_TOKENS
-"""Number of tokens in the summary's budget that are reserved for its heading, fence lines and message format.
+"""Number of tokens reserved in the summary's budget for the heading, fence lines and message format.
 """
 _REASON_CHARS = 500
 
 
 def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[Draft, str]]:
-    """Draft a summary with the given method, and return the draft and any failure.
+    """Draft a summary with the given method, and return the draft and the reason for any failure.
 
     The failure is the reason why a fallback summarizer was used, or `""`.
     """
@@ -179,7 +179,7 @@ def make_summary(
 
 
 def summary_event(summary: Summary | None, owner: str, failure: str) -> Emit:
-    """Return the event that reports a new summary version, a failed method, or both."""
+    """Return the event that reports a new summary version, a failed summarizer, or both."""
     told: JsonObject = {"owner": owner}
     if summary:
         told = {key: summary[key] for key in ("kind", "owner", "version", "method")}

@@ -22,7 +22,7 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor that sets the minimum size of a group of short rounds. Rounds are summarized together until their
+"""Divisor that sets the minimum size of a group of rounds. Rounds are summarized together until their
 text fills 1/`SMALL` of a call's input."""
 
 

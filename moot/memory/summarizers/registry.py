@@ -23,8 +23,8 @@ REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
 
 
 FALLBACK_SUMMARIZER = RuleBased.name
-"""Name of the summarizer used if another summarizer fails or no debater reads the summary. This summarizer
-calls no model."""
+"""Name of the summarizer that replaces a failed summarizer or writes a summary that no debater reads. This
+summarizer calls no model."""
 
 
 def register(summarizer: Summarizer) -> None:

@@ -34,7 +34,7 @@ fragments."""
 SEGMENTS = 5
 """Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of characters on a point's line in addition to its text."""
+"""Number of characters on the line of a point in addition to the point's text."""
 
 
 class Point(TypedDict):
@@ -53,7 +53,7 @@ class Point(TypedDict):
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return the points of a message, which are its meaningful sentences or, without any, its whole text.
+    """Return the meaningful sentences of a message as points, or its whole text if it has none.
 
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
@@ -88,8 +88,8 @@ class Ranking(NamedTuple):
 
     points: list[Point]
     quota: int
-    """Number of points at the start of the list that have reserved space. Reserved points are tool errors and
-    one point for each speaker."""
+    """Number of points at the start of the ranking for which space is reserved. Reserved points are tool
+    errors and one point for each speaker."""
 
 
 def rank(
@@ -153,7 +153,7 @@ def rank(
 
 
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
-    """Return the distinct points with their `seq` in transcript order, keyed by speaker and terms."""
+    """Return the distinct points and their `seq` in transcript order, keyed by speaker and terms."""
     distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
     keyed = ((first_seq(point), point["speaker"], point["text"], point) for point in points)
     for seq, speaker, text, point in sorted(keyed, key=lambda key: key[:3]):
@@ -162,7 +162,7 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
 
 
 class SummaryPoints(TypedDict):
-    """Rule-based summary as JSON data, consisting of a pool of points and layout settings.
+    """Rule-based summary as JSON data, consisting of ranked points and layout settings.
 
     The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
     """
@@ -170,13 +170,13 @@ class SummaryPoints(TypedDict):
     points: list[Point]
     """Points available for the summary, best first. The budget limits their number."""
     shown: int
-    """Number of points, from the start of `points`, that the summary's text shows."""
+    """Number of points that the summary's text shows, counted from the start of `points`."""
     text_chars: int
     """Maximum number of characters in a point shown in the summary's text."""
     name_chars: int
     """Maximum number of characters in a speaker's name shown in the summary's text."""
     notice: str
-    """Text shown if no point fits, or after the points if some speakers have no point. Empty otherwise."""
+    """Notice that names speakers without a point, or replaces the points if none fits. Empty otherwise."""
     messages: int
     """Number of messages that the summary covers."""
     speakers: dict[str, int]
@@ -190,9 +190,9 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum token budget at which a summary contains points. A smaller summary shows a notice instead."""
+"""Minimum token budget for a summary to contain points. A smaller summary shows a notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Minimum number of tokens per speaker at which a summary gives each speaker a point."""
+"""Minimum number of tokens per speaker for a summary to give each speaker a point."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
 """Maximum share of a summary for tool errors, and estimated number of characters per token."""
 _FILL_TRIES = 8
@@ -262,7 +262,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
-    """Return `summary` after showing all further points that fit."""
+    """Return `summary` extended by all further points that fit."""
     most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
     for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
@@ -321,7 +321,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 MAX_SPEAKERS = 256
 MAX_TERMS = 1_000
-"""Number of different terms whose counts are kept, starting with the most frequent."""
+"""Maximum number of distinct terms to count, keeping the most frequent."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300

@@ -24,7 +24,7 @@ class SummaryRequest:
     """Input of a summarizer, including messages, limits and settings."""
 
     previous: Mapping[str, Any]
-    """Previous version of the summary, or `{}` if there is none."""
+    """Previous version of the summary, or `{}` for the first version."""
     entries: Sequence[Entry]
     """New messages to summarize, oldest first."""
     max_tokens: int
@@ -32,7 +32,7 @@ class SummaryRequest:
     config: DebateConfig
     count: TokenCounter
     owner: str = ""
-    """Id of the summary's owner, either a debater or `JUDGE`, or `""` for a shared summary."""
+    """Id of the debater that owns the summary, `JUDGE` for the judge, or `""` for a shared summary."""
     prompt: str = ""
     """User's instruction on the contents of the summary. Empty for the built-in instruction."""
     transcript: Sequence[Entry] = ()
@@ -46,7 +46,7 @@ class SummaryRequest:
 
     @property
     def past(self) -> Sequence[Entry]:
-        """Return the earlier and new messages that the summary should cover."""
+        """Return the previously summarized and new messages that the summary should cover."""
         last = self.entries[-1]["seq"] if self.entries else -1
         covered = [entry for entry in self.transcript if entry["seq"] <= last and traits_of(entry).in_prompts]
         return covered or self.entries
@@ -58,19 +58,19 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Points of the summary, and other data for its next version. The points have the form of
-    `rule_based.SummaryPoints`. JSON types only."""
+    """Points of the summary and further data that the summary's next version needs. The points have the
+    form of `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""
     temperature: float | None = None
     latency_s: float = 0.0
     tokens_used: int = 0
-    """Total number of tokens of all model calls for this summary, including unusable replies."""
+    """Total number of tokens used by all model calls for this summary, including unusable replies."""
 
 
 class SummaryFailed(Exception):
-    """Raised if a summarizer has no usable result.
+    """Error raised if a summarizer produces no usable result.
 
     `rule-based` replaces it, and the reason is recorded.
     """
@@ -80,7 +80,7 @@ SummaryGenerator = CallGenerator[Draft]
 
 
 class Summarizer:
-    """Base class of summarizers, which update a summary with new messages."""
+    """Base class of summarizers that update a summary with new messages."""
 
     name: str
     """Name of the summarizer in `memory.summarizer`."""

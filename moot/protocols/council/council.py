@@ -63,7 +63,7 @@ REFINE = load_prompt_template(
 )
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
-"""Maximum numbers of words of a proposal or refinement and of a critique. This is about 80 words for each
+"""Maximum numbers of words in a proposal or refinement and in a critique. This is about 80 words for each
 part."""
 
 ROUNDS = 3
@@ -73,7 +73,7 @@ RUBRIC = "design"
 """Name of the default rubric for a council's judge."""
 
 SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
-"""Priorities of the different kinds of prompt blocks in a council. They contain the entry that a phase is
+"""Priorities of the prompt blocks in a council. They contain the entry that a phase is
 about, people's messages, the debater's own messages and documents, other debaters' proposals, and others'
 criticism with the earlier messages that match."""
 
@@ -93,7 +93,7 @@ _RIVAL = (
     "# Proposal of another member: adopt what is better in it. Its replies answer criticism that you do not "
     "see",
 )
-"""Prompt headings for another debater's first proposal and for another debater's refined proposal."""
+"""Prompt headings for another debater's first proposal and refined proposal."""
 _IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
 _NO_PROPOSAL = (
     "You have no proposal yet. Write one that takes the criticism and proposals so far into account."
@@ -321,7 +321,7 @@ class TerminationConfig(ProtocolSettings):
     """Condition on which the council ends its rounds. `convergence`: the judge finds after a round that the
     proposals agree, or the last round is over. `fixed`: the last round is over."""
     threshold: float = Field(0.8, ge=0, le=1)
-    """Degree of agreement between the proposals, 0 to 1, at which `convergence` ends the council."""
+    """Degree of agreement between the proposals, from 0 to 1, at which the council ends early."""
 
 
 class Convergence(BaseModel):

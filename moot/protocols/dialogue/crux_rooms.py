@@ -23,14 +23,14 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence, 0 to 1, that two debaters disagree on a claim. A crux room opens only above it.
-    Lower this value to get more crux rooms."""
+    """Minimum confidence, from 0 to 1, that two debaters disagree on a claim. A crux room opens only above
+    it. Lower this value to get more crux rooms."""
     specific: bool = True
     """True if a crux room opens only for a specific claim. Set `specific` to false for broad topics in which
     no room opens."""
     relevance: int = Field(1, ge=0)
-    """Minimum number of words that a claim must share with the topic, aspects or debaters' positions to open
-    a crux room. 0: every claim qualifies."""
+    """Minimum number of words that a claim must share with the topic, the aspects or the positions. 0:
+    every claim qualifies."""
     cooldown: int = Field(1, ge=0)
     """Minimum number of rounds between two crux rooms of the same two debaters."""
     max_rooms: int = Field(4, ge=0)
@@ -50,7 +50,7 @@ class DialogueConfig(ProtocolSettings):
     max_aspects: int = Field(3, ge=1, le=12)
     """Maximum number of aspects that a model may name."""
     minirounds: int = Field(1, ge=1, le=6)
-    """Number of minirounds per aspect, in which every debater responds once and replies once."""
+    """Number of rounds per aspect in which every debater responds once and replies once."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
     """Settings of crux rooms. A crux room is a short discussion of two debaters about one disputed claim."""
 
@@ -70,7 +70,7 @@ STAGES = {
     "steelman": load_prompt_template("crux-steelman", "target", "claim", "words", home=__package__),
 }
 WORDS = 120
-"""Maximum number of words of a message in a crux room."""
+"""Maximum number of words in a crux-room message."""
 SPECIFIC_TERMS = 3
 """Minimum number of content words for a claim to count as specific. A claim with a number is always
 specific."""
@@ -106,7 +106,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return the claim of a crux room and the crux found in it so far."""
+    """Return a crux room's claim and the crux found in it so far."""
     crux, claim = room.get("crux", ""), claim_text(state, room)
     return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
 
@@ -152,7 +152,7 @@ class ContestedClaim(NamedTuple):
     between: tuple[str, str]
     """Ids of the two debaters, starting with the one who asserts the claim."""
     message_ids: tuple[str, ...]
-    """Ids of the messages in which the two debaters took their opposite stances, oldest first."""
+    """Ids of the messages that state the two debaters' opposing stances, oldest first."""
     confidence: float
     promise: float
     """Expected benefit of a crux room for the claim. It grows with the stances that depend on the claim and

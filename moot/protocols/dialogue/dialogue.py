@@ -67,13 +67,13 @@ PROMPTS = {
 }
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
-"""Maximum number of words of a message, keyed by phase of the dialogue."""
+"""Maximum number of words in a message, keyed by phase of the dialogue."""
 
 PLACE = "dialogue"
 """Key in `protocol_state` for the current position in the sequence of phases."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit for the prompts of most phases, and the phases to which it does not apply. Prompts are
+"""Default token limit for the prompts of most phases, and the phases that are exempt from it. Prompts are
 short on purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
@@ -86,7 +86,7 @@ _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
 """Number of recent transcript entries that are searched for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question, where a disagreement on another claim has the weight 1. It
+"""Weight of a disagreement on the main question, relative to 1 for any other claim. It
 only decides between otherwise equal pairs."""
 
 
@@ -154,7 +154,7 @@ class Dialogue(Protocol):
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if the next step reads claims that its prompts do not contain as messages.
+        """Return True if the next step's prompts need claims from messages that they do not show.
 
         First takes show all openings. After them, claims only decide who answers whom, and two debaters
         answer each other in any case.
@@ -190,7 +190,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the opening step, or a model call that names the aspects if none are configured."""
+    """Return the opening step if aspects are configured, or a model call that names the aspects."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
         return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
@@ -317,7 +317,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from each debater to the debater who receives the reply.
+    """Return a mapping from each debater to the debater that they reply to.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.

@@ -106,7 +106,7 @@ def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
 
 
 def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
-    """Yield a prompt block with the claim ledger, truncated to `remaining` tokens.
+    """Yield a prompt block with the claim ledger in at most `remaining` tokens.
 
     A closing shows the ledger of all debaters alike. Crux rooms have separate blocks with crux cards and
     reflections.
@@ -127,14 +127,14 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
 
 
 def _openings(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks with the speaker's opening, unread openings and people's messages."""
+    """Yield prompt blocks with the speaker's opening, unread openings and people's messages."""
     own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
     first = next(own, None)
     yield from _message_blocks(ctx, [*([first] if first else []), *_unread_openings(ctx)])
 
 
 def _unread_openings(ctx: PromptContext) -> list[Entry]:
-    """Return the openings while the first aspect is discussed and the claim ledger does not cover them."""
+    """During the first aspect, return the openings that the claim ledger does not cover yet."""
     if ctx.step["round"] != 2:
         return []
     read = ledger_of(ctx.state).read_through
@@ -143,7 +143,7 @@ def _unread_openings(ctx: PromptContext) -> list[Entry]:
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the blocks with the messages of the round, and unread openings before them.
+    """Yield prompt blocks with the round's messages, preceded by unread openings.
 
     The message to answer has the highest priority. Messages of this round's crux rooms follow; if tokens are
     short, only those of the speaker's own rooms stay.
