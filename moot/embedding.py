@@ -79,7 +79,7 @@ def debate_node(
         graph_input = {"topic": given} if isinstance(given, str) else given
         if unknown := sorted(graph_input.keys() - ConversationInput.__annotations__.keys()):
             known = ", ".join(ConversationInput.__annotations__)
-            raise InputError(f"map_in: unknown keys {', '.join(unknown)}; use only {known}")
+            raise InputError(f"map_in returned the unknown keys {', '.join(unknown)}: use only {known}")
         return graph_input
 
     # Both functions refer to `graph`, because LangGraph finds the subgraph of a node there.

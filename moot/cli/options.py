@@ -118,7 +118,10 @@ def entry_number(given: str, option: str) -> int:
     """
     seq = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else seq_of(given)
     if seq is None:
-        raise InputError(f"{option} {given!r}: give the number or id of a message, such as 12 or m000012")
+        raise InputError(
+            f"{option} {given!r} does not identify a message: give the number or id of a message, "
+            "such as 12 or m000012"
+        )
     return seq
 
 

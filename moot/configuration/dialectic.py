@@ -102,7 +102,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     agents, judge, file = data.get("agents") or [], data.get("judge"), _DialecticFile(folder)
     debate = _DialecticSection(data.get("debate") or {}, "debate")
     if not isinstance(agents, list):
-        raise ConfigError("agents: give a list")
+        raise ConfigError("agents: the value must be a list")
     sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
     enabled = {
         number: made for number, each in enumerate(sections) if (made := file.debater(each)) is not None
@@ -134,7 +134,7 @@ class _DialecticSection:
 
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
-            raise ConfigError(f"{path}: give keys and values, not {data!r}")
+            raise ConfigError(f"{path}: {data!r} is not a mapping: give keys and values")
         self.left = dict(data)
         """Keys that were not read."""
         self.path = path
@@ -207,7 +207,10 @@ class _DialecticFile:
     def _model(self, section: _DialecticSection) -> str | None:
         model, provider = section.take("model"), str(section.take("provider", "openai")).lower()
         if provider not in PROVIDERS:
-            raise ConfigError(f"{section.path}.provider {provider!r}: use one of {', '.join(PROVIDERS)}")
+            raise ConfigError(
+                f"{section.path}.provider: {provider!r} is not a supported provider: use one of "
+                f"{', '.join(PROVIDERS)}"
+            )
         if model is None:
             return None
         former = self._providers.setdefault(str(model), provider)

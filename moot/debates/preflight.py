@@ -190,8 +190,8 @@ def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
                 return shorter
         config = shorter
     raise ConfigError(
-        f"the shortest debate of protocol {config.protocol!r} may need {_turn_count(config)} turns, "
-        f"but at most {most} are allowed: allow more turns, or use another protocol"
+        f"the shortest debate with protocol {config.protocol!r} may need {_turn_count(config)} "
+        f"turns, but at most {most} are allowed: allow more turns, or use another protocol"
     )
 
 
@@ -266,7 +266,8 @@ def propose_debaters(
             debaters.append(DebaterConfig(id=own_id, name=unreserved_name(name), role=role, stance=stance))
     if len(debaters) < 2 or debaters[0].name == debaters[1].name:
         raise ModelError(
-            f"{config.model} did not propose two debaters: name two, each with --debater NAME:ROLE:STANCE"
+            f"model {config.model!r} did not propose two debaters: name two, each with --debater "
+            "NAME:ROLE:STANCE"
         )
     return tuple(debaters), float(usage.get("cost_usd", 0.0))
 

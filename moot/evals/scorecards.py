@@ -94,7 +94,7 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
     last = _last_messages([(entry["speaker"], entry["content"]) for entry in argued], names)
     solution = document.get("solution") or verdict.get("solution_markdown") or last
     if not solution.strip():
-        raise InputError(f"debate {name or document.get('name')!r}: the debate has no messages to evaluate")
+        raise InputError(f"debate {name or document.get('name')!r} has no messages to evaluate")
     unmet = [
         f"- {item['text']}{' (major)' * item['major']}" for item in verdict.get("unmet_requirements") or []
     ]
@@ -140,7 +140,7 @@ def read_subject(path: Path, *, problem: str = "") -> Subject:
             solution = imported.solution or _last_messages(said, names)
             subject = Subject(path.stem, problem or imported.topic, solution)
     if not subject.problem.strip():
-        raise InputError(f"{str(path)!r} has no problem: give one with --problem")
+        raise InputError(f"{str(path)!r} does not state the problem that was debated: add --problem")
     return subject
 
 
@@ -179,7 +179,9 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
     final = debate.finalSolution or _Solution()
     parts = [final.description.strip()]
     if not parts[0]:
-        raise InputError(f"{str(path)!r} has no finalSolution.description: the debate is not finished")
+        raise InputError(
+            f"the debate in {str(path)!r} is not finished, because it has no finalSolution.description"
+        )
     for heading, listed in (("Tradeoffs", final.tradeoffs), ("Recommendations", final.recommendations)):
         if listed:
             parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in listed))
@@ -302,14 +304,18 @@ def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
     data = load_config(path)
     rows = data.get("agents", data.get("evaluators"))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ConfigError(f"{str(path)!r}: add `agents`, a list of {{id, name, model, provider}}")
+        raise ConfigError(
+            f"{str(path)!r} has no list of agents: add `agents`, a list of {{id, name, model, provider}}}}"
+        )
     enabled = [row for row in rows if row.get("enabled", True) is not False]
     if not enabled:
-        raise ConfigError(f"{str(path)!r}: no evaluator is enabled")
+        raise ConfigError(f"{str(path)!r} enables no evaluator")
     evaluators = tuple(_evaluator(row, number, path) for number, row in enumerate(enabled))
     ids = [each.id for each in evaluators]
     if len(set(ids)) < len(ids):
-        raise ConfigError(f"{str(path)!r}: duplicate evaluator ids in {ids}")
+        raise ConfigError(
+            f"{str(path)!r}: the evaluator ids {ids} are not unique: give each evaluator a different id"
+        )
     return evaluators
 
 

@@ -40,7 +40,7 @@ class EvaluationRecord:
         """
         advice = f"give the new evaluation another --name, because {self.name!r} keeps its earlier results"
         if later.items.digest != self.items.digest:
-            raise InputError(f"the evaluation {self.name!r} was started with other items: {advice}")
+            raise InputError(f"evaluation {self.name!r} was started with different items: {advice}")
         for arm in later.arms:
             known = next((each for each in self.arms if each.name == arm.name), arm)
             if known.fingerprint != arm.fingerprint:
@@ -132,7 +132,9 @@ class Evaluations:
         """
         if (found := self.get(name)) is None:
             known = ", ".join(each.name for each in self.all()) or "none yet"
-            raise DebateNotFound(f"no evaluation {name!r}; the database has: {known}")
+            raise DebateNotFound(
+                f"there is no evaluation {name!r}. The evaluations in the database are: {known}"
+            )
         return found
 
     def get(self, name: str) -> EvaluationRecord | None:

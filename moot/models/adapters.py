@@ -245,7 +245,9 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
         try:
             bound = _bindings(chat, attempt)
         except NotImplementedError:
-            raise Failure("the model does not support tools: remove `tools` from its debaters") from None
+            raise Failure(
+                "the model does not support tools: remove `tools` from the debaters that use this model"
+            ) from None
     profile = chat.profile or {}
     warm = settings.temperature and profile.get("temperature") is not False
     update = {

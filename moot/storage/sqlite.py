@@ -74,7 +74,10 @@ class Sql(ABC):
             InputError: The database was opened by a parent process.
         """
         if self.is_inherited:
-            raise InputError("this database was opened before fork(): open it again in the new process")
+            raise InputError(
+                "this database connection was opened before fork(): open the database again in the "
+                "new process"
+            )
 
     @abstractmethod
     def execute(
@@ -282,7 +285,7 @@ class SqliteSql(Sql):
             kept = False
         if not kept:
             raise DebateNotFound(
-                f"the database file {str(self._file)!r} was deleted or replaced while it was open, and "
+                f"the database file {str(self._file)!r} was deleted or replaced while it was open, so "
                 "nothing more is stored: restore the file, or start again"
             )
 

@@ -418,8 +418,8 @@ class McpDebates:
         name = protocol or self._host.default_config.protocol
         if len(line) == 1 and len(validate({"protocol": name}).debaters) > 1:
             raise InputError(
-                f"debaters: one debater cannot debate with the protocol {name!r}: name at least two, omit "
-                "`debaters` to use the default debaters, or use the protocol 'single' for one answer"
+                f"debaters: protocol {name!r} needs at least two debaters: name two or more, omit "
+                "`debaters` to use the default debaters, or use protocol 'single' for one answer"
             )
         return await self._host.make(
             question, {"protocol": protocol, "debaters": line, "turns": turns, "model": model}

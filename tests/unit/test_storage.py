@@ -198,7 +198,7 @@ def test_nothing_that_a_database_names_is_called(tmp_path: Path) -> None:
 
 def test_a_value_that_inflates_without_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "MAX_INFLATED", 1000)
-    with pytest.raises(StorageError, match="do not use it"):
+    with pytest.raises(StorageError, match="use another database"):
         CompressingSerializer().loads_typed(("zlib+msgpack", zlib.compress(b"\0" * 10_000)))
 
 

@@ -186,7 +186,7 @@ def judge(
     several = model if model and len(model) > 1 else None
     if several and panel is not None:
         raise InputError(
-            "--panel and several --model options cannot be used together: several models already form a panel"
+            "--panel cannot be used with several --model options, because several models already form a panel"
         )
     options = JudgingOptions(
         model=model[0] if model and not several else None,
@@ -197,12 +197,12 @@ def judge(
         blind=blind,
     )
     if subject is None:
-        raise InputError("nothing to judge: give a debate's ID or a FILE")
+        raise InputError("there is nothing to judge: give the ID of a debate, or a FILE")
     path = file_of(subject)
     if path is not None:
         judgement = _judge_file(path, options, topic, config)
     elif topic is not None:
-        raise InputError("--topic works only with a FILE: a stored debate already has a topic")
+        raise InputError("--topic works only with a FILE, because a stored debate already has a topic")
     else:
         options = _with_config(options, config)
         with open_database(db) as debates:
@@ -222,8 +222,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"--config {str(config)!r} has neither `judge` nor `models`: set one of them, because a debate "
-            "with its own configuration ignores all other settings"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of them, "
+            "because a debate with its own configuration ignores the rest of this file"
         )
     return replace(options, configured=data)
 

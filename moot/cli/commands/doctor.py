@@ -146,7 +146,7 @@ def doctor(
         settings = read_config(config, {"model": model}, print_error)
         names = callable_models(settings)
         if not names:
-            raise InputError("no model to call: add --config or --model")
+            raise InputError("there is no model to call: add --config or --model")
         about = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
         if confirm(about, "no model is called", yes=yes):
             found += inspect_models(settings)
@@ -450,7 +450,7 @@ def backup(
 
     with present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
-            raise InputError("moot backup copies only SQLite files: use pg_dump for a Postgres database")
+            raise InputError("`moot backup` copies only SQLite files: use `pg_dump` for a Postgres database")
         records.sql.back_up(path)
     acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
 

@@ -92,9 +92,9 @@ def _speaker(config: DebateConfig, name: str) -> str:
         ):
             return _speaker(config, called[near[0]])
     elif near:
-        raise InputError(f"--as {name!r}: no speaker has this name. Did you mean {called[near[0]]!r}?")
+        raise InputError(f"--as {name!r} is not the name of a speaker. Did you mean {called[near[0]]!r}?")
     if not slug(name):
-        raise InputError(f"--as {name!r}: use a name with letters a-z or digits")
+        raise InputError(f"--as {name!r} is not a valid name: use letters a-z or digits")
     return slug(name)
 
 

@@ -195,7 +195,9 @@ def run(
     given_tools = [each.strip() for each in (own.tools or "").split(",") if each.strip()]
     settings = run_config(setup.config, flags, given_tools, topic=asked)
     if asked is None and not (settings.topic or "").strip():
-        raise InputError("no topic: give TOPIC, @FILE or -, or set `topic` in the configuration")
+        raise InputError(
+            "no topic is given: add TOPIC, @FILE or - (stdin), or set `topic` in the configuration"
+        )
     gate = _gate(own, settings)
     warn_of_ignored_length(flags, settings)
     if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
@@ -227,7 +229,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
     option = next((each for each in config.options if each.casefold() == own.gate.strip().casefold()), None)
     if option is None:
         listed = ", ".join(config.options) or "none: add --options"
-        raise InputError(f"--gate {own.gate!r} is not one of the options ({listed})")
+        raise InputError(f"--gate {own.gate!r} is not one of the debate's options ({listed})")
     return Gate(option, own.min_confidence or 0.0)
 
 
@@ -400,7 +402,7 @@ def resume(
             check_answers(delivery.answers, debate.config(), debate.questions())
         _continue_with(debate, config, model, judge_model, reconfigure=reconfigure)
         if answer is not None and not debate.state().interrupts:
-            raise InputError(f"debate {debate.name!r} does not wait for an answer: remove --answer")
+            raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
             raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
         document = debate.document()
@@ -448,7 +450,7 @@ def fork(
     message. The options --model, --judge-model and --config apply to the new turns of the copy.
     """
     if after is not None and without is not None:
-        raise InputError("--without determines where the fork starts: remove --after")
+        raise InputError("--without already determines where the fork starts: remove --after")
     if turns is not None and not run:
         raise InputError("--turns needs --run: without --run, the fork takes no turns")
     from moot.cli.running import resume_line, run_to_end
@@ -502,8 +504,9 @@ def _continue_with(
     debate.allow(validate(merge(data, nested_settings(given))))
     if (keys := debate.differing_keys(new)) and not reconfigure:
         raise ConfigError(
-            f"{str(path)!r} differs from the debate's configuration in {', '.join(keys)}: "
-            "remove --config, or add --reconfigure to continue with the new values"
+            f"configuration {str(path)!r} differs from the debate's configuration in "
+            f"{', '.join(keys)}: remove --config, or add --reconfigure to continue with the new "
+            "values"
         )
     new = validate(merge(freeze(new), nested_settings(given)))
     if debate.differing_keys(new):
@@ -558,8 +561,8 @@ def plan(
     planned = estimate(settings)
     if planned is None:
         raise ConfigError(
-            f"protocol {settings.protocol!r} cannot be estimated: run it with a low `limits.total_tokens` "
-            "instead"
+            f"a debate with protocol {settings.protocol!r} cannot be estimated: run it with a low "
+            "`limits.total_tokens` instead"
         )
     cost = expected_cost(planned, settings)
     data: JsonObject = {

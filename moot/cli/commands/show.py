@@ -71,7 +71,9 @@ def audit(
         else:
             found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", turns)
             if not found:
-                raise InputError(f"--turns {turns!r}: give a turn or a range of turns, such as 3-5")
+                raise InputError(
+                    f"--turns {turns!r} is not a turn or a range of turns: give a value such as 3 or 3-5"
+                )
             first, last = int(found[1]), int(found[2] or found[1])
             again = replay_without(debate.session, without, first, last, model=model)
             data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in again]}
