@@ -112,7 +112,7 @@ class DebaterRequest(BaseModel):
     stance: str = Field("", description="Position to defend.", examples=["Use one repository."])
     model: str = Field(
         "",
-        description="Model name. Default: the model of the debate.",
+        description="Name of the debater's model. Default: the model of the debate.",
         examples=["anthropic:claude-sonnet-5"],
     )
 
@@ -121,7 +121,7 @@ class DebateRequest(BaseModel):
     """Arguments of the debate tool. The operator configures all other settings."""
 
     question: str = Field(
-        max_length=MAX_QUESTION_CHARS, description="The question to debate, with the relevant facts."
+        max_length=MAX_QUESTION_CHARS, description="Question to debate, including the relevant facts."
     )
     protocol: str = Field(
         "", description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: as configured."

@@ -497,7 +497,7 @@ def _moot(
         False, "--version", help="Print the version.", callback=_show_version, is_eager=True
     ),
     go_on: bool = typer.Option(
-        False, *CONTINUE, help='Continue the latest debate, or ask it a question: moot -c "Why?"'
+        False, *CONTINUE, help='Continue the latest debate, or ask a question about it: moot -c "Why?"'
     ),
 ) -> None: ...
 

@@ -226,8 +226,8 @@ class ProposedDebater(BaseModel):
     """One debater that the model proposes."""
 
     name: str = Field("", description="First name.")
-    role: str = Field("", description="Role, in at most six words.")
-    stance: str = Field("", description="Answer to the question, in one sentence.")
+    role: str = Field("", description="Role of the debater, in at most six words.")
+    stance: str = Field("", description="The debater's answer to the question, in one sentence.")
 
 
 class ProposedDebaters(BaseModel):

@@ -494,7 +494,9 @@ def majority(texts: Sequence[str], item: QuestionItem) -> Majority:
 class Grade(BaseModel):
     """Grade of an answer that is compared with a reference text."""
 
-    reasoning: str = Field(description="In at most three sentences: what agrees with the reference.")
+    reasoning: str = Field(
+        description="Parts of the answer that agree with the reference, in at most three sentences."
+    )
     grade: Literal["correct", "partly correct", "incorrect"] = Field(description="The grade.")
 
 

@@ -352,7 +352,7 @@ SYSTEM = load_prompt_template("evaluator")
 ASK = load_prompt_template("evaluate")
 
 OVERALL = Criterion(
-    id="overall_score", name="Overall score", description="Overall score as an integer, 1 to 10."
+    id="overall_score", name="Overall score", description="Overall score as an integer from 1 to 10."
 )
 TEMPERATURE = 0.1
 """Sampling temperature of evaluator models. It is low for repeatable scores, and above 0 for varied
@@ -460,7 +460,7 @@ class Appraisal(BaseModel):
 
     reasoning: str = Field("", description="Reason in one or two sentences, including what is missing.")
     score: Whole = Field(
-        None, description="Integer 1 to 10. Use null only if the criterion cannot be judged."
+        None, description="Score from 1 to 10 as an integer. Use null only if the criterion cannot be judged."
     )
 
 
@@ -476,8 +476,8 @@ def evaluator_schema() -> type[BaseModel]:
     """Return the schema of an evaluator's reply, which has one field per criterion."""
     *criteria, whole = evaluation_rubric().criteria
     fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
-    fields["strengths"] = (str, Field(description="The strongest points, briefly."))
-    fields["weaknesses"] = (str, Field(description="The weakest points, briefly."))
+    fields["strengths"] = (str, Field(description="Strongest points of the solution, in a few words each."))
+    fields["weaknesses"] = (str, Field(description="Weakest points of the solution, in a few words each."))
     fields[whole.id] = (Whole, Field(None, description=whole.description))
     doc = "An evaluator's scores and remarks for one result."
     return create_model("EvaluatorOpinion", __doc__=doc, **fields)

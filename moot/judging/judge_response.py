@@ -90,10 +90,10 @@ class DebaterCase(BaseModel):
 
     debater: str
     pros: list[CitedReason] = Field(
-        [], description="Reasons for its answer that were not refuted, strongest reason first."
+        [], description="Reasons for the debater's answer that were not refuted, strongest reason first."
     )
     cons: list[CitedReason] = Field(
-        [], description="Reasons against its answer that the debate showed, strongest reason first."
+        [], description="Reasons against the debater's answer that the debate showed, strongest reason first."
     )
 
 
@@ -101,7 +101,7 @@ class UnmetRequirement(BaseModel):
     """Requirement of the topic that no answer meets."""
 
     text: str
-    major: bool = Field(False, description="True if the result is unusable until this requirement is met.")
+    major: bool = Field(False, description="Whether the result is unusable until this requirement is met.")
 
 
 class FinalPosition(BaseModel):

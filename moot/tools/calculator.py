@@ -44,7 +44,7 @@ class Calculator(Tool):
     expression: str = Field(
         min_length=1,
         max_length=MAX_CHARS,
-        description="Arithmetic expression like (1200 - 950) / 1200 * 100.",
+        description="Arithmetic expression, such as (1200 - 950) / 1200 * 100.",
     )
 
     def run(self, context: ToolContext) -> str:

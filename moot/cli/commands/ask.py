@@ -120,7 +120,8 @@ def judge(
     subject: Annotated[
         str | None,
         Argument(
-            metavar="ID|FILE", help="Finished debate, or a file with a transcript or an exported debate."
+            metavar="ID|FILE",
+            help="Finished debate to judge, or a file with a transcript or an exported debate.",
         ),
     ] = None,
     model: Annotated[
@@ -129,7 +130,7 @@ def judge(
             "--model",
             "-m",
             metavar="NAME",
-            help="Model of the judge. Repeat the option for a panel with one judge per model.",
+            help=("Model that judges the debate. Repeat the option for a panel with one judge per model."),
         ),
     ] = None,
     rubric: Annotated[
@@ -137,11 +138,17 @@ def judge(
         Option(
             "--rubric",
             metavar="NAME|FILE",
-            help="Rubric (the judge's criteria): debate, design, or a file.",
+            help="Rubric that lists the judge's criteria: debate, design, or a file.",
         ),
     ] = None,
     panel: Annotated[
-        int | None, Option("--panel", min=1, metavar="N", help="Number of judges, all with the same model.")
+        int | None,
+        Option(
+            "--panel",
+            min=1,
+            metavar="N",
+            help="Number of judges on a panel whose judges all use the same model.",
+        ),
     ] = None,
     rule: Annotated[
         Rule | None, Option("--rule", help=f"How a panel reaches its decision: {DECIDES}.")
@@ -154,7 +161,7 @@ def judge(
         ),
     ] = None,
     blind: Annotated[
-        bool | None, Option("--blind/--no-blind", help="Hide the debaters' names from the judge.")
+        bool | None, Option("--blind/--no-blind", help="Hide the names of the debaters from the judge.")
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Do not store the verdict.")] = False,
     topic: Annotated[
@@ -163,7 +170,7 @@ def judge(
             "--topic",
             "-t",
             metavar="TEXT",
-            help="Question that was debated, if FILE does not contain it.",
+            help="Question that was debated. Needed only if FILE does not contain it.",
         ),
     ] = None,
     config: ConfigOption = None,

@@ -105,7 +105,10 @@ def cancel(debate_id: shared.DebateArgument, db: shared.DbOption = None) -> None
 def retry(
     debate_id: shared.DebateArgument,
     priority: Annotated[
-        int | None, Option("--priority", metavar="N", help="Priority in the queue, highest first.")
+        int | None,
+        Option(
+            "--priority", metavar="N", help="Priority in the queue. Debates with a higher priority run first."
+        ),
     ] = None,
     db: shared.DbOption = None,
 ) -> None:
@@ -136,7 +139,11 @@ def batch(
     priority: Annotated[
         int | None,
         Option(
-            "--priority", metavar="N", help="With --queue: priority in the queue, highest first. Default: 0."
+            "--priority",
+            metavar="N",
+            help=(
+                "Priority of debates that --queue adds. Debates with a higher priority run first. Default: 0."
+            ),
         ),
     ] = None,
     db: shared.DbOption = None,

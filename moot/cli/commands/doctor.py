@@ -72,7 +72,7 @@ def models(
             "--model",
             "-m",
             metavar="NAME",
-            help="List the models of the endpoint that --config sets for this model.",
+            help="Name of a model in the --config file. The command lists the models of its endpoint.",
         ),
     ] = None,
     config: shared.ConfigOption = None,
@@ -114,7 +114,8 @@ def doctor(
     models: Annotated[
         bool,
         Option(
-            "--models", help="Call each model of the configuration once. Providers charge for these calls."
+            "--models",
+            help=("Call each model of the configuration once to test it. Providers charge for these calls."),
         ),
     ] = False,
     yes: Annotated[
@@ -413,7 +414,7 @@ def delete(
         list[str],
         Argument(
             metavar="ID …",
-            help="Debates to delete, by name, id, or first characters of the id.",
+            help="Debates to delete, given by name, by id, or by the first characters of the id.",
             autocompletion=debates_like,
         ),
     ],
@@ -469,7 +470,7 @@ def gc(
         bool,
         Option(
             "--keep-history",
-            help="Keep all checkpoints, and only free unused disk space.",
+            help="Free unused disk space without deleting checkpoints.",
         ),
     ] = False,
     db: DbOption = None,

@@ -95,16 +95,26 @@ def run_evaluation(
     ] = 1,
     max_cost: Annotated[
         float | None,
-        Option("--max-cost", min=0, metavar="USD", help="Limit on the cost of the whole evaluation."),
+        Option("--max-cost", min=0, metavar="USD", help="Maximum cost of the whole evaluation."),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        Option("--max-tokens", min=0, metavar="N", help="Limit on the tokens of the whole evaluation."),
+        Option(
+            "--max-tokens",
+            min=0,
+            metavar="N",
+            help="Maximum number of tokens that the whole evaluation may use.",
+        ),
     ] = None,
     concurrency: Annotated[
         int,
         Option(
-            "--concurrency", "-w", min=1, max=256, metavar="N", help="Number of debates at the same time."
+            "--concurrency",
+            "-w",
+            min=1,
+            max=256,
+            metavar="N",
+            help="Number of debates to run at the same time.",
         ),
     ] = 4,
     queue: Annotated[
@@ -270,7 +280,7 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
 @app.command("report")
 def report_evaluation(
     name: Annotated[
-        str, Argument(metavar="NAME", help="Name of the evaluation. Not needed with --feedback.")
+        str, Argument(metavar="NAME", help="Name of the evaluation to report. Not needed with --feedback.")
     ] = "",
     baseline: Annotated[
         str,

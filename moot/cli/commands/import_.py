@@ -66,7 +66,7 @@ def import_debate(
         Option(
             "--moderator",
             metavar="NAME",
-            help="Name of a speaker who moderates and is not judged. Repeat the option for each moderator.",
+            help=("Name of a moderator, a speaker who is not judged. Repeat the option for each moderator."),
         ),
     ] = None,
     config: ConfigOption = None,
@@ -205,7 +205,9 @@ def report(
     ] = None,
     show: Annotated[bool, Option("--open", help="Open the first file in the browser.")] = False,
     db: DbOption = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON on stdout, like --format json -o -.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Print the debate as JSON on stdout. Short for --format json -o -.")
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.

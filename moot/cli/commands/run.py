@@ -62,7 +62,11 @@ class RunOptions:
     ] = None
     rubric: Annotated[
         str | None,
-        Option("--rubric", metavar="NAME|FILE", help="Rubric (the judge's criteria): {rubrics}, or a file."),
+        Option(
+            "--rubric",
+            metavar="NAME|FILE",
+            help="Rubric that lists the judge's criteria: {rubrics}, or a file.",
+        ),
     ] = None
     no_judge: Annotated[bool, Option("--no-judge", help="Skip the verdict.")] = False
     context: Annotated[
@@ -99,7 +103,7 @@ class RunOptions:
         ),
     ] = False
     yes: Annotated[
-        bool, Option("--yes", "-y", help="With --propose: start without asking for confirmation.")
+        bool, Option("--yes", "-y", help="Start without asking for confirmation. Needs --propose.")
     ] = False
     name: shared.NameOption = None
     options: Annotated[
@@ -107,12 +111,12 @@ class RunOptions:
         Option(
             "--options",
             metavar="A,B,…",
-            help="Options to choose from. The decision is one of them, or undecided.",
+            help=("Options that the judge chooses from. The decision is one of these options, or undecided."),
         ),
     ] = None
     gate: Annotated[
         str | None,
-        Option("--gate", metavar="OPTION", help="Exit with code 7 unless the decision is this option."),
+        Option("--gate", metavar="OPTION", help="Exit with code 7 if the decision is not this option."),
     ] = None
     min_confidence: Annotated[
         float | None,
@@ -121,7 +125,7 @@ class RunOptions:
             min=0,
             max=100,
             metavar="N",
-            help="With --gate: exit with code 7 if the confidence in the decision is lower.",
+            help=("Exit with code 7 if the confidence in the decision is below this value. Needs --gate."),
         ),
     ] = None
     revisit: Annotated[
@@ -298,7 +302,12 @@ def demo(
     full: Annotated[
         bool, Option("--full", help="Print every message and the whole verdict, at reading speed.")
     ] = False,
-    fast: Annotated[bool, Option("--fast", help="Like --full, but print everything at once.")] = False,
+    fast: Annotated[
+        bool,
+        Option(
+            "--fast", help="Print every message and the whole verdict at once, without the pauses of --full."
+        ),
+    ] = False,
     db: shared.DbOption = None,
     output: shared.OutputOption = None,
     as_json: shared.JsonOption = False,
@@ -423,7 +432,7 @@ def fork(
         Option(
             "--after",
             metavar="SEQ",
-            help="Number or id of the last message to keep. Default: keep all messages.",
+            help=("Number or id of the last message that the fork keeps. Default: all messages are kept."),
         ),
     ] = None,
     without: Annotated[
@@ -431,7 +440,10 @@ def fork(
         Option(
             "--without",
             metavar="ID",
-            help="Interjection to leave out. The fork starts before it and repeats all later interjections.",
+            help=(
+                "Interjection to leave out. The fork starts before this interjection and repeats all "
+                "later ones."
+            ),
         ),
     ] = None,
     name: shared.NameOption = None,

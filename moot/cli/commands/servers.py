@@ -31,15 +31,15 @@ from moot.state.settings import (
 
 OPEN_AFTER_S = 1.5
 """Time in seconds that `--open` waits for the server to start before it opens the browser."""
-HostOption = Annotated[str, Option("--host", help="Address to listen on.")]
-PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port to listen on.")]
+HostOption = Annotated[str, Option("--host", help="IP address or host name that the server listens on.")]
+PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port that the server listens on.")]
 DefaultModelOption = Annotated[
     str | None,
     Option(
         "--model",
         "-m",
         metavar="NAME",
-        help="Model of all debaters and judges that have no model of their own.",
+        help="Model for all debaters and judges that have no model of their own.",
     ),
 ]
 
@@ -50,7 +50,7 @@ def serve(
     port: PortOption = 2025,
     config: ConfigOption = None,
     model: DefaultModelOption = None,
-    show: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
+    show: Annotated[bool, Option("--open", help="Open the live page in the browser.")] = False,
     db: DbOption = None,
 ) -> None:
     """Serve a web page to start, watch and control debates.

@@ -36,7 +36,9 @@ def setup(
     base_url: Annotated[
         str | None,
         Option(
-            "--base-url", metavar="URL", help="Address of an OpenAI-compatible endpoint. Default: OpenAI."
+            "--base-url",
+            metavar="URL",
+            help="Address of an OpenAI-compatible endpoint. Default: the OpenAI API.",
         ),
     ] = None,
     key_env: Annotated[
@@ -50,11 +52,15 @@ def setup(
     key_stdin: Annotated[
         bool, Option("--key-stdin", help="Read the key from the first line of stdin.")
     ] = False,
-    no_key: Annotated[bool, Option("--no-key", help="The endpoint needs no key.")] = False,
+    no_key: Annotated[
+        bool, Option("--no-key", help="Use this option if the endpoint needs no API key.")
+    ] = False,
     model: Annotated[
-        str | None, Option("--model", "-m", metavar="NAME", help="Default model of all debates.")
+        str | None, Option("--model", "-m", metavar="NAME", help="Model that debates use by default.")
     ] = None,
-    no_test: Annotated[bool, Option("--no-test", help="Do not call the model.")] = False,
+    no_test: Annotated[
+        bool, Option("--no-test", help="Store the settings without testing them with a call to the model.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store your key, endpoint and default model once for all debates.
