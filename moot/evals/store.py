@@ -38,7 +38,9 @@ class EvaluationRecord:
         Raises:
             InputError: The later call changes the items, an arm or the judge.
         """
-        advice = f"give the new evaluation another --name, because {self.name!r} keeps its earlier results"
+        advice = (
+            f"choose another --name for the new evaluation, because {self.name!r} keeps its earlier results"
+        )
         if later.items.digest != self.items.digest:
             raise InputError(f"evaluation {self.name!r} was started with different items: {advice}")
         for arm in later.arms:
@@ -132,9 +134,7 @@ class Evaluations:
         """
         if (found := self.get(name)) is None:
             known = ", ".join(each.name for each in self.all()) or "none yet"
-            raise DebateNotFound(
-                f"there is no evaluation {name!r}. The evaluations in the database are: {known}"
-            )
+            raise DebateNotFound(f"there is no evaluation {name!r}: the database contains {known}")
         return found
 
     def get(self, name: str) -> EvaluationRecord | None:

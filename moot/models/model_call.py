@@ -98,7 +98,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         if soonest is None or left <= failures[soonest].requested_wait_s:
             break
         pause_s = min(left, models.backoff.wait_s(MAX_BACKOFF_FAILURES, failures[soonest].retry_after))
-        again = f"retry in {pause_s:.0f} s, for {left / 60:.0f} min more"
+        again = f"retry in {pause_s:.0f} s, for up to {left / 60:.0f} more minutes"
         report_wait(soonest, failures[soonest], pause_s, again)
         await models.backoff.sleep(pause_s)
         waited += pause_s

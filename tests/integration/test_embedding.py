@@ -100,7 +100,7 @@ def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() 
 
 
 def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="unknown keys question; use only topic"):
+    with pytest.raises(InputError, match="unknown keys question: use only topic"):
         parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"protocol_update": ""})
     with pytest.raises(InputError, match="no topic"):
         parent(Memo, debate_node()).invoke({"protocol_update": TOPIC})

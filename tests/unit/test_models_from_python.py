@@ -139,7 +139,7 @@ def test_a_function_is_called_once_for_each_event_loop_and_other_values_are_refu
     first, second = asyncio.run(client("mine")), asyncio.run(client("mine"))
     assert isinstance(first, Parrot)
     assert first is not second
-    with pytest.raises(ConfigError, match=r"the function models\['number'\] returned a int"):
+    with pytest.raises(ConfigError, match=r"the function models\['number'\] returned a value of type int"):
         asyncio.run(client("number"))
     with pytest.raises(ConfigError, match=r"models\['text'\] has the type str: pass a LangChain chat model"):
         models.check(["text"])

@@ -304,7 +304,7 @@ def _leftover_records(records: Records) -> Iterator[Finding]:
         if lost := [debate for (debate,) in rows if not debate.startswith(SLOT_PREFIX)]:
             repair = partial(_delete_each, table, lost)
             yield Finding(
-                table.name, f"it has rows of {len(lost)} debates that do not exist", False, repair=repair
+                table.name, f"it contains rows of {len(lost)} debates that do not exist", False, repair=repair
             )
 
 

@@ -187,9 +187,9 @@ def report(
             "--format",
             "-f",
             metavar="FORMAT[,FORMAT…]",
-            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. json: "
-            "document moot.debate/1. brief: one-page summary. adr: decision record in MADR form. "
-            "argdown: claims with support and attack, for argument maps. "
+            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. "
+            "json: a document in the format moot.debate/1. brief: one-page summary. "
+            "adr: decision record in MADR form. argdown: claims with support and attack, for argument maps. "
             "Separate several formats by commas, or repeat the option.",
             autocompletion=_formats,
         ),
