@@ -81,7 +81,7 @@ def debate_node(
         graph_input = {"topic": given} if isinstance(given, str) else given
         if unknown := sorted(graph_input.keys() - ConversationInput.__annotations__.keys()):
             known = ", ".join(ConversationInput.__annotations__)
-            raise InputError(f"map_in: unknown keys {', '.join(unknown)}; use only {known}")
+            raise InputError(f"map_in returned the unknown keys {', '.join(unknown)}: use only {known}")
         return graph_input
 
     # Both functions refer to `graph`, because LangGraph finds the subgraph of a node there.
@@ -114,7 +114,7 @@ class DebaterRequest(BaseModel):
     stance: str = Field("", description="Position to defend.", examples=["Use one repository."])
     model: str = Field(
         "",
-        description="Model name. Default: the model of the debate.",
+        description="Name of the debater's model. Default: the model of the debate.",
         examples=["anthropic:claude-sonnet-5"],
     )
 
@@ -123,7 +123,7 @@ class DebateRequest(BaseModel):
     """Arguments of the debate tool. The operator configures all other settings."""
 
     question: str = Field(
-        max_length=MAX_QUESTION_CHARS, description="The question to debate, with the relevant facts."
+        max_length=MAX_QUESTION_CHARS, description="Question to debate, including the relevant facts."
     )
     protocol: str = Field(
         "", description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: as configured."

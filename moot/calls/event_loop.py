@@ -43,8 +43,8 @@ def require_asyncio(what: str) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         raise InputError(
-            f"{what} needs an asyncio event loop: in trio, call the synchronous form in a worker thread, "
-            "with `trio.to_thread.run_sync`"
+            f"{what} needs an asyncio event loop. In trio, call the synchronous form in a worker "
+            "thread with `trio.to_thread.run_sync`"
         ) from None
 
 

@@ -422,10 +422,11 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
         return [Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if known["type"] != "event":
         raise InputError(
-            f"{note_id} is not a stance, so its kind cannot be changed: omit {kind!r} to remove {note_id}"
+            f"claim event {note_id!r} is not a stance, so its kind cannot be changed: omit "
+            f"{kind!r} to remove the claim event"
         )
     if kind not in KINDS:
-        raise InputError(f"unknown kind {kind!r}: give one of {', '.join(KINDS)}")
+        raise InputError(f"{kind!r} is not a kind of claim event: use one of {', '.join(KINDS)}")
     number = 1 + sum(claim_event["type"] == "event" for claim_event in taken)
     changed = {**known, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
     if kind != "conditional":
@@ -454,7 +455,7 @@ def merge_claims(
         if key not in known:
             raise InputError(f"no claim {key!r}: {_newest(known)}")
     if one == other:
-        raise InputError(f"both claims have the id {one}: give two different claims")
+        raise InputError(f"both ids refer to claim {one!r}: give the ids of two different claims")
     return [SameClaim(type="same", one=one, other=other, opposite=opposite, by="person")]
 
 

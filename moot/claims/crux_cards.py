@@ -149,9 +149,9 @@ class SideFinding(BaseModel):
     debater: str
     reasoning: str
     answer: CardResult
-    falsifier: str = Field(description="Finding that would make the debater change this answer.")
+    falsifier: str = Field(description="A finding that would make the debater change this answer.")
     now: StanceKind = Field(description="The debater's current stance on the disputed claim.")
-    condition: str = Field("", description="Condition of a yes or no, in the debater's words.")
+    condition: str = Field("", description="Condition on which a yes or no depends, in the debater's words.")
     message_id: str
     quote: str = Field(
         description="Quotation from the debater's messages in the room that shows the stance, word for word."

@@ -117,8 +117,9 @@ class IndexedCommand:
                 found = self.source.load()
             except Exception as error:  # an import of another package may raise anything
                 raise ConfigError(
-                    f"command {self.name!r}: cannot import {self.source.value!r}: "
-                    f"{type(error).__name__}: {error}. Update or uninstall the package that provides it"
+                    f"the command {self.name!r} cannot be loaded, because importing {self.source.value!r} "
+                    f"failed with {type(error).__name__}: {error}. Update or uninstall the package that "
+                    "provides the command"
                 ) from error
         default = Declaration(self.name, self.panel, self.examples)
         return found, getattr(found, "__moot_command__", default)
@@ -297,7 +298,7 @@ def _export_spans() -> Iterator[None]:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise ConfigError("MOOT_OTEL needs OpenTelemetry: run pip install 'moot[otel]'") from error
+        raise ConfigError("MOOT_OTEL needs OpenTelemetry: run `pip install 'moot[otel]'`") from error
     resource = Resource.create({"service.name": "moot"})
     meters = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())], resource)
     metrics.set_meter_provider(meters)
@@ -342,7 +343,7 @@ def app_of(name: str) -> typer.Typer:
     """
     indexed = find_command(name)
     if indexed is None:
-        raise InputError(f"no command {name!r}: `moot --help` lists the commands")
+        raise InputError(f"there is no command {name!r}: run `moot --help` to list the commands")
     found, declaration = indexed.load()
     if isinstance(found, typer.Typer):
         return found
@@ -423,7 +424,9 @@ class LazyGroup(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ignore_interrupts()
-            raise Interrupted("interrupted; `moot list` shows the saved debates") from None
+            raise Interrupted(
+                "the command was interrupted: run `moot list` to see the saved debates"
+            ) from None
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse the options before the command. `-c` stands for a command on the latest debate."""
@@ -494,7 +497,7 @@ def _moot(
         False, "--version", help="Print the version.", callback=_show_version, is_eager=True
     ),
     go_on: bool = typer.Option(
-        False, *CONTINUE, help='Continue the latest debate, or ask it a question: moot -c "Why?"'
+        False, *CONTINUE, help='Continue the latest debate, or ask a question about it: moot -c "Why?"'
     ),
 ) -> None: ...
 

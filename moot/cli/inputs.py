@@ -36,7 +36,7 @@ STDIN = Path("-")
 def _existing(db: str | None) -> str:
     url = check_database(db)
     if not database_exists(url):
-        raise DebateNotFound(f"no debates: the database {url!r} does not exist yet")
+        raise DebateNotFound(f"there are no debates, because the database {url!r} does not exist yet")
     return url
 
 
@@ -185,7 +185,7 @@ def read_answers(path: Path | None) -> object:
     answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
         raise InputError(
-            f"answers {str(path)!r}: expected a list of answers, or a mapping from questions or "
-            "debaters to answers"
+            f"answers file {str(path)!r} must contain a list of answers, or a mapping from "
+            "questions or debaters to answers"
         )
     return answers

@@ -118,7 +118,10 @@ def entry_number(given: str, option: str) -> int:
     """
     seq = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else seq_of(given)
     if seq is None:
-        raise InputError(f"{option} {given!r}: give the number or id of a message, such as 12 or m000012")
+        raise InputError(
+            f"{option} {given!r} does not identify a message: give the number or id of a message, "
+            "such as 12 or m000012"
+        )
     return seq
 
 
@@ -138,8 +141,10 @@ DbOption = Annotated[
     Option(
         "--db",
         metavar="PATH|URL",
-        help="Database: SQLite file or postgresql://… Default: MOOT_DB, else moot.sqlite in the user's "
-        "data folder.",
+        help=(
+            "SQLite file or postgresql://… address of the database. Default: MOOT_DB if it is "
+            "set, otherwise moot.sqlite in the user's data folder."
+        ),
         show_default=False,
     ),
 ]
@@ -149,7 +154,10 @@ BellOption = Annotated[
     bool,
     Option(
         "--bell",
-        help="Ring the terminal's bell and set its title at the end. MOOT_BELL=1 does this for all runs.",
+        help=(
+            "When the run ends, ring the terminal's bell and set its title. MOOT_BELL=1 does this "
+            "for all runs."
+        ),
     ),
 ]
 LogOption = Annotated[
@@ -177,10 +185,10 @@ WorkersOption = Annotated[
     Option("--workers", "-w", min=1, max=256, metavar="N", help="Number of debates to run at the same time."),
 ]
 TurnsOption = Annotated[
-    int | None, Option("--turns", min=1, metavar="N", help="Total number of turns. Default: 6.")
+    int | None, Option("--turns", min=1, metavar="N", help="Total number of turns in the debate. Default: 6.")
 ]
 MoreTurnsOption = Annotated[
-    int | None, Option("--turns", min=1, metavar="N", help="Number of additional turns.")
+    int | None, Option("--turns", min=1, metavar="N", help="Number of turns to add to the debate.")
 ]
 ConfigOption = Annotated[
     Path | None, Option("--config", "-c", metavar="FILE", help="Configuration file in YAML, TOML or JSON.")
@@ -195,7 +203,13 @@ DebaterOption = Annotated[
     ),
 ]
 RoundsOption = Annotated[
-    int | None, Option("--rounds", min=1, metavar="N", help="Number of rounds. Default in a council: 3.")
+    int | None,
+    Option(
+        "--rounds",
+        min=1,
+        metavar="N",
+        help="Number of rounds in the debate. Default for the protocol council: 3.",
+    ),
 ]
 ProtocolOption = Annotated[
     str | None,
@@ -212,8 +226,10 @@ ModelOption = Annotated[
         "--model",
         "-m",
         metavar="NAME",
-        help="Model of all debaters and judges that have no model of their own. Default: that of "
-        "`moot setup` or MOOT_MODEL, else the built-in offline model.",
+        help=(
+            "Model for all debaters and judges that have no model of their own. Default: the "
+            "model of `moot setup` or MOOT_MODEL, otherwise the built-in offline model."
+        ),
         autocompletion=models_like,
     ),
 ]
@@ -223,7 +239,7 @@ OtherModelOption = Annotated[
         "--model",
         "-m",
         metavar="NAME",
-        help="New model of all debaters and judges that have no model of their own.",
+        help="New model for all debaters and judges that have no model of their own.",
         autocompletion=models_like,
     ),
 ]
@@ -245,7 +261,10 @@ AnswersOption = Annotated[
     Option(
         "--answers",
         metavar="FILE",
-        help="YAML or JSON file with answers to debaters' questions, by debater, by question or as a list.",
+        help=(
+            "YAML or JSON file with answers to the debaters' questions: a list, or a mapping "
+            "keyed by debater or by question."
+        ),
         callback=_answers,
     ),
 ]

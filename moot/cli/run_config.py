@@ -29,7 +29,7 @@ def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
     for number, words in enumerate(given or (), start=1):
         parts = [part.strip() for part in words.split(":", 2)]
         if not parts[0]:
-            raise InputError(f"--debater {words!r}: the name is missing. Write NAME[:ROLE[:STANCE]]")
+            raise InputError(f"--debater {words!r} has no name: write NAME[:ROLE[:STANCE]]")
         made = {} if slug(parts[0]) else {"id": f"debater-{number}"}  # the name has no letters for an id
         debaters.append({**made, **dict(zip(("name", "role", "stance"), parts, strict=False))})
     return debaters or None

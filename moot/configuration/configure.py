@@ -330,16 +330,20 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
     """Return a request without `None` values and without settings that only the operator may change."""
     if not isinstance(request, Mapping):
-        raise ConfigError(f"settings: {request!r:.60}: give keys and values, such as `{{turns: 4}}`")
+        raise ConfigError(
+            f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}}}`"
+        )
     said = _without_none(request)
     if isinstance(debaters := said.get("debaters"), list | tuple) and len(debaters) > MAX_REQUESTED_DEBATERS:
         raise ConfigError(
-            f"debaters: {len(debaters)} are too many: a request may name at most {MAX_REQUESTED_DEBATERS}"
+            f"debaters: {len(debaters)} debaters are too many: a request may name at most "
+            f"{MAX_REQUESTED_DEBATERS}"
         )
     panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
     if isinstance(panel, list | tuple) and len(panel) > MAX_REQUESTED_JUDGES:
         raise ConfigError(
-            f"judge.panel: {len(panel)} judges: a request may have at most {MAX_REQUESTED_JUDGES}"
+            f"judge.panel: {len(panel)} judges are too many: a request may have at most "
+            f"{MAX_REQUESTED_JUDGES}"
         )
     for key, own in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):
         if isinstance(asked := said.get(key), dict):

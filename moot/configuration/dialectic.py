@@ -103,7 +103,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     agents, judge, file = data.get("agents") or [], data.get("judge"), _DialecticFile(folder)
     debate = _DialecticSection(data.get("debate") or {}, "debate")
     if not isinstance(agents, list):
-        raise ConfigError("agents: give a list")
+        raise ConfigError("agents: the value must be a list")
     sections = [_DialecticSection(each, f"agents.{number}") for number, each in enumerate(agents)]
     enabled = {
         number: made for number, each in enumerate(sections) if (made := file.debater(each)) is not None
@@ -113,7 +113,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     if debaters:
         ours["debaters"] = debaters
     else:
-        file.warn("agents: nobody is enabled; Moot's own council takes the floor")
+        file.warn("agents: no agent is enabled, so Moot's default council debates")
     ours["judge"] = {} if judge is None else file.judge(_DialecticSection(judge, "judge"))
     named = [each["model"] for each in (*debaters, ours["judge"]) if each.get("model")]
     if named:
@@ -124,7 +124,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
         ours["context"] = str(folder.absolute())
         file.warn(f"tools read files in {str(folder)!r} only: choose another folder with --context")
     for key in data.keys() - {"agents", "judge", "debate"}:
-        file.warn(f"{key} is not taken over")
+        file.warn(f"{key} is not imported")
     return Converted(
         {key: value for key, value in ours.items() if value not in ({}, [])}, file.warnings, list(enabled)
     )
@@ -135,7 +135,7 @@ class _DialecticSection:
 
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
-            raise ConfigError(f"{path}: give keys and values, not {data!r}")
+            raise ConfigError(f"{path}: {data!r} is not a mapping: give keys and values")
         self.left = dict(data)
         """Keys that were not read."""
         self.path = path
@@ -166,7 +166,7 @@ class _DialecticFile:
 
     def _done(self, section: _DialecticSection) -> None:
         for key in section.left:
-            self.warn(f"{section.path}.{key} is not taken over")
+            self.warn(f"{section.path}.{key} is not imported")
 
     def debater(self, section: _DialecticSection) -> JsonObject | None:
         enabled = section.take("enabled", True)
@@ -174,7 +174,9 @@ class _DialecticFile:
         name = str(section.take("name", "") or section.path)
         role = str(section.take("role", ""))
         if slug(role) not in ROLE_NAMES:
-            self.warn(f"{section.path}.role {role!r} is no shipped role: a generalist's prompts are used")
+            self.warn(
+                f"{section.path}.role {role!r} is not a built-in role: the prompts of a generalist are used"
+            )
         debater = {
             "id": self._id(section, name),
             "name": name[:NAME_CHARS],
@@ -199,7 +201,7 @@ class _DialecticFile:
         made = given if SLUG.fullmatch(given) else slug(given)
         made = f"{made}-agent" if made in RESERVED_IDS else made
         if own and made != own:
-            self.warn(f"{section.path}.id {given!r} is written {made!r}")
+            self.warn(f"{section.path}.id {given!r} is changed to {made!r}")
         return made
 
     def _file(self, path: Any) -> str:
@@ -208,7 +210,10 @@ class _DialecticFile:
     def _model(self, section: _DialecticSection) -> str | None:
         model, provider = section.take("model"), str(section.take("provider", "openai")).lower()
         if provider not in PROVIDERS:
-            raise ConfigError(f"{section.path}.provider {provider!r}: use one of {', '.join(PROVIDERS)}")
+            raise ConfigError(
+                f"{section.path}.provider: {provider!r} is not a supported provider: use one of "
+                f"{', '.join(PROVIDERS)}"
+            )
         if model is None:
             return None
         former = self._providers.setdefault(str(model), provider)
@@ -225,7 +230,7 @@ class _DialecticFile:
             if name in TOOLS:
                 tools.append(TOOLS[name])
             else:
-                self.warn(f"{section.path}.tools: there is no tool {name!r}; it is left out")
+                self.warn(f"{section.path}.tools: there is no tool {name!r}, so it is ignored")
         return list(dict.fromkeys(tools))
 
     def judge(self, section: _DialecticSection) -> JsonObject:
@@ -257,9 +262,12 @@ class _DialecticFile:
         ours: JsonObject = {"rounds": rounds, "termination": self._termination(section)}
         method = section.take("synthesisMethod", "judge")
         if method != "judge":
-            self.warn(f"debate.synthesisMethod {method!r}: the judge writes the solution")
+            self.warn(f"debate.synthesisMethod {method!r} is not supported: the judge writes the solution")
         if not section.take("includeFullHistory", True):
-            self.warn("debate.includeFullHistory: each debater is shown its own part of the history, always")
+            self.warn(
+                "debate.includeFullHistory: ignored, because each debater always sees its own part of the "
+                "history"
+            )
         timeout = section.take("timeoutPerRound")
         if timeout is not None:
             if not isinstance(timeout, int | float) or not isinstance(rounds, int):
@@ -286,7 +294,7 @@ class _DialecticFile:
         kind, threshold = condition.take("type", "fixed"), condition.take("threshold")
         self._done(condition)
         if kind not in ("fixed", "convergence"):
-            self.warn(f"debate.terminationCondition.type {kind!r}: all rounds are run")
+            self.warn(f"debate.terminationCondition.type {kind!r} is not supported: all rounds are run")
             return {"type": "fixed"}
         if kind == "fixed" or threshold is None:
             return {"type": kind}

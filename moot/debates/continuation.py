@@ -95,7 +95,7 @@ def _run(session: DebateSession, turns: int | None, answer: object) -> Iterator[
                 held.note_status("paused")
                 raise DebatePaused("the debate is paused")
             held.note_status("waiting")
-            raise WaitingForPerson("the debate waits for a person's reply", questions=payloads)
+            raise WaitingForPerson("the debate is waiting for a person's reply", questions=payloads)
 
 
 async def _events(session: DebateSession, answer: object, *, tokens: bool) -> AsyncIterator[Event]:
@@ -176,7 +176,8 @@ def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
     recorded = recording_in(frozen_config(snapshot.values).model_names())
     if recorded and not is_over(snapshot) and session.records.find(session.thread).parent:
         raise InputError(
-            f"{recorded} only repeats the recorded debate and cannot reply in a fork of it: {OWN_MODEL}"
+            f"the model {recorded!r} only repeats a recorded debate and cannot reply in a fork of "
+            f"it: {OWN_MODEL}"
         )
 
 
@@ -184,7 +185,7 @@ def _check_extension(snapshot: StateSnapshot) -> None:
     """Raise an error if the debate cannot be extended by more turns."""
     config = frozen_config(snapshot.values)
     if recorded := recording_in(config.model_names()):
-        raise InputError(f"{recorded} has no more recorded turns: {OWN_MODEL}")
+        raise InputError(f"the model {recorded!r} has no more recorded turns: {OWN_MODEL}")
     if reached := limit_reached(snapshot.values, config):
         raise InputError(
             f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "
@@ -192,8 +193,8 @@ def _check_extension(snapshot: StateSnapshot) -> None:
         )
     if is_over(snapshot) and not protocol_named(config.protocol).can_continue:
         raise InputError(
-            f"this debate is over, and protocol {config.protocol!r} takes no more turns: ask about it with "
-            "`moot ask`, or start a new debate"
+            f"the debate is finished, and protocol {config.protocol!r} takes no more turns: ask "
+            "about the debate with `moot ask`, or start a new debate"
         )
 
 
@@ -260,7 +261,7 @@ class JudgingOptions:
         judge = {**make_config(old).judge.model_dump(mode="json"), **given, "enabled": True}
         if isinstance(self.panel, int):
             if self.panel < 1:
-                raise InputError(f"--panel {self.panel}: use at least 1 judge")
+                raise InputError(f"--panel {self.panel} is too low: use at least 1 judge")
             warmth = max(judge["temperature"] or 0.0, PANEL_TEMPERATURE) if self.panel > 1 else None
             numbers = range(1, self.panel + 1)
             judge["panel"] = [{"id": f"judge-{number}", "temperature": warmth} for number in numbers]

@@ -166,7 +166,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
         try:
             made = holding.enter_context(session.on(row.id).writing())
         except DebateBusy:
-            raise DebateExists(f"debate {row.name!r} exists already and is in use") from None
+            raise DebateExists(f"debate {row.name!r} already exists and is in use") from None
         made.records.catalogue.add(replace(row, status="new"))
         try:
             yield made
@@ -261,7 +261,8 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     turns = [each["seq"] for each in values["full_transcript"][: found[0]["seq"]] if ends_turn(each, names)]
     if not turns:
         raise InputError(
-            f"{interjection!r} came before the first turn: start a new debate without this interjection"
+            f"interjection {interjection!r} came before the first turn: start a new debate without "
+            "this interjection"
         )
     return int(turns[-1])
 
@@ -299,15 +300,15 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
-            f"no debater's turn ended at entry {after}: `moot show ID --receipts` lists the entries "
-            "that end a turn"
+            f"no debater's turn ended at entry {after}: run `moot show ID --receipts` to list the "
+            "entries that end a turn"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
         channels = stored.checkpoint["channel_values"]
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
-    raise InputError(f"entry {after} is inside a step: choose the last entry of the step")
+    raise InputError(f"entry {after} is not the last entry of its step: choose the last one")
 
 
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
@@ -367,7 +368,7 @@ def store_import(
             spent = row_usage(stored.get("usage") or {})
             made.records.catalogue.update(row.id, **progress, **spent, updated_at=row.updated_at)
     except DebateExists:
-        raise DebateExists(f"debate {row.name!r} exists already: import it with another --id") from None
+        raise DebateExists(f"debate {row.name!r} already exists: choose another name with --id") from None
     return session.on(row.id)
 
 

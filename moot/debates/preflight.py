@@ -190,8 +190,8 @@ def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
                 return shorter
         config = shorter
     raise ConfigError(
-        f"the shortest debate of protocol {config.protocol!r} may need {_turn_count(config)} turns, "
-        f"but at most {most} are allowed: allow more turns, or use another protocol"
+        f"the shortest debate with protocol {config.protocol!r} may need {_turn_count(config)} "
+        f"turns, but at most {most} are allowed: allow more turns, or use another protocol"
     )
 
 
@@ -227,8 +227,8 @@ class ProposedDebater(BaseModel):
     """One debater that the model proposes."""
 
     name: str = Field("", description="First name.")
-    role: str = Field("", description="Role, in at most six words.")
-    stance: str = Field("", description="Answer to the question, in one sentence.")
+    role: str = Field("", description="Role of the debater, in at most six words.")
+    stance: str = Field("", description="The debater's answer to the question, in one sentence.")
 
 
 class ProposedDebaters(BaseModel):
@@ -267,7 +267,8 @@ def propose_debaters(
             debaters.append(DebaterConfig(id=own_id, name=unreserved_name(name), role=role, stance=stance))
     if len(debaters) < 2 or debaters[0].name == debaters[1].name:
         raise ModelError(
-            f"{config.model} did not propose two debaters: name two, each with --debater NAME:ROLE:STANCE"
+            f"model {config.model!r} did not propose two debaters: name two, each with --debater "
+            "NAME:ROLE:STANCE"
         )
     return tuple(debaters), float(usage.get("cost_usd", 0.0))
 

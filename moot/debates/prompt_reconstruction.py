@@ -87,7 +87,8 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
     if found is None:
         what = wanted if isinstance(wanted, str) else f"entry {wanted}"
         raise InputError(
-            f"{what} has no prompt: `moot show {session.name} --{listed}` lists the prompts that were sent"
+            f"{what} has no prompt: run `moot show {session.name} --{listed}` to list the prompts "
+            "that were sent"
         )
     holder, state = state_at(session, found["checkpoint"])
     config, node = frozen_config(state), found.get("node", "turn")
@@ -118,7 +119,9 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
             if values := holder.state(checkpoint).values:
                 return holder, cast(ConversationState, values)
             holder = holder.on(holder.records.find(holder.thread).parent)
-    raise InputError(f"the checkpoint {checkpoint!r} of this prompt has been deleted")
+    raise InputError(
+        f"this prompt cannot be reconstructed, because its checkpoint {checkpoint!r} has been deleted"
+    )
 
 
 def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
@@ -238,10 +241,14 @@ def replay_without(
     known: list[Receipt] = values.get("receipts") or []
     receipts = known[max(0, first - 1) : last]
     if not receipts or first > last or first < 1:
-        raise InputError(f"--turns {first}-{last}: this debate has turns 1 to {len(known)}")
+        raise InputError(
+            f"--turns {first}-{last} is not a range of this debate's turns: use turns from 1 to {len(known)}"
+        )
     usable = [each for each in KINDS if each != "judge's summary"]
     if kind not in usable:
-        raise InputError(f"--replay-without {kind!r}: use one of {', '.join(map(repr, usable))}")
+        raise InputError(
+            f"--replay-without {kind!r} is not a kind of memory: use one of {', '.join(map(repr, usable))}"
+        )
     said = values["full_transcript"]
     return [
         _replay_call(session, cast(MemoryKind, kind), receipt, said[receipt["seq"]]["content"], model)
@@ -265,14 +272,17 @@ def _replay_call(
     speaker = config.debater(receipt["speaker"])
     if not model and is_built_in(config.model_of(speaker)):
         raise InputError(
-            f"{speaker.name!r} uses the offline model, whose replies do not depend on memory: choose another "
-            "model with --model, or add --model offline to repeat the turn with it anyway"
+            f"{speaker.name!r} uses the offline model, whose replies do not depend on memory: "
+            "choose another model with --model. To repeat the turn anyway, add --model offline"
         )
     permissions = session.permissions(state, DebateConfig(model=model) if model else None)
     context = NodeContext(session.environment, permissions, holder.thread, receipt["checkpoint"])
     request = make_turn_requests(state, context)[receipt["call_index"]]
     if not isinstance(request, ModelTurnRequest):
-        raise InputError(f"a person wrote {receipt['entry_id']}, so the turn cannot be repeated")
+        raise InputError(
+            f"the turn of message {receipt['entry_id']} cannot be repeated, because a person wrote "
+            "the message"
+        )
     (result,), answering = call_from_sync(run_to_end, run_turns([request]), session.environment, permissions)
     return ReplayedTurn(
         entry_id=receipt["entry_id"],

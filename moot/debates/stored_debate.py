@@ -142,12 +142,11 @@ class Debate:
         check_length(words)
         if SLUG.fullmatch(speaker) and not can_interject(speaker):
             raise InputError(
-                f"speaker {speaker!r}: this name is reserved. Use 'moderator', a debater's id or a "
-                "guest's name"
+                f"the speaker name {speaker!r} is reserved: use 'moderator', a debater's id or a guest's name"
             )
         if not can_interject(speaker):
             raise InputError(
-                f"speaker {speaker!r} is not a valid id: use a-z, 0-9, - and _, at most 40 characters"
+                f"speaker {speaker!r} is not a valid id: use at most 40 of the characters a-z, 0-9, - and _"
             )
         now = self.session.environment.clock()
         return self.session.records.inbox.add(self.id, speaker, words, now)

@@ -54,23 +54,23 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
         wrong, *others = errors_in(error)
         more = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"not a valid moot.debate/1 document: {wrong}{more}; "
-            "remove its `format` key to import only the messages"
+            f"this is not a valid moot.debate/1 document: {wrong}{more}; remove its `format` key "
+            "to import only the messages"
         ) from error
     check_schema_version(document)
     for seq, entry in enumerate(document["transcript"]):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
             raise InputError(
-                f"transcript.{seq}: expected seq {seq} with id {entry_id(seq)!r}, "
-                f"but found seq {entry['seq']} with id {entry['id']!r}"
+                f"transcript.{seq}: the entry has seq {entry['seq']} and id {entry['id']!r} instead of "
+                f"seq {seq} and id {entry_id(seq)!r}"
             )
     carried = document.get("state", {})
     current = [carried.get("rolling_summary"), carried.get("judge_summary")]
     for summary in (*current, *carried.get("perspective_summaries", {}).values()):
         if summary and not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
             raise InputError(
-                f"state: a summary has covers_through_seq {summary['covers_through_seq']}, "
-                "but the transcript has no entry with this seq"
+                f"state: a summary has covers_through_seq {summary['covers_through_seq']}, but no "
+                "entry of the transcript has this seq"
             )
     return document
 

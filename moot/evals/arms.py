@@ -133,28 +133,29 @@ def read_arms(
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError(f"--arm {min(twice)} is given twice: give each arm once")
     if not names:
-        raise ConfigError("no arm: add --arm with a protocol, vote@5 or a configuration file")
+        raise ConfigError("no arm is given: add --arm with a protocol, vote@5 or a configuration file")
     arms = [_read_arm(name, items, flags, base, warn) for name in names]
     for arm in arms:
         if arm.kind not in KINDS[items.kind]:
             raise ConfigError(
-                f"--arm {arm.name}: this arm does not fit {items.kind} items; use {_ADVICE[items.kind]}"
+                f"--arm {arm.name!r} cannot be used with {items.kind} items: use {_ADVICE[items.kind]}"
             )
     matched = [arm for arm in arms if arm.match]
     _add_debates(arms, earlier)
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name} has no debate to match: add --arm FILE.yaml or another protocol"
+            f"--arm {matched[0].name!r} needs a debate whose budget it can match: add --arm "
+            "FILE.yaml or another protocol"
         )
     if matched and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
     if items.kind == "topic" and len(arms) < 2:
-        raise ConfigError("line-ups meet each other: give at least two --arm FILE.yaml")
+        raise ConfigError("an evaluation of line-ups needs at least two of them: add another --arm FILE.yaml")
     if items.needs_comparison and len({arm.name for arm in (*arms, *earlier)}) < 2:
         raise ConfigError(
-            f"{items.name}: the items have neither `answer` nor `reference`, so a judge compares the answers "
-            "of two arms: add either to the items, or give a second --arm"
+            f"{items.name}: the items have neither `answer` nor `reference`, so a judge compares "
+            "the answers of two arms: add one of these keys, or give a second --arm"
         )
     return [_with_source(arm, debates) for arm in arms]
 
@@ -180,7 +181,7 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
     source = arm.source or (debates[0] if debates else "")
     if source not in debates:
         raise ConfigError(
-            f"--arm {arm.name} needs a debate arm to take the answers from: add one, or write "
+            f"--arm {arm.name!r} needs a debate arm that supplies the answers: add one, or write "
             f"first-answers:ARM with one of {', '.join(debates) or 'the debate arms'}"
         )
     return replace(arm, source=source)
@@ -234,14 +235,17 @@ def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None
         return Arm(name, "vote", config, match="tokens" if amount == "tokens" else "cost")
     answers = int(amount) if amount.isdecimal() and len(amount) < 9 else 0
     if not 2 <= answers <= MAX_ANSWERS:
-        raise ConfigError(f"--arm {name}: use vote@2 to vote@{MAX_ANSWERS}, vote@tokens or vote@cost")
+        raise ConfigError(
+            f"--arm {name!r} is not a valid vote: use vote@2 to vote@{MAX_ANSWERS}, vote@tokens or vote@cost"
+        )
     return Arm(name, "vote", read_config(base, {**settings, "vote.answers": answers}, warn))
 
 
 def _check(name: str, config: DebateConfig) -> DebateConfig:
     if people := [debater.name for debater in config.debaters if debater.is_human]:
         raise ConfigError(
-            f"--arm {name}: {people[0]!r} is a person, but an evaluation runs without people: set a model"
+            f"--arm {name!r}: debater {people[0]!r} is a person, but an evaluation runs without "
+            "people: set a model for this debater"
         )
     return config
 
@@ -313,14 +317,15 @@ def _check_comparable(one: Arm, other: Arm) -> None:
     ]
     if differing := differing_keys(settings[0], settings[1]):
         raise ConfigError(
-            f"line-ups {one.name} and {other.name} differ in {', '.join(differing)}: let only "
-            "`debaters` and `model` differ, so that nothing else affects the result"
+            f"line-ups {one.name!r} and {other.name!r} differ in {', '.join(differing)}: only "
+            "`debaters` and `model` may differ, so that the comparison is fair"
         )
     sizes = len(one.config.debaters), len(other.config.debaters)
     if one.config.protocol != "round-robin" and sizes[0] != sizes[1]:
         raise ConfigError(
-            f"line-ups {one.name} and {other.name} have {sizes[0]} and {sizes[1]} debaters: with protocol "
-            f"{one.config.protocol!r}, give both the same number, so that they take equally many turns"
+            f"line-ups {one.name!r} ({sizes[0]} debaters) and {other.name!r} ({sizes[1]} debaters) "
+            f"have different sizes: with protocol {one.config.protocol!r}, give both the same "
+            "number of debaters"
         )
 
 

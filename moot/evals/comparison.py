@@ -209,9 +209,9 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
     number_type: Any = Literal[tuple(answered)]
     point = create_model(
         "Point",
-        point=(str, Field(description="The point, in one sentence.")),
+        point=(str, Field(description="The point that an answer makes, in one sentence.")),
         answer=(number_type, Field(description="Number of the answer that makes the point.")),
-        quote=(str, Field(description="Verbatim quotation from that answer that makes the point.")),
+        quote=(str, Field(description="Word-for-word quotation of the point from this answer.")),
     )
     schema = create_model("Points", __base__=BaseModel, points=(list[point], Field(max_length=MAX_POINTS)))
     texts = [f"Answer {number}:\n\n{answer_text(row)}" for number, row in answered.items()]

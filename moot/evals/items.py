@@ -90,7 +90,9 @@ class QuestionItem(_Item):
     @classmethod
     def _check_choices(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(value) == 1 or len(value) > MAX_CHOICES:
-            raise ValueError(f"give 2 to {MAX_CHOICES} choices, or none")
+            raise ValueError(
+                f"the number of choices is {len(value)}: give 2 to {MAX_CHOICES} choices, or none"
+            )
         if len({_folded(each) for each in value}) < len(value) or not all(map(str.strip, value)):
             raise ValueError("choices must be distinct and not blank")
         return value
@@ -100,11 +102,11 @@ class QuestionItem(_Item):
         if self.choices and self.answer is not None and self.right_choice is None:
             raise ValueError(f"answer {self.answer!r} is neither the letter nor the text of a choice")
         if isinstance(self.answer, tuple) and not (self.answer and all(map(normal_text, self.answer))):
-            raise ValueError("answer must be a list of non-empty texts")
+            raise ValueError("`answer` must be a list of one or more non-empty texts")
         if isinstance(self.answer, str) and not normal_text(self.answer):
-            raise ValueError("answer is empty: write the right answer, or leave out the key")
+            raise ValueError("`answer` is empty: write the right answer, or leave out the key")
         if isinstance(self.answer, float) and not isfinite(self.answer):
-            raise ValueError("answer is not a finite number")
+            raise ValueError("`answer` must be a finite number")
         return self
 
     @property
@@ -201,8 +203,8 @@ def read_items(path: Path) -> ItemSet:
         row_kind = _kind_of(row, place)
         if kind is not None and row_kind != kind:
             raise ConfigError(
-                f"{place}: this is a {row_kind} item, but earlier items are {kind} items: "
-                "use one kind per file"
+                f"{place}: this is a {row_kind} item, but earlier items are {kind} items: use only one "
+                "kind in each file"
             )
         kind = row_kind
         try:
@@ -218,7 +220,9 @@ def read_items(path: Path) -> ItemSet:
             )
         found[item.id], lines[item.id] = item, line
     if kind is None:
-        raise ConfigError(f"{path}: the set has no items: write one JSON object per line, or CSV rows")
+        raise ConfigError(
+            f"evaluation set {str(path)!r} has no items: write one JSON object per line, or CSV rows"
+        )
     _check_gold(path, found, lines)
     _check_duplicates(path, found, lines)
     return ItemSet(path.name, kind, tuple(found.values()))
@@ -233,8 +237,8 @@ def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int])
     ]
     if bare and len(bare) < len(items):
         raise ConfigError(
-            f"{path}:{lines[bare[0]]}: the item has neither `answer` nor `reference`, but other items have: "
-            "add it, or move the item to a set of its own"
+            f"{path}:{lines[bare[0]]}: the item has neither `answer` nor `reference`, but other "
+            "items have one: add one, or move the item to another set"
         )
 
 
@@ -244,7 +248,8 @@ def _check_duplicates(path: Path, items: Mapping[str, Item], lines: Mapping[str,
         content = json.dumps(item.model_dump(mode="json", exclude={"id", "group"}), sort_keys=True)
         if first := seen.get(content):
             raise ConfigError(
-                f"{path}:{lines[key]}: item {key!r} repeats item {first!r} of line {lines[first]}: remove one"
+                f"{path}:{lines[key]}: item {key!r} has the same content as item {first!r} in line "
+                f"{lines[first]}: remove one of them"
             )
         seen[content] = key
 
@@ -254,8 +259,8 @@ def _kind_of(row: Mapping[str, object], place: str) -> Kind:
         if key in row:
             return kind  # type: ignore[return-value]  # one of the literals above
     raise ConfigError(
-        f"{place}: the item needs `question`, or `input`, `a`, `b` and `better`, or `topic`; its keys are "
-        f"{', '.join(row) or 'missing'}"
+        f"{place}: the item needs the key `question`, the key `topic`, or the keys `input`, "
+        f"`a`, `b` and `better`, but its keys are {', '.join(row) or 'missing'}"
     )
 
 
@@ -263,7 +268,7 @@ def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     """Yield each row of an evaluation set's file with its line number."""
     suffix = path.suffix.lower()
     if suffix not in (".jsonl", ".csv"):
-        raise ConfigError(f"evaluation set {str(path)!r}: use a .jsonl or .csv file")
+        raise ConfigError(f"the name of the evaluation set {str(path)!r} must end in .jsonl or .csv")
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -281,7 +286,7 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
         try:
             row = json.loads(line, object_pairs_hook=_without_repeated_keys)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{path}:{number}: not a JSON object: {error}") from error
+            raise ConfigError(f"{path}:{number}: the line is not a JSON object: {error}") from error
         if not isinstance(row, dict):
             raise ConfigError(f'{path}:{number}: expected a JSON object, such as {{"id": …}}')
         yield number, row
@@ -299,14 +304,18 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
     try:
         header = [name.strip() for name in next(reader, [])]
         if len(set(header)) < len(header) or not all(header):
-            raise ConfigError(f"{path}:1: the header needs distinct column names, not {header}")
+            raise ConfigError(
+                f"{path}:1: the column names of the header must be distinct and not empty, but are {header}"
+            )
         start = reader.line_num + 1
         for cells in reader:
             line, start = start, reader.line_num + 1
             if not any(cells):
                 continue
             if len(cells) != len(header):
-                raise ConfigError(f"{path}:{line}: {len(cells)} cells, but the header has {len(header)}")
+                raise ConfigError(
+                    f"{path}:{line}: the row has {len(cells)} cells, but the header has {len(header)}"
+                )
             named = zip(header, cells, strict=True)
             yield line, {key: _cell(key, cell, f"{path}:{line}") for key, cell in named if cell != ""}
     except csv.Error as error:
@@ -485,7 +494,9 @@ def majority(texts: Sequence[str], item: QuestionItem) -> Majority:
 class Grade(BaseModel):
     """Grade of an answer that is compared with a reference text."""
 
-    reasoning: str = Field(description="In at most three sentences: what agrees with the reference.")
+    reasoning: str = Field(
+        description="Parts of the answer that agree with the reference, in at most three sentences."
+    )
     grade: Literal["correct", "partly correct", "incorrect"] = Field(description="The grade.")
 
 

@@ -54,7 +54,9 @@ def evaluation_report(
     scored = ScoredEvaluation(evaluation, outcomes)
     names = [arm.name for arm in evaluation.arms]
     if baseline and baseline not in names:
-        raise InputError(f"--baseline {baseline!r}: the arms are {', '.join(names)}")
+        raise InputError(
+            f"--baseline {baseline!r} is not an arm of this evaluation: choose from {', '.join(names)}"
+        )
     base = baseline or _baseline(scored)
     meetings = meeting_scores(scored.meetings)
     report: JsonObject = {

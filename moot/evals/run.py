@@ -319,7 +319,7 @@ class EvaluationRun:
                     answers = self._matched_answers(item.id, arm.match, seed)
                     if answers is None:
                         if key not in self.outcomes:
-                            self.result.errors[key] = "it waits for the debates on this item"
+                            self.result.errors[key] = "it is waiting for the debates on this item"
                         continue
                     if answers not in configs:
                         configs[answers] = _vote_of(arm, answers)

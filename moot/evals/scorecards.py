@@ -94,7 +94,7 @@ def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem:
     last = _last_messages([(entry["speaker"], entry["content"]) for entry in argued], names)
     solution = document.get("solution") or verdict.get("solution_markdown") or last
     if not solution.strip():
-        raise InputError(f"debate {name or document.get('name')!r}: the debate has no messages to evaluate")
+        raise InputError(f"debate {name or document.get('name')!r} has no messages to evaluate")
     unmet = [
         f"- {item['text']}{' (major)' * item['major']}" for item in verdict.get("unmet_requirements") or []
     ]
@@ -140,7 +140,7 @@ def read_subject(path: Path, *, problem: str = "") -> Subject:
             solution = imported.solution or _last_messages(said, names)
             subject = Subject(path.stem, problem or imported.topic, solution)
     if not subject.problem.strip():
-        raise InputError(f"{str(path)!r} has no problem: give one with --problem")
+        raise InputError(f"{str(path)!r} does not state the problem that was debated: add --problem")
     return subject
 
 
@@ -179,7 +179,9 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
     final = debate.finalSolution or _Solution()
     parts = [final.description.strip()]
     if not parts[0]:
-        raise InputError(f"{str(path)!r} has no finalSolution.description: the debate is not finished")
+        raise InputError(
+            f"the debate in {str(path)!r} is not finished, because it has no finalSolution.description"
+        )
     for heading, listed in (("Tradeoffs", final.tradeoffs), ("Recommendations", final.recommendations)):
         if listed:
             parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in listed))
@@ -302,14 +304,18 @@ def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
     data = load_config(path)
     rows = data.get("agents", data.get("evaluators"))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ConfigError(f"{str(path)!r}: add `agents`, a list of {{id, name, model, provider}}")
+        raise ConfigError(
+            f"{str(path)!r} has no list of agents: add `agents`, a list of {{id, name, model, provider}}}}"
+        )
     enabled = [row for row in rows if row.get("enabled", True) is not False]
     if not enabled:
-        raise ConfigError(f"{str(path)!r}: no evaluator is enabled")
+        raise ConfigError(f"{str(path)!r} enables no evaluator")
     evaluators = tuple(_evaluator(row, number, path) for number, row in enumerate(enabled))
     ids = [each.id for each in evaluators]
     if len(set(ids)) < len(ids):
-        raise ConfigError(f"{str(path)!r}: duplicate evaluator ids in {ids}")
+        raise ConfigError(
+            f"{str(path)!r}: the evaluator ids {ids} are not unique: give each evaluator a different id"
+        )
     return evaluators
 
 
@@ -346,7 +352,7 @@ SYSTEM = load_prompt_template("evaluator")
 ASK = load_prompt_template("evaluate")
 
 OVERALL = Criterion(
-    id="overall_score", name="Overall score", description="Overall score as an integer, 1 to 10."
+    id="overall_score", name="Overall score", description="Overall score as an integer from 1 to 10."
 )
 TEMPERATURE = 0.1
 """Sampling temperature of evaluator models. It is low for repeatable scores, and above 0 for varied
@@ -454,7 +460,7 @@ class Appraisal(BaseModel):
 
     reasoning: str = Field("", description="Reason in one or two sentences, including what is missing.")
     score: Whole = Field(
-        None, description="Integer 1 to 10. Use null only if the criterion cannot be judged."
+        None, description="Score from 1 to 10 as an integer. Use null only if the criterion cannot be judged."
     )
 
 
@@ -470,8 +476,8 @@ def evaluator_schema() -> type[BaseModel]:
     """Return the schema of an evaluator's reply with one field per criterion."""
     *criteria, whole = evaluation_rubric().criteria
     fields: dict[str, Any] = {each.id: (Appraisal, Field(description=each.description)) for each in criteria}
-    fields["strengths"] = (str, Field(description="The strongest points, briefly."))
-    fields["weaknesses"] = (str, Field(description="The weakest points, briefly."))
+    fields["strengths"] = (str, Field(description="Strongest points of the solution, in a few words each."))
+    fields["weaknesses"] = (str, Field(description="Weakest points of the solution, in a few words each."))
     fields[whole.id] = (Whole, Field(None, description=whole.description))
     doc = "An evaluator's scores and remarks for one result."
     return create_model("EvaluatorOpinion", __doc__=doc, **fields)

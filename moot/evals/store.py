@@ -38,9 +38,11 @@ class EvaluationRecord:
         Raises:
             InputError: The later call changes the items, an arm or the judge.
         """
-        advice = f"give the new evaluation another --name, because {self.name!r} keeps its earlier results"
+        advice = (
+            f"choose another --name for the new evaluation, because {self.name!r} keeps its earlier results"
+        )
         if later.items.digest != self.items.digest:
-            raise InputError(f"the evaluation {self.name!r} was started with other items: {advice}")
+            raise InputError(f"evaluation {self.name!r} was started with different items: {advice}")
         for arm in later.arms:
             known = next((each for each in self.arms if each.name == arm.name), arm)
             if known.fingerprint != arm.fingerprint:
@@ -132,7 +134,7 @@ class Evaluations:
         """
         if (found := self.get(name)) is None:
             known = ", ".join(each.name for each in self.all()) or "none yet"
-            raise DebateNotFound(f"no evaluation {name!r}; the database has: {known}")
+            raise DebateNotFound(f"there is no evaluation {name!r}: the database contains {known}")
         return found
 
     def get(self, name: str) -> EvaluationRecord | None:

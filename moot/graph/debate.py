@@ -70,11 +70,13 @@ def build_graph(
     saver = type(checkpointer).__name__
     if "Shallow" in saver:
         raise ConfigError(
-            f"{saver} keeps only the latest checkpoint, but a transcript needs all checkpoints: use "
-            f"{saver.replace('Shallow', '')}"
+            f"the checkpointer {saver} keeps only the latest checkpoint, but a transcript needs "
+            f"all checkpoints: use {saver.replace('Shallow', '')}"
         )
     if phases_of and phases_of not in PHASED:
-        raise ConfigError(f"phases_of: {phases_of!r}: use one of {', '.join(PHASED)}")
+        raise ConfigError(
+            f"phases_of: {phases_of!r} is not a protocol with phases: use one of {', '.join(PHASED)}"
+        )
     protocol = PROTOCOLS[phases_of] if phases_of else None
     env = make_environment(environment, models, tools)
     builder = StateGraph(

@@ -236,7 +236,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         def normalize(update: StateUpdate) -> StateUpdate:
             if not isinstance(update.values, dict):
                 if untrusted and update.values is not None:
-                    raise InputError("the update is not a mapping: give channel names and values")
+                    raise InputError(
+                        "the state update is not a mapping: give a mapping from channel names to values"
+                    )
                 return update
             new = check_update(update.values, values) if untrusted else update.values
             if untrusted and update.as_node is None:
@@ -321,14 +323,16 @@ def _checked_input(graph_input: object) -> object:
     """
     if isinstance(graph_input, Command):
         if graph_input.goto:
-            raise InputError("goto: the debate chooses its next node: send the command without `goto`")
+            raise InputError(
+                "goto: a command cannot choose the debate's next node: send the command without `goto`"
+            )
         update = graph_input.update
         if update is None:
             return graph_input
         if isinstance(update, list | tuple) and all(isinstance(each, tuple) for each in update):
             update = dict(update)
         if not isinstance(update, Mapping):
-            raise InputError("update: give channel names and values")
+            raise InputError("update: the value must be a mapping from channel names to values")
         check_channels(update)
         return replace(graph_input, update=with_message_ids(update))
     if not isinstance(graph_input, Mapping):

@@ -129,7 +129,9 @@ def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     columns = [[row[index].strip() for _, row in rows] for index in range(len(narrowest))]
     filled = [index for index, cells in enumerate(columns) if any(cells)]
     if len(filled) < 2:
-        raise InputError(f"line {line}: only one column; write `speaker,minute,text`, separated by commas")
+        raise InputError(
+            f"line {line}: the row has only one column; write `speaker,minute,text`, separated by commas"
+        )
 
     def holding(form: str) -> list[int]:
         return [i for i in filled if all(re.fullmatch(form, cell) for cell in columns[i] if cell)]
@@ -143,7 +145,8 @@ def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     widest = max(len(row) for _, row in rows)
     if text not in words and widest > len(narrowest):
         raise InputError(
-            f"line {line}: {len(narrowest)} columns, but other lines have {widest}; add the missing columns"
+            f"line {line}: the row has {len(narrowest)} columns, but other rows have {widest}; add "
+            "the missing columns"
         )
     times = [i for i in (*clocks, *numbers) if i not in (speaker, text) and (i in clocks or i < text)]
     return _Columns(speaker, text, times[0] if times else None, len(narrowest))
@@ -153,18 +156,19 @@ def _message(number: int, row: list[str], columns: _Columns, delimiter: str) -> 
     needed = max(columns.speaker, columns.text, columns.time or 0) + 1
     if len(row) < needed:
         raise InputError(
-            f"line {number}: {len(row)} columns instead of {needed}; separate columns with {delimiter!r}"
+            f"line {number}: the row has {len(row)} columns instead of {needed}; separate columns "
+            f"with {delimiter!r}"
         )
     beyond = row[columns.width :]
     if columns.text == columns.width - 1:
         row = [*row[: columns.text], delimiter.join(row[columns.text :])]
     elif any(cell.strip() for cell in beyond):
         raise InputError(
-            f"line {number}: {len(row)} columns instead of {columns.width}; "
-            f"put quotes around a text that contains {delimiter!r}"
+            f"line {number}: the row has {len(row)} columns instead of {columns.width}; put quotes "
+            f"around a text that contains {delimiter!r}"
         )
     if not row[columns.speaker].strip():
-        raise InputError(f"line {number}: no speaker; fill in column {columns.speaker + 1}")
+        raise InputError(f"line {number}: the row has no speaker; fill in column {columns.speaker + 1}")
     return ParsedMessage(
         row[columns.speaker], row[columns.text], row[columns.time].strip() if columns.time is not None else ""
     )
@@ -183,11 +187,11 @@ def parse_json(text: str, line: int = 0) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"line {line or error.lineno}: not valid JSON ({error.msg}, column {error.colno}); "
-            "correct it, or set the format"
+            f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column "
+            f"{error.colno}); correct it, or set the format"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"line {line or 1}: invalid JSON ({error})") from error
+        raise InputError(f"line {line or 1}: the text is not valid JSON ({error})") from error
 
 
 def read_json(value: object) -> ParsedTranscript:
@@ -265,7 +269,9 @@ def _messages_of(document: dict[str, object]) -> list[object]:
     if len(found) == 1:
         return next(iter(found.values()))
     problem = f"several lists of messages ({', '.join(found)})" if found else "no list of messages"
-    raise InputError(f"line 1: {problem}; use one of the keys {', '.join(_LIST_KEYS)}")
+    raise InputError(
+        f"line 1: the JSON object has {problem}; use exactly one of the keys {', '.join(_LIST_KEYS)}"
+    )
 
 
 def _is_message(item: object) -> bool:
@@ -286,7 +292,9 @@ def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
     for where, item in items.items():
         if not isinstance(item, dict):
             kind = type(item).__name__
-            raise InputError(f"{where}: expected an object with speaker and content, but found {kind}")
+            raise InputError(
+                f"{where}: the message must be an object with speaker and content, not a value of type {kind}"
+            )
         if item.get("role") in _INSTRUCTIONS and not item.get("speaker"):
             continue
         if item.get("role") in _TOOL_ROLES and not item.get("speaker"):
@@ -295,9 +303,9 @@ def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
         name = _first_text(item, SPEAKER_KEYS)
         calls = _tool_calls(item)
         if not name:
-            raise InputError(f"{where}: the message has no speaker; add `speaker`")
+            raise InputError(f"{where}: the message has no speaker; add the key `speaker`")
         if not any(key in item for key in CONTENT_KEYS) and not calls:
-            raise InputError(f"{where}: the message of {name!r} has no content; add `content`")
+            raise InputError(f"{where}: the message of {name!r} has no content; add the key `content`")
         at = _first_text(item, TIME_KEYS)
         message = ParsedMessage(name, _text_of(_content(item), where), at)
         made, number = _CONTRIBUTION_KINDS.get(str(item.get("type"))), item.get("round")
@@ -504,7 +512,7 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
     """Split lines into messages, given the first line of each message."""
     if not heads:
-        raise InputError(f"line 1: no speaker found; write each message as `{form}`")
+        raise InputError(f"line 1: no speaker was found; write each message as `{form}`")
     starts = [*heads, len(lines)]
     messages = [
         ParsedMessage(head.speaker, "\n".join([head.content, *lines[at + 1 : end]]).strip(), head.at)

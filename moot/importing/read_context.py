@@ -55,7 +55,7 @@ def read_upload(name: str, data: bytes) -> str:
         try:
             return clean_text(data.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
-            raise InputError(f"cannot read context from {name!r}: it is not UTF-8 text") from error
+            raise InputError(f"cannot read context from {name!r}: the file is not UTF-8 text") from error
     with tempfile.TemporaryDirectory(prefix="moot-upload-") as folder:
         path = Path(folder, f"document{suffix}")  # the given name may be too long for a file's name
         path.write_bytes(data)
@@ -84,16 +84,16 @@ def _document_text(path: Path) -> str:
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:  # Word and Excel files are ZIP archives
         if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
             raise InputError(
-                f"cannot read context from {str(path)!r}: it unpacks to more than {MAX_UNPACKED_BYTES:,} "
-                "bytes"
+                f"cannot read context from {str(path)!r}: the file unpacks to more than "
+                f"{MAX_UNPACKED_BYTES:,} bytes"
             )
     try:
         from markitdown import MarkItDown, MarkItDownException
         from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter, XlsxConverter
     except ImportError as error:
         raise ConfigError(
-            f"reading {path.name!r} needs markitdown: run pip install 'moot[documents]', or convert the file "
-            "to text"
+            f"reading {path.name!r} needs the package markitdown: run `pip install "
+            "'moot[documents]'`, or convert the file to text"
         ) from error
     # The converter for plain text is left out, because it would accept a damaged document.
     reader = MarkItDown(enable_builtins=False, enable_plugins=False)
@@ -106,8 +106,8 @@ def _document_text(path: Path) -> str:
         raise InputError(f"cannot read context from {str(path)!r}: {reason[-1].lstrip(' -')}") from error
     if not text.strip():
         raise InputError(
-            f"cannot read context from {str(path)!r}: it contains no text. A scanned document needs text "
-            "recognition first"
+            f"cannot read context from {str(path)!r}: the file contains no text. Apply text "
+            "recognition to a scanned document first"
         )
     return clean_text(text)
 

@@ -180,7 +180,9 @@ def _format_of(text: str) -> str:
 
 def _from_document(given: dict[str, object]) -> ImportedTranscript:
     if given["format"] != FORMAT:
-        raise InputError(f"line 1: unknown format {given['format']!r}; this version reads {FORMAT}")
+        raise InputError(
+            f"line 1: the format {given['format']!r} is unknown; this version of Moot reads {FORMAT}"
+        )
     document = load_leniently(DebateDocument, given)
     entries = [entry for entry in document["transcript"] if traits_of(entry).is_message]
     debaters = document_config(document)["debaters"]
@@ -223,13 +225,13 @@ def transcript_config(
     """
     arguing = [speaker for speaker in imported.speakers if speaker.id not in RESERVED_IDS]
     if not arguing:
-        raise InputError("the transcript has no debaters: only a moderator or judge speaks")
+        raise InputError("the transcript has no debaters, because only a moderator or judge speaks")
     by_word = {word: one for one in reversed(arguing) for word in (one.name.casefold(), one.id)}
     chosen = [by_word.get(name.strip().casefold()) for name in debaters]
     if None in chosen:
         known = ", ".join(repr(speaker.name) for speaker in arguing[:20])
         unknown = debaters[chosen.index(None)]
-        raise InputError(f"--debater {unknown!r}: no speaker has this name; the speakers are {known}")
+        raise InputError(f"--debater {unknown!r} is not the name of a speaker; the speakers are {known}")
     named = dict.fromkeys(filter(None, chosen)) or arguing
     people = tuple(DebaterConfig(id=one.id, name=unreserved_name(one.name)) for one in named)
     return (base or DebateConfig()).model_copy(
@@ -256,7 +258,7 @@ def transcript_values(
     """
     topic = clean_text(topic).strip()
     if not topic:
-        raise InputError("the transcript has no topic: give one with --topic")
+        raise InputError("the transcript has no topic: add one with --topic")
     now = environment.clock()
     entries = [make_entry(0, "user", "topic", topic, at=now)]
     calls: dict[str, str] = {}

@@ -89,8 +89,8 @@ class DebaterCase(BaseModel):
     """Reasons for and against one debater's answer."""
 
     debater: str
-    pros: list[CitedReason] = Field([], description="Reasons that were not refuted.")
-    cons: list[CitedReason] = Field([], description="Reasons against it that the debate showed.")
+    pros: list[CitedReason] = Field([], description="Reasons for the answer that were not refuted.")
+    cons: list[CitedReason] = Field([], description="Reasons against the answer that the debate showed.")
 
 
 class UnmetRequirement(BaseModel):

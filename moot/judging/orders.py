@@ -43,7 +43,7 @@ def rate_of(k: int, n: int) -> Rate:
         ValueError: `k` is not within 0–`n`.
     """
     if not 0 <= k <= n:
-        raise ValueError(f"{k!r} of {n!r} is not a proportion")
+        raise ValueError(f"the count {k!r} is not between 0 and {n!r}")
     if n == 0:
         return Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
     z = NormalDist().inv_cdf(0.975)

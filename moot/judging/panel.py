@@ -109,7 +109,7 @@ def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> RuleResult:
         ConfigError: the rule is unknown.
     """
     if rule not in RULES:
-        raise ConfigError(f"judging.rule: {rule!r} is not one of {', '.join(RULES)}")
+        raise ConfigError(f"judging.rule: {rule!r} is not a rule for panels: use one of {', '.join(RULES)}")
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict: there is nothing to decide")
     tally, winner, tied = RULES[rule].over(ballots)

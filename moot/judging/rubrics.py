@@ -53,7 +53,9 @@ class Criterion(BaseModel):
     @model_validator(mode="after")
     def _scale_is_a_range(self) -> Criterion:
         if self.scale_min >= self.scale_max:
-            raise ValueError(f"scale_max {self.scale_max:g} must be above scale_min {self.scale_min:g}")
+            raise ValueError(
+                f"scale_max ({self.scale_max:g}) must be greater than scale_min ({self.scale_min:g})"
+            )
         return self
 
     def clamp(self, score: float) -> float:
@@ -121,7 +123,7 @@ def register(rubric: Rubric) -> None:
         ConfigError: the object is no rubric, or another rubric has its name.
     """
     if not isinstance(rubric, Rubric):
-        raise ConfigError(f"rubric {rubric!r} is not a `moot.rubrics.Rubric`")
+        raise ConfigError(f"rubric {rubric!r} is not an instance of `moot.rubrics.Rubric`")
     if (shipped_rubrics() | _REGISTERED).get(rubric.name, rubric) != rubric:
         raise ConfigError(f"rubric name {rubric.name!r} is already registered: choose another `name`")
     _REGISTERED[rubric.name] = rubric
@@ -137,7 +139,9 @@ def find_rubric(name: str) -> Rubric | None:
     if name not in known and (point := plugin_entry_points(ENTRY_POINT_GROUP).get(name)):
         rubric = load_plugin(point, "judge.rubric")
         if not isinstance(rubric, Rubric) or rubric.name != name:
-            raise ConfigError(f"judge.rubric: {point.value} is not a `Rubric` named {name!r}")
+            raise ConfigError(
+                f"judge.rubric: the entry point {point.value!r} is not a `Rubric` with the name {name!r}"
+            )
         register(rubric)
         return rubric
     return known.get(name)
@@ -158,7 +162,9 @@ def load_rubric(path: Path) -> Rubric:
         return parse_rubric(data_in(path.read_text(encoding="utf-8"), path, "rubric"), str(path))
     except (OSError, ValueError) as error:
         known = ", ".join(map(repr, rubric_names()))
-        raise ConfigError(f"rubric: {str(path)!r} is neither {known} nor a readable file: {error}") from error
+        raise ConfigError(
+            f"rubric: {str(path)!r} is neither a rubric's name ({known}) nor a readable file: {error}"
+        ) from error
 
 
 def asks_for_criteria(config: DebateConfig, default: str) -> bool:
@@ -201,8 +207,9 @@ def rubric_for(
     rubric = find_rubric(given)
     if rubric is None:  # a rubric file is read only if the operator names it on the command line
         raise ConfigError(
-            f"judge.rubric: unknown rubric {given!r}: use {', '.join(map(repr, rubric_names()))}, or the "
-            "criteria themselves (a file name is accepted only on the command line)"
+            f"judge.rubric: the rubric {given!r} is unknown: use "
+            f"{', '.join(map(repr, rubric_names()))}, or write the criteria here. Only the command "
+            "line accepts a file name"
         )
     return rubric
 

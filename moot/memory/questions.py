@@ -32,8 +32,10 @@ QUOTE_TRUNCATION_MARK = "[…]"
 class AskAnswer(BaseModel):
     """Structured reply of the model to a question about a debate."""
 
-    reasoning: str = Field(description="Facts in the transcript about the question, and missing facts.")
-    answer: str = Field(description="Answer in Markdown, with message ids in brackets.")
+    reasoning: str = Field(
+        description="Facts about the question that the transcript contains, and facts that are missing."
+    )
+    answer: str = Field(description="Answer in Markdown that cites message ids in brackets.")
     citations: list[str] = Field(description="Ids of the messages that support the answer.")
     not_found: list[str] = Field(
         description="Parts of the question that the transcript does not answer. Empty if there are none."

@@ -70,7 +70,7 @@ def parse_reply(schema: type[BaseModel], text: str, arguments: JsonObject | None
         text: text of the reply. The first JSON object in it that fits the schema is used.
         arguments: arguments of a tool call, used instead of the text.
     """
-    error = "there is no JSON object in it"
+    error = "it contains no JSON object"
     candidates = [dict(arguments)] if arguments is not None else _objects(text)
     for candidate in candidates:
         try:
@@ -251,7 +251,9 @@ def _langchain_request(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
         try:
             bound = _bindings(chat, attempt)
         except NotImplementedError:
-            raise Failure("the model does not support tools: remove `tools` from its debaters") from None
+            raise Failure(
+                "the model does not support tools: remove `tools` from the debaters that use this model"
+            ) from None
     profile = chat.profile or {}
     warm = settings.temperature and profile.get("temperature") is not False
     update = {

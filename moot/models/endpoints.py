@@ -137,7 +137,7 @@ async def listed_models(access: Access, timeout_s: float = WAIT_S) -> list[JsonO
     listed = json.loads(answer.text)
     rows = listed.get("data") if isinstance(listed, dict) else None
     if not isinstance(rows, list):
-        raise ValueError("the response is not a list of models")
+        raise ValueError("the endpoint's response is not a list of models")
     return [row for row in rows if isinstance(row, dict) and row.get("id")]
 
 

@@ -132,7 +132,8 @@ class ScriptedModel(LocalModel):
             reply: ScriptReply = self.script(call) if self._replies is None else next(self._replies)
         except StopIteration:
             raise ModelError(
-                f"the script ended after {len(self.calls) - 1} replies: add replies to it"
+                f"the script has only {len(self.calls) - 1} replies, but the model was called again: "
+                "add replies to the script"
             ) from None
         if isinstance(reply, Exception):
             raise reply
@@ -154,7 +155,8 @@ def check_command(name: str, command: Sequence[str]) -> None:
     """
     if shutil.which(command[0]) is None:
         raise ConfigError(
-            f"models.{name}.command: program {command[0]!r} not found: install it, or give its full path"
+            f"models.{name}.command: the program {command[0]!r} was not found: install it, or give "
+            "its full path"
         )
 
 

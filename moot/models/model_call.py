@@ -98,7 +98,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         if soonest is None or left <= failures[soonest].requested_wait_s:
             break
         pause_s = min(left, models.backoff.wait_s(MAX_BACKOFF_FAILURES, failures[soonest].retry_after))
-        again = f"retry in {pause_s:.0f} s, for {left / 60:.0f} min more"
+        again = f"retry in {pause_s:.0f} s, for up to {left / 60:.0f} more minutes"
         report_wait(soonest, failures[soonest], pause_s, again)
         await models.backoff.sleep(pause_s)
         waited += pause_s
@@ -409,7 +409,10 @@ class _ModelRequest:
             if metadata.get(STREAM_ENDED_EARLY) and not has_finish(metadata):
                 if answer.text and not message.tool_calls:
                     self.partial = replace(answer, finish_reason=INCOMPLETE)
-                raise Failure("the stream ended early without finish_reason or [DONE]", retryable=True)
+                raise Failure(
+                    "the stream ended without finish_reason or [DONE], so the reply is incomplete",
+                    retryable=True,
+                )
             return
         if refusal := message.additional_kwargs.get("refusal"):
             raise Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)
@@ -417,7 +420,9 @@ class _ModelRequest:
             raise Failure("the provider's content filter blocked the reply", refused=True)
         if message.invalid_tool_calls:
             if self.run.call.schema is None:
-                raise Failure("the model called a tool with arguments that are not JSON", retryable=True)
+                raise Failure(
+                    "the model called a tool with arguments that are not valid JSON", retryable=True
+                )
             return
         if answer.finish_reason == "length" and not self.limit_doubled:
             return  # reasoning used all tokens, so the caller retries with twice the limit

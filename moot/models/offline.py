@@ -247,7 +247,7 @@ def recording_config(name: str) -> JsonObject:
 
 def _text(name: str, file: str) -> str:
     if name not in recordings():
-        raise ConfigError(f"no sample debate is called {name!r}: choose one of {', '.join(recordings())}")
+        raise ConfigError(f"there is no sample debate {name!r}: choose one of {', '.join(recordings())}")
     return (_FOLDER / name / file).read_text(encoding="utf-8")
 
 

@@ -122,7 +122,8 @@ def _checked(message: object) -> AIMessage:
     """
     if not isinstance(message, AIMessage):
         raise ConfigError(
-            f"a runnable used as a model returned a {type(message).__name__}: return an AIMessage"
+            f"a runnable used as a model returned a value of type {type(message).__name__}: return "
+            "an AIMessage"
         )
     return message
 
@@ -178,11 +179,11 @@ def check_name(name: str) -> None:
         ConfigError: the name is empty or is a URL.
     """
     if not name.strip():
-        raise ConfigError("the model's name is empty: set one, or use `offline`")
+        raise ConfigError("the model's name is empty: give a name, or use `offline`")
     if "://" in name:
         raise ConfigError(
-            f"{name!r} is a URL, not the name of a model: set OPENAI_BASE_URL (or `base_url` in the model's "
-            "settings) to the address, and use the model's name on that server"
+            f"{name!r} is a URL, not the name of a model: set OPENAI_BASE_URL (or `base_url` in "
+            "the model's settings) to this URL, and give the name of a model on that server"
         )
 
 
@@ -202,7 +203,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     """
     if provider_of(name) not in ("", OPENAI):
         raise ConfigError(
-            f"the models of the provider of {name!r} cannot be listed: its API is not OpenAI-compatible"
+            f"the provider of {name!r} cannot list its models, because its API is not OpenAI-compatible"
         )
     base_url = environment.register_password(settings.base_url or environment.variable("OPENAI_BASE_URL"))
     variable = settings.key_variable
@@ -260,8 +261,8 @@ def check_source(name: str, source: object) -> None:
     """
     if not isinstance(source, Runnable) and not callable(source):
         raise ConfigError(
-            f"models[{name!r}] is a {type(source).__name__}: pass a LangChain chat model, a runnable that "
-            "maps messages to a message, or a function that returns one of these"
+            f"models[{name!r}] has the type {type(source).__name__}: pass a LangChain chat model, "
+            "a runnable that maps messages to a message, or a function that returns one of these"
         )
 
 
@@ -275,8 +276,8 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
         return model
     if not isinstance(model, Runnable):
         raise ConfigError(
-            f"the function models[{name!r}] returned a {type(model).__name__}: return a LangChain chat "
-            "model, or a runnable that maps messages to a message"
+            f"the function models[{name!r}] returned a value of type {type(model).__name__}: "
+            "return a LangChain chat model, or a runnable that maps messages to a message"
         )
     return RunnableModel(runnable=model)
 
@@ -460,7 +461,7 @@ def make_provider_model(name: str, settings: ModelSettings) -> BaseChatModel:
     if settings.api_key_env:
         arguments["api_key"] = environment.api_key(settings.api_key_env)
         if arguments["api_key"] is None:
-            raise ConfigError(f"no API key for the model {name!r}: set {settings.api_key_env}")
+            raise ConfigError(f"the model {name!r} has no API key: set {settings.api_key_env}")
     chat = _make(name, arguments)
     # Moot retries calls itself. The timeout is unique, because LangChain shares one HTTP client among all
     # models with the same timeout, even across event loops, and loses replies that arrive on the wrong loop.
@@ -483,7 +484,8 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
         # Without `langchain` the provider's package is unknown. A guessed name could be a malicious package.
         packages = f"'moot[{extra}]'" if extra else f"langchain {provider_package(provider)}".strip()
         raise ConfigError(
-            f"the model {name!r} needs packages that are not installed: pip install {packages} ({error})"
+            f"the model {name!r} needs packages that are not installed: run `pip install "
+            f"{packages}` ({error})"
         ) from error
     except ValidationError as error:  # the text of this error would show the input, including keys
         reasons = "; ".join(each["msg"] for each in error.errors(include_input=False))
@@ -506,7 +508,7 @@ def _check_keys(name: str, chat: BaseChatModel, settings: ModelSettings) -> None
         register_secret(value.get_secret_value())
         variable = chat.lc_secrets.get(attribute)
         if variable and not value.get_secret_value():
-            raise ConfigError(f"no API key for the model {name!r}: set {variable}, or use `--model offline`")
+            raise ConfigError(f"the model {name!r} has no API key: set {variable}, or use `--model offline`")
         if variable and settings.base_url and not settings.api_key_env:
             raise ConfigError(
                 f"models.{name}.base_url: the key in {variable} belongs to another endpoint; set "

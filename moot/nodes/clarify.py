@@ -36,7 +36,7 @@ class ClarifyingQuestions(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     questions: list[str] = Field(
-        description="Questions to the person, the most important first; may be empty."
+        description="Questions for the person, most important first. The list may be empty."
     )
 
 

@@ -155,7 +155,7 @@ def _topic(
     asking = people[-1 if nested else 0] if people else None
     said = clean_text(asking.text).strip() if asking else ""
     if not said:
-        raise InputError("no topic: give `topic`, or a first human message with the topic")
+        raise InputError("no topic is given: set `topic`, or give the topic in the first human message")
     return said, asked[0] is asking
 
 
@@ -212,7 +212,7 @@ def _seed(
         speaker, content = given.get("speaker"), given.get("content")
         if not isinstance(speaker, str) or not isinstance(content, str):
             place = f"full_transcript[{writer.seq}]"
-            raise InputError(f"{place}: every entry needs the text fields `speaker` and `content`")
+            raise InputError(f"{place}: every entry must have the text fields `speaker` and `content`")
         kept = {key: given[key] for key in _CARRIED if key in given}  # type: ignore[literal-required]  # keys of an entry
         kind = given.get("kind", "speech")
         if kind == "tool_result":

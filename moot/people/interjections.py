@@ -270,5 +270,5 @@ def pinnable_id(message_id: object, transcript: list[Entry]) -> str:
         if traits_of(entry).in_prompts:
             return entry["id"]
     raise InputError(
-        f"there is no message {message_id!r} to pin: `moot show ID --transcript` lists the messages"
+        f"there is no message {message_id!r} to pin: run `moot show ID --transcript` to list the messages"
     )

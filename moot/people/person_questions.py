@@ -89,7 +89,7 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
     A person passes on a question with `""` under its id.
     """
     if not questions:
-        return "the debate waits for no reply: leave it out"
+        return "the debate is not waiting for a reply: remove the reply"
     plain, ids = _plain(given), ", ".join(question["id"] for question in questions)
     if isinstance(plain, Mapping):
         known = {key for question in questions for key in _keys(question)}

@@ -55,7 +55,7 @@ def make_prompt_template(name: str, template: str, *placeholders: str) -> Prompt
     found = frozenset(_PLACEHOLDER.findall(template))
     if found != frozenset(placeholders):
         raise ValueError(
-            f"prompt {name!r}: expected the placeholders {sorted(placeholders)}, but found {sorted(found)}"
+            f"prompt {name!r} must have the placeholders {sorted(placeholders)}, but has {sorted(found)}"
         )
     return PromptTemplate(name, template)
 

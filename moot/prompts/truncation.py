@@ -196,7 +196,9 @@ def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -
         shorter = cut_message(message, cost - over, count)
         smaller = message_tokens(shorter, count)
         if smaller >= cost:
-            raise ValueError(f"the required messages do not fit in a prompt of {budget} tokens")
+            raise ValueError(
+                f"the messages that the prompt must contain do not fit in its budget of {budget} tokens"
+            )
         shown[index] = shorter, smaller
 
     _fill_up(shown, blocks, wholes, budget, count)

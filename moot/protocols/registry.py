@@ -52,15 +52,17 @@ def register(protocol: Protocol) -> None:
     """
     name = getattr(protocol, "name", "")
     if not name or type(PROTOCOLS.get(name, protocol)) is not type(protocol):
-        raise ConfigError(f"protocol name {name!r} is empty or already in use: choose another `name`")
+        raise ConfigError(f"the protocol name {name!r} is empty or already in use: choose another `name`")
     settings = protocol.settings
     if settings and protocol_sections(PROTOCOLS).get(settings.key, settings) is not settings:
         raise ConfigError(
-            f"protocol {name!r}: its settings key {settings.key!r} belongs to another protocol: choose "
-            "another"
+            f"the settings key {settings.key!r} of protocol {name!r} belongs to another protocol: "
+            "choose another key"
         )
     if settings and settings.key in DebateConfig.model_fields:
-        raise ConfigError(f"protocol {name!r}: its settings key {settings.key!r} is reserved: choose another")
+        raise ConfigError(
+            f"the settings key {settings.key!r} of protocol {name!r} is reserved: choose another key"
+        )
     PROTOCOLS[name] = protocol
 
 

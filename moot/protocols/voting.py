@@ -192,9 +192,11 @@ UNSTATED = 50.0
 class FinalAnswerReply(BaseModel):
     """A debater's reply to the request for a final answer."""
 
-    reasoning: str = Field("", description="What decides the question, in at most 80 words.")
+    reasoning: str = Field("", description="Reasons that decide the question, in at most 80 words.")
     answer: str = Field(description="The answer, in as few words as possible.")
-    confidence: float | None = Field(None, description="How sure you are that it is right, 0 to 100.")
+    confidence: float | None = Field(
+        None, description="How sure you are that the answer is right, from 0 to 100."
+    )
 
 
 def final_answers(

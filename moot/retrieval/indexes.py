@@ -116,7 +116,8 @@ def load_embeddings(name: str) -> Any:
         made = found if hasattr(found, "embed_query") and not isinstance(found, type) else found()
     except Exception as error:  # code of another package may raise any exception
         raise ConfigError(
-            f"memory.retrieval.embeddings: cannot create {name!r}: {type(error).__name__}: {error}"
+            f"memory.retrieval.embeddings: cannot create the embedding model {name!r}: "
+            f"{type(error).__name__}: {error}"
         ) from error
     if not hasattr(made, "embed_documents"):
         raise ConfigError(f"memory.retrieval.embeddings: {name!r} is not a LangChain embedding model")

@@ -55,7 +55,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
     for channel in values.keys() & ConversationState.__annotations__.keys() - _CHECKED_ELSEWHERE:
         value = values[channel]
         if isinstance(value, Mapping) and "__overwrite__" in value:
-            raise InputError(f"{channel}: give the value without `__overwrite__`")
+            raise InputError(f"{channel}: `__overwrite__` is not allowed here: give the value itself")
         try:
             _adapter(channel).validate_python(value, strict=True)
         except ValidationError as error:
@@ -65,7 +65,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
             ) from error
         _check_numbers(channel, value)
         if channel == "step" and value and (missing := [key for key in _STEP_KEYS if key not in value]):
-            raise InputError(f"step: missing keys: {', '.join(missing)}")
+            raise InputError(f"step: these keys are missing: {', '.join(missing)}")
 
 
 def _check_numbers(place: str, value: object) -> None:
@@ -77,7 +77,7 @@ def _check_numbers(place: str, value: object) -> None:
         for number, each in enumerate(value):
             _check_numbers(f"{place}.{number}", each)
     elif isinstance(value, int) and abs(value) > _MAX_INTEGER:
-        raise InputError(f"{place}: the number is too large: give at most {_MAX_INTEGER}")
+        raise InputError(f"{place}: the number is too large: give a number of at most {_MAX_INTEGER}")
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{place}: {value} is not a finite number")
 
@@ -85,7 +85,9 @@ def _check_numbers(place: str, value: object) -> None:
 def _check_messages(given: Any) -> None:
     for number, item in enumerate(given if isinstance(given, list) else [given]):
         if isinstance(item, Mapping) and "op" in item:
-            raise InputError(f"messages.{number}: give a message; `op` is only for internal use")
+            raise InputError(
+                f"messages.{number}: the key `op` is only for internal use: give a message without it"
+            )
         try:
             convert_to_messages([item])
         except Exception as error:  # LangChain documents no exceptions for invalid messages
@@ -115,13 +117,15 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
         ConfigError: `config` is not a valid configuration. The message names the key.
     """
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
-        raise InputError(f"{unknown[0]}: a debate has no state channel of this name")
+        raise InputError(f"{unknown[0]}: the state of a debate has no channel with this name")
     if internal := [channel for channel in _INTERNAL if channel in update]:
         raise InputError(f"{internal[0]}: only the debate itself can write this channel")
     check_channels(update)
     known = state.get("topic") if state.get("config") else None
     if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):
-        raise InputError("topic: the topic of a debate cannot be changed: start another debate or interject")
+        raise InputError(
+            "topic: the topic of a debate cannot be changed: start another debate, or send an interjection"
+        )
     _check_turns(update.get("step") or {}, update.get("config") or state.get("config") or {})
     if "config" not in update:
         return dict(update)
@@ -131,10 +135,14 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
         raise ConfigError("\n".join(f"config: {line}" for line in str(error).splitlines())) from error
     before = len((state.get("config") or {}).get("debaters", ()))
     if len(config.debaters) > max(MAX_REQUESTED_DEBATERS, before):
-        raise ConfigError(f"config: debaters: give at most {MAX_REQUESTED_DEBATERS} debaters")
+        raise ConfigError(
+            f"config: debaters: there are too many debaters: give at most {MAX_REQUESTED_DEBATERS}"
+        )
     before = len(((state.get("config") or {}).get("judge") or {}).get("panel", ()))
     if len(config.judge.panel) > max(MAX_REQUESTED_JUDGES, before):
-        raise ConfigError(f"config: judge.panel: give at most {MAX_REQUESTED_JUDGES} judges")
+        raise ConfigError(
+            f"config: judge.panel: there are too many judges: give at most {MAX_REQUESTED_JUDGES}"
+        )
     return {**update, "config": config.to_json()}
 
 
@@ -145,7 +153,9 @@ def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """
     turns = step.get("turns") or []
     if len(turns) > MAX_REQUESTED_DEBATERS:
-        raise InputError(f"step.turns: {len(turns)} turns: give at most {MAX_REQUESTED_DEBATERS}")
+        raise InputError(
+            f"step.turns: {len(turns)} turns are too many: give at most {MAX_REQUESTED_DEBATERS}"
+        )
     known = {each.get("id") for each in config.get("debaters") or () if isinstance(each, Mapping)}
     for number, turn in enumerate(turns):
         if known and turn["speaker"] not in known:

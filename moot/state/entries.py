@@ -306,7 +306,7 @@ def topic_text(given: str | None) -> str:
     """
     said: object = given or ""
     if not isinstance(said, str):
-        raise InputError(f"the topic is {said!r}: give a text")
+        raise InputError(f"the topic {said!r} is not a text: give a text")
     return clean_text(said).strip()
 
 

@@ -42,7 +42,7 @@ def require_extra(name: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ConfigError(f"{what} needs more packages: pip install 'moot[{name}]'") from error
+        raise ConfigError(f"{what} needs additional packages: run `pip install 'moot[{name}]'`") from error
 
 
 def plugin_entry_points(group: str) -> dict[str, EntryPoint]:

@@ -256,7 +256,9 @@ def check_database(db: str | None = None) -> str:
     register_password(url)
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
     if not url.strip() or not known:
-        raise InputError(f"database {redact_url(url)!r}: give a path, sqlite:///path or postgresql://…")
+        raise InputError(
+            f"{redact_url(url)!r} is not a valid database: give a path, sqlite:///path or postgresql://…"
+        )
     return url
 
 

@@ -76,12 +76,13 @@ def check_name(name: str) -> None:
     given: object = name
     if name == LATEST:
         raise InputError(
-            f"the name {LATEST!r} (--id) always means the most recently active debate: choose another name"
+            f"the name {LATEST!r} is reserved for the most recently active debate: choose another "
+            "name with --id"
         )
     if not isinstance(given, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         shown = repr(given)[:MAX_NAME]
         raise InputError(
-            f"{shown} is not a valid debate name (--id): use 1 to {MAX_NAME} printable characters"
+            f"{shown} is not a valid name for a debate (--id): use 1 to {MAX_NAME} printable characters"
         )
 
 
@@ -158,9 +159,11 @@ class Catalogue(DebateTable):
         if not rows:
             near = get_close_matches(name, [row.name for row in self.rows()], n=1)
             meant = f"is {near[0]!r} meant? " if near else ""
-            raise DebateNotFound(f"no debate {name!r}: {meant}`moot list` shows all debates")
+            raise DebateNotFound(f"there is no debate {name!r}: {meant}run `moot list` to see all debates")
         if len(rows) > 1:
-            raise InputError(f"{name!r} matches the ids of {len(rows)} debates: give more characters")
+            raise InputError(
+                f"{name!r} is the beginning of the ids of {len(rows)} debates: give more characters"
+            )
         return rows[0]
 
     def name_of(self, debate: str) -> str:

@@ -116,7 +116,10 @@ class CompressingSerializer(JsonPlusSerializer):
                 inflating = zlib.decompressobj()
                 tag, blob = tag.removeprefix(_PREFIX), inflating.decompress(blob, MAX_INFLATED)
                 if inflating.unconsumed_tail:
-                    raise StorageError("the database contains a value of more than 1 GiB: do not use it")
+                    raise StorageError(
+                        "the database contains a value of more than 1 GiB, which Moot does not read: use "
+                        "another database"
+                    )
             return super().loads_typed((tag, blob))
         except (TypeError, ValueError, AttributeError, NotImplementedError, zlib.error) as error:
             raise StorageError(

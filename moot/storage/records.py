@@ -198,7 +198,9 @@ class Records:
         check_name(name)
         others = [row for row in self.catalogue.rows() if row.id != debate]
         if any(name == row.name or thread_id_of(name) == row.id for row in others):
-            raise DebateExists(f"another debate has or had the name {name!r}: choose another name")
+            raise DebateExists(
+                f"the name {name!r} belongs or belonged to another debate: choose another name"
+            )
         self.catalogue.update(debate, name=name)
 
     def forget(self, debate: str) -> None:
@@ -263,8 +265,8 @@ def _records(sql: Sql, has_other_child: HasOtherChild | None = None) -> Records:
         opening.callback(sql.close)
         if (version := sql.version()) > DATABASE_VERSION:
             raise InputError(
-                f"a newer version of Moot wrote the database (version {version}, this Moot reads "
-                f"{DATABASE_VERSION}): update Moot, or give another --db"
+                f"a newer version of Moot wrote the database (database version {version}, but this "
+                f"Moot reads {DATABASE_VERSION}): update Moot, or give another database with --db"
             )
         catalogue = Catalogue(sql)
         leases = Leases(sql, catalogue.name_of)

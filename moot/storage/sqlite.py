@@ -74,7 +74,10 @@ class Sql(ABC):
             InputError: The database was opened by a parent process.
         """
         if self.is_inherited:
-            raise InputError("this database was opened before fork(): open it again in the new process")
+            raise InputError(
+                "this database connection was opened before fork(): open the database again in the "
+                "new process"
+            )
 
     @abstractmethod
     def execute(
@@ -157,17 +160,17 @@ class DebateTable:
 BUSY_TIMEOUT_S = 30.0
 """Maximum number of seconds that a write waits while another connection locks the database."""
 
-DISK_FULL = "the disk is full: make room"
-_LOCKED = "another program has locked it: close that, or wait"
+DISK_FULL = "the disk is full: free some space"
+_LOCKED = "another program has locked it: close this program, or wait"
 _ADVICE = {
     sqlite3.SQLITE_FULL: DISK_FULL,
     sqlite3.SQLITE_READONLY: "it, or its folder, is read-only: allow writing, or copy it and give --db COPY",
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore a backup, or copy it with `sqlite3 FILE .recover`",
-    sqlite3.SQLITE_NOTADB: "it is no SQLite database: give another --db",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database: give another --db",
     sqlite3.SQLITE_CANTOPEN: "its folder cannot be written to: allow writing, or give another --db",
-    sqlite3.SQLITE_IOERR: "its disk cannot be read or written: make room, and look after the disk",
+    sqlite3.SQLITE_IOERR: "its disk cannot be read or written: free some space, and check the disk",
 }
 
 
@@ -284,7 +287,7 @@ class SqliteSql(Sql):
             kept = False
         if not kept:
             raise DebateNotFound(
-                f"the database file {str(self._file)!r} was deleted or replaced while it was open, and "
+                f"the database file {str(self._file)!r} was deleted or replaced while it was open, so "
                 "nothing more is stored: restore the file, or start again"
             )
 

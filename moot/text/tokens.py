@@ -88,7 +88,7 @@ def encoding(name: str = DEFAULT_ENCODING) -> tiktoken.Encoding:
         raise ConfigError(f"unknown encoding {name!r}: use one of {', '.join(sorted(_SHA256))}")
     table = gzip.decompress((files("moot.text") / "ranks" / f"{name}.tiktoken.gz").read_bytes())
     if hashlib.sha256(table).hexdigest() != _SHA256[name]:
-        raise ConfigError(f"the rank table of {name!r} is damaged: reinstall Moot")
+        raise ConfigError(f"the token table of encoding {name!r} is damaged: reinstall Moot")
     tokens = table.split()[::2]  # without the ranks, because the table lists the tokens in order of rank
     ranks = dict(zip(map(a2b_base64, tokens), range(len(tokens)), strict=True))
     return tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})

@@ -44,7 +44,7 @@ class Calculator(Tool):
     expression: str = Field(
         min_length=1,
         max_length=MAX_CHARS,
-        description="Arithmetic expression like (1200 - 950) / 1200 * 100.",
+        description="Arithmetic expression, such as (1200 - 950) / 1200 * 100.",
     )
 
     def run(self, context: ToolContext) -> str:
@@ -102,7 +102,7 @@ def _depth(node: ast.AST) -> int:
 def _literal(source: str) -> Fraction:
     digits, _, exponent = source.lower().replace("_", "").partition("e")
     if len(exponent) > 5 or abs(int(exponent or 0)) > MAX_BITS // 4:
-        raise ToolFailed(f"{source[:60]!r} is too large or too small")
+        raise ToolFailed(f"the number {source[:60]!r} is too large or too small")
     return Fraction(digits) * Fraction(10) ** int(exponent or 0)
 
 

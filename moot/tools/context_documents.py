@@ -42,12 +42,15 @@ def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = N
     for debater in config.debaters:
         for name in debater.tools:
             if get_tool(name, given).needs_context and not has_folder:
-                raise ConfigError(f"tool {name!r} of {debater.id!r} needs a folder: set `context` to one")
+                raise ConfigError(
+                    f"tool {name!r} of debater {debater.id!r} needs a folder: set `context` to a folder"
+                )
         offered = functions_tokens(debater.tools, count, given)
         if offered > config.memory.budget.messages // 4:
             raise ConfigError(
-                f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the tools of "
-                f"{debater.id!r}: set it to at least {4 * offered}, or use fewer tools"
+                f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the "
+                f"tools of debater {debater.id!r}: set it to at least {4 * offered}, or use fewer "
+                "tools"
             )
     return CheckedTools(document, servers)
 
@@ -63,10 +66,14 @@ def read_context(context: str) -> dict[str, str] | None:
         raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
     real = path.resolve()
     if root is not None and not real.is_relative_to(Path(root).resolve()):
-        raise ConfigError(f"context {context!r} is outside {root!r}, the folder in MOOT_CONTEXT_ROOT")
+        raise ConfigError(
+            f"context {context!r} is outside {root!r}, the folder that MOOT_CONTEXT_ROOT allows"
+        )
     if path.is_dir():
         if os.open not in os.supports_dir_fd:
-            raise ConfigError("this system cannot restrict tools to a folder: use a file as `context`")
+            raise ConfigError(
+                "on this operating system, tools cannot be restricted to a folder: set `context` to a file"
+            )
         return None
     try:  # resolve the file's real folder, because the operator may configure a link
         return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}

@@ -23,7 +23,7 @@ LINE_CHARS = 300
 """Maximum number of characters per line in a tool result."""
 
 
-Query = Annotated[str, Field(min_length=1, max_length=200, description="Words to look for, in any order.")]
+Query = Annotated[str, Field(min_length=1, max_length=200, description="Words to search for, in any order.")]
 Pattern = Annotated[str, Field(max_length=200, description="Pattern for file paths, such as *.md.")]
 
 
@@ -94,8 +94,8 @@ class ReadFile(Tool):
     description = f"Read a text file of the context folder, at most {LINES} lines at once."
     needs_context = True
 
-    path: str = Field(min_length=1, max_length=500, description="Path of the file in the context folder.")
-    start: int = Field(1, ge=1, description="Number of the first line, counted from 1.")
+    path: str = Field(min_length=1, max_length=500, description="Path of the file within the context folder.")
+    start: int = Field(1, ge=1, description="Number of the first line to read, counted from 1.")
     lines: int = Field(LINES, ge=1, le=LINES, description="Number of lines to read.")
 
     def run(self, context: ToolContext) -> str:
@@ -114,7 +114,7 @@ class ListFiles(Tool):
     description = "List the files of the context folder, with their sizes."
     needs_context = True
 
-    path: str = Field(".", max_length=500, description="Path of a folder in the context folder.")
+    path: str = Field(".", max_length=500, description="Path of a folder within the context folder.")
     files: Pattern = "*"
 
     def run(self, context: ToolContext) -> str:

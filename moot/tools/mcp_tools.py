@@ -160,7 +160,8 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
             offered = _offered(name, servers[name])
             if tool not in offered:
                 raise ConfigError(
-                    f"tool {tool!r} of {debater.id!r}: the MCP server {name!r} has no such tool: choose from "
+                    f"debater {debater.id!r} uses the tool {tool!r}, but the MCP server {name!r} does not "
+                    "offer it: choose from "
                     f"{', '.join(sorted(offered)) or 'another server, because this one has no tools'}"
                 )
             tools = {**servers[name].tools, tool: offered[tool]}
@@ -229,7 +230,7 @@ def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awa
         import mcp  # noqa: F401  # an optional package
     except ImportError as error:
         raise ConfigError(
-            f"mcp_servers.{name} needs the package mcp: install it with `pip install 'moot[mcp]'`"
+            f"mcp_servers.{name} needs the package mcp: run `pip install 'moot[mcp]'`"
         ) from error
     variables = (*server.env, *filter(None, [server.api_key_env]))
     if missing := [each for each in variables if variable(each) is None]:
@@ -347,13 +348,13 @@ def given_tools(tools: Mapping[str, BaseTool]) -> GivenTools:
 def _given_tool(name: str, tool: object) -> type[Tool]:
     if not isinstance(tool, BaseTool):
         raise ConfigError(
-            f"tools[{name!r}] is a {type(tool).__name__}: pass a LangChain tool, such as a function with the "
-            "decorator `langchain_core.tools.tool`"
+            f"tools[{name!r}] has the type {type(tool).__name__}: pass a LangChain tool, such as a "
+            "function with the decorator `langchain_core.tools.tool`"
         )
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"tools: {name!r} is not a valid name: use a-z, A-Z, 0-9, _ and -")
+        raise ConfigError(f"tools: {name!r} is not a valid tool name: use a-z, A-Z, 0-9, _ and -")
     if name in tool_names():
-        raise ConfigError(f"tools: {name!r} is the name of a tool of Moot: choose another name")
+        raise ConfigError(f"tools: {name!r} is the name of a built-in tool: choose another name")
     fields: JsonObject = {
         "__module__": __name__,
         "__doc__": "Tool of the calling program.",

@@ -38,7 +38,7 @@ def register(tool: type[Tool]) -> None:
         raise ConfigError(f"tool {tool!r} is not a subclass of `moot.tools.Tool`")
     name = getattr(tool, "name", "")
     if not name or TOOLS.get(name, tool) is not tool:
-        raise ConfigError(f"tool name {name!r} is empty or already registered: choose another `name`")
+        raise ConfigError(f"the tool name {name!r} is empty or already registered: choose another `name`")
     TOOLS[name] = tool
 
 

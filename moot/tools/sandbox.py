@@ -106,14 +106,14 @@ def _components(path: str, *, folder: bool = False) -> list[str]:
     parts = [part for part in slashed.split("/") if part not in ("", ".")]
     if slashed.startswith("/") or ":" in slashed.split("/", 1)[0] or ".." in parts or "\x00" in slashed:
         raise AccessRefused(
-            f"{path!r} is outside the context folder: use a path within it, such as 'notes/a.md'"
+            f"{path!r} is outside the context folder: use a path inside it, such as 'notes/a.md'"
         )
     if any(part.startswith(".") for part in parts):
         raise AccessRefused(f"{path!r} is hidden")
     if not parts and not folder:
         raise AccessRefused(f"{path!r} is the context folder itself: give a file in this folder")
     if len(parts) > MAX_DEPTH:
-        raise AccessRefused(f"{path!r} has more than {MAX_DEPTH} levels of folders")
+        raise AccessRefused(f"{path!r} has more than {MAX_DEPTH} levels of folders: use a shorter path")
     return parts
 
 

@@ -109,7 +109,7 @@ class AuthMiddleware:
         name, path = urlsplit(f"//{host}").hostname or "", request.scope["path"]
         if origin and urlsplit(origin).netloc != host and not {origin, "*"} & set(self._pages):
             advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
-            return f"the origin {origin!r} may not use this server{advice}"
+            return f"the origin {origin!r} is not allowed to use this server{advice}"
         if path == "/ok" or launched:
             return ""
         if token := self._token or environment.variable("MOOT_TOKEN"):

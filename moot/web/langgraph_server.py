@@ -66,8 +66,8 @@ def allowed_origins() -> list[str]:
     for origin in names_in("MOOT_ALLOW_ORIGINS"):
         if not re.fullmatch(r"https?://[a-z0-9.-]+(:\d+)?", origin):
             raise ConfigError(
-                f"MOOT_ALLOW_ORIGINS: {origin!r} is not an origin: use a scheme, a host and a port, such as "
-                "http://localhost:3000"
+                f"MOOT_ALLOW_ORIGINS: {origin!r} is not an origin: give a scheme, host and port, such "
+                "as http://localhost:3000"
             )
         if origin not in origins:
             origins.append(origin)

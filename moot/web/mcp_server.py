@@ -113,7 +113,9 @@ class DebateOutcome(BaseModel):
     )
     debate: str = Field(description="Id of the debate, for the other tools and for moot://debates/ID/report.")
     status: str = Field(
-        description="One of done, limit, running, waiting (call `answer`) or paused (call `start`)."
+        description=(
+            "Status of the debate: done, limit, running, waiting (call `answer`) or paused (call `start`)."
+        )
     )
     turns: int
     cost_usd: float
@@ -124,7 +126,7 @@ class DebateOutcome(BaseModel):
     )
     latest: str = Field("", description="The latest message of an unfinished debate.")
     questions: dict[str, str] = Field(
-        default_factory=dict, description="Questions by id, to be answered with the tool `answer`."
+        default_factory=dict, description="Open questions, keyed by id. Answer them with the tool `answer`."
     )
     error: str = Field("", description="Error that stopped the debate.")
 
@@ -281,7 +283,7 @@ class McpDebates:
         debate: Annotated[
             str,
             Field(
-                description="Id of a paused debate to continue. Give no question in this case.",
+                description="Id of a paused debate to continue. If you give an id, omit the question.",
                 examples=["5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"],
             ),
         ] = "",
@@ -327,7 +329,7 @@ class McpDebates:
             str,
             Field(
                 max_length=MAX_MESSAGE_CHARS,
-                description="Message to the debaters.",
+                description="Message that the debaters will read.",
                 examples=["The migration must end by May."],
             ),
         ],
@@ -342,7 +344,7 @@ class McpDebates:
         answers: Annotated[
             str | dict[str, str],
             Field(
-                description="Answers by question id, or one text that answers the only question.",
+                description="Answers keyed by question id, or one text if there is only one question.",
                 examples=[{"ada.1": "We have 40 engineers."}],
             ),
         ],
@@ -424,8 +426,8 @@ class McpDebates:
         name = protocol or self._host.default_config.protocol
         if len(line) == 1 and len(validate({"protocol": name}).debaters) > 1:
             raise InputError(
-                f"debaters: one debater cannot debate with the protocol {name!r}: name at least two, omit "
-                "`debaters` to use the default debaters, or use the protocol 'single' for one answer"
+                f"debaters: protocol {name!r} needs at least two debaters: name two or more, omit "
+                "`debaters` to use the default debaters, or use protocol 'single' for one answer"
             )
         return await self._host.make(
             question, {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
@@ -462,7 +464,9 @@ class McpDebates:
 
 
 def argue_design(
-    design: Annotated[str, Field(description="The design, with its requirements and constraints.")],
+    design: Annotated[
+        str, Field(description="Design to review, including its requirements and constraints.")
+    ],
 ) -> str:
     """Let a council debate a design before you build it."""
     return (
@@ -473,7 +477,7 @@ def argue_design(
 
 
 def second_opinion(
-    decision: Annotated[str, Field(description="The decision, with the facts that it rests on.")],
+    decision: Annotated[str, Field(description="Decision to challenge, including the facts behind it.")],
 ) -> str:
     """Let one debater defend a decision and another one oppose it before you act on it."""
     return (

@@ -282,7 +282,9 @@ class LivePage:
             config = host.requested(settings, by_operator=by_operator)
             planned = estimate(config)
             if planned is None:
-                raise InputError(f"the cost of protocol {config.protocol!r} cannot be estimated")
+                raise InputError(
+                    f"the cost of a debate with protocol {config.protocol!r} cannot be estimated"
+                )
             cost = expected_cost(planned, config)
             return {"calls": planned.calls, **({"unpriced": cost} if isinstance(cost, list) else cost)}
 
@@ -298,7 +300,9 @@ class LivePage:
         def propose() -> JsonObject:
             config = host.requested({**settings, "debaters": ()}, by_operator=True)
             if is_built_in(config.model):
-                raise InputError("the built-in model proposes no debaters: name a model, or run `moot setup`")
+                raise InputError(
+                    "the built-in model cannot propose debaters: choose another model, or run `moot setup`"
+                )
             debaters, spent = propose_debaters(question, config, Environment())
             proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
             return {"debaters": proposed, "cost_usd": spent}
@@ -474,7 +478,8 @@ def _find_debate(name: str, host: DebateHost) -> Debate:
     """
     if len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise DebateNotFound(
-            f"no debate has this name, because a name has at most {MAX_NAME_CHARS} printable characters"
+            f"the name of a debate has at most {MAX_NAME_CHARS} printable characters, so no debate "
+            "has this name"
         )
     return host.debates.get(name)
 

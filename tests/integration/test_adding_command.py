@@ -64,5 +64,5 @@ def test_a_package_that_cannot_be_imported_breaks_its_own_command_alone(tmp_path
     environment = installed(tmp_path, "import no_such_module\n")
     broken = moot(environment, "cheer", "Ada")
     assert broken.returncode == 2
-    assert "command 'cheer': cannot import 'moot_cheer:cheer': ModuleNotFoundError" in broken.stderr
+    assert "because importing 'moot_cheer:cheer' failed with ModuleNotFoundError" in broken.stderr
     assert "Command of the package moot-cheer." in moot(environment, "--help").stdout

@@ -100,7 +100,7 @@ def test_a_person_answers_a_node_through_the_parent_and_nothing_is_paid_twice() 
 
 
 def test_what_a_debate_cannot_take_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="unknown keys question; use only topic"):
+    with pytest.raises(InputError, match="unknown keys question: use only topic"):
         parent(Memo, debate_node(map_in=lambda _: {"question": "Trams?"})).invoke({"protocol_update": ""})
     with pytest.raises(InputError, match="no topic"):
         parent(Memo, debate_node()).invoke({"protocol_update": TOPIC})
@@ -224,7 +224,7 @@ def test_errors_of_a_run_reach_whoever_awaits_it(tmp_path: Path) -> None:
 def test_a_tool_tells_what_stopped_a_debate_and_which_one(tmp_path: Path) -> None:
     database = str(tmp_path / "moot.sqlite")
     text = debate_tool(HUMAN, database=database, environment=FakeModel().environment()).invoke(TOPIC)
-    assert text.startswith("the debate waits for a person's reply")
+    assert text.startswith("the debate is waiting for a person's reply")
     with open_debates(database) as debates:
         assert debates.get(text.split()[-1]).row.status == "waiting"
 
@@ -237,7 +237,7 @@ def test_trio_is_told_at_once_to_use_a_thread_where_debates_run(tmp_path: Path) 
             return str(debates.start("Tabs?", DebateConfig(turns=2)).run()["status"])
 
     async def main() -> str:
-        with pytest.raises(InputError, match="in trio, call the synchronous form in a worker thread"):
+        with pytest.raises(InputError, match="In trio, call the synchronous form in a worker thread"):
             async with aopen_debates(database):
                 pass
         with pytest.raises(InputError, match="the graph needs an asyncio event loop"):

@@ -292,15 +292,19 @@ def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
             "a.jsonl:2: the item has neither",
         ),
         ("a.jsonl", '{"id": "1", "input": "Q?", "a": "x", "b": "y"}', "a.jsonl:1: better"),
-        ("a.jsonl", '{"id": "1", "question": "Q?", "answer": " *"}', "a.jsonl:1: answer is empty"),
-        ("a.jsonl", '{"id": "1", "question": "Q?", "answer": ["a", ""]}', "a.jsonl:1: answer must be a list"),
-        ("a.jsonl", '{"id": "1", "question": "Q?", "answer": NaN}', "a.jsonl:1: answer is not a finite"),
+        ("a.jsonl", '{"id": "1", "question": "Q?", "answer": " *"}', "a.jsonl:1: `answer` is empty"),
+        (
+            "a.jsonl",
+            '{"id": "1", "question": "Q?", "answer": ["a", ""]}',
+            "a.jsonl:1: `answer` must be a list",
+        ),
+        ("a.jsonl", '{"id": "1", "question": "Q?", "answer": NaN}', "a.jsonl:1: `answer` must be a finite"),
         ("a.jsonl", '{"id": "1", "question": "Q?"}', "neither `answer` nor `reference`"),
-        ("a.jsonl", "", "the set has no items"),
+        ("a.jsonl", "", "has no items: write"),
         ("a.jsonl", "[1]", "a.jsonl:1: expected a JSON object"),
         ("a.csv", "id,question,answer\n1,Q?", "a.csv:2: 2 cells"),
-        ("a.csv", "id,question,question\n", "a.csv:1: the header"),
-        ("a.txt", "Q?", "use a .jsonl or .csv file"),
+        ("a.csv", "id,question,question\n", "a.csv:1: the column names"),
+        ("a.txt", "Q?", "must end in .jsonl or .csv"),
         (
             "a.jsonl",
             '{"id": "1", "question": "Q?", "choices": ["x", "y"], "answer": "z"}',
@@ -329,7 +333,7 @@ def test_a_changed_set_or_arm_under_the_same_name_is_refused(moot: Moot) -> None
         items = evaluate(moot, server, "run", "set.jsonl", "--arm", "single")
     assert (arm.code, items.code) == (2, 2)
     assert "another --name" in arm.err
-    assert "other items" in items.err
+    assert "different items" in items.err
 
 
 COUNCIL = """

@@ -101,6 +101,6 @@ def test_a_state_without_a_configuration_is_never_gone_on_with(tmp_path: Path) -
         with closing(sqlite3.connect(tmp_path / "moot.sqlite")) as file, file:
             file.execute("DELETE FROM checkpoints WHERE rowid > (SELECT min(rowid) FROM checkpoints)")
             file.execute("DELETE FROM writes")
-        with pytest.raises(InputError, match="never began"):
+        with pytest.raises(InputError, match="never started"):
             debate.run()
     assert not model.calls

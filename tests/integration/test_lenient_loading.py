@@ -77,7 +77,7 @@ def test_one_such_debate_leaves_the_search_of_the_others_as_it_is(database: str)
 def test_running_it_again_names_the_protocol_that_is_missing(database: str) -> None:
     with open_debates(database) as debates:
         debate = debates.get("duel")
-        with pytest.raises(ConfigError, match=r"'duels' of this debate is not installed here.*register"):
+        with pytest.raises(ConfigError, match=r"'duels' is not installed here.*register"):
             debate.run(turns=1)
         with pytest.raises(ConfigError, match="unknown protocol 'duels'"):
             debate.judge(dry_run=True)

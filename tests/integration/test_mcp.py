@@ -119,7 +119,7 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
             unknown = await refused(client, "debate", question="Tabs?", turnz=3)
             assert "unknown argument 'turnz': use only question, protocol, debaters, turns, model" in unknown
             alone = await refused(client, "debate", question="Tabs?", debaters=[{"name": "Ada"}])
-            assert "one debater cannot debate with the protocol 'round-robin'" in alone
+            assert "protocol 'round-robin' needs at least two debaters" in alone
             assert "topic is empty" in await refused(client, "debate", question=" ")
             assert len(json.loads(await text_of(client, "moot://debates"))) == 2
             prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}

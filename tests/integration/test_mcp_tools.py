@@ -145,7 +145,7 @@ def test_unknown_tools_and_servers_that_fail_are_refused_at_the_start() -> None:
         return str(error.value)
 
     said = refused(_config(STDIO, "docs__find"))
-    assert "the MCP server 'docs' has no such tool: choose from docs__admin_fail, docs__large" in said
+    assert "the MCP server 'docs' does not offer it: choose from docs__admin_fail, docs__large" in said
     assert "unknown tool 'other__find'" in refused(_config(STDIO, "other__find"))
     assert "program 'no-such' not found" in refused(_config({"command": ["no-such"]}, "docs__search"))
     broken = {"command": [sys.executable, "-c", "raise SystemExit('no database')"]}

@@ -219,7 +219,7 @@ def test_a_person_in_a_role_for_models_is_refused(data: Any) -> None:
 def test_a_reply_without_a_question_is_refused(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel().environment()) as debates:
         debate = debates.start(TOPIC, DebateConfig.model_validate(HUMAN))
-        with pytest.raises(InputError, match="waits for no reply"):
+        with pytest.raises(InputError, match="is not waiting for a reply"):
             debate.run(answer="now")
         _asked(debate)
         with pytest.raises(InputError, match=r"bo\.1"):

@@ -30,7 +30,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("code", "says"), [("53100", "the disk is full: make room"), ("25006", "takes no writes")], ids=str
+    ("code", "says"), [("53100", "the disk is full: free some space"), ("25006", "takes no writes")], ids=str
 )
 @pytest.mark.parametrize(
     "table", ["checkpoints", "checkpoint_writes", "moot_leases", "moot_journal", "moot_debates"]

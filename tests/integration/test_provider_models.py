@@ -244,7 +244,7 @@ def test_a_key_is_sent_only_to_its_own_endpoint_and_never_shown(monkeypatch: pyt
     Models().check([CLAUDE])
     assert redact("sk-ant-of-the-real-endpoint") == "***"
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(ConfigError, match=r"no API key for .*: set ANTHROPIC_API_KEY"):
+    with pytest.raises(ConfigError, match=r"has no API key: set ANTHROPIC_API_KEY"):
         Models().check([CLAUDE])
 
 

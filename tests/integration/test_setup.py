@@ -98,7 +98,10 @@ def test_nothing_is_stored_if_the_call_fails(moot: Moot) -> None:
         assert "Nothing was stored" in done.err
         assert not (moot.folder / "config" / "moot" / "settings.env").exists()
         other = moot("setup", "--base-url", server.base_url, "--no-key", "--model", "test-modl")
-        assert (other.code, "does not offer 'test-modl': it offers test-model" in other.err) == (2, True)
+        assert (other.code, "does not offer the model 'test-modl': choose from test-model" in other.err) == (
+            2,
+            True,
+        )
 
 
 def test_the_environment_has_priority_and_its_key_goes_to_no_stored_endpoint(moot: Moot) -> None:

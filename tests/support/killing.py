@@ -32,7 +32,7 @@ TALK = 'speaker,minute,text\nAnn,01:00,"Yes, it cuts costs by 20 %."\nBob,02:00,
 DOSSIER = "The build takes 41 minutes."
 FAILED = 3
 CALLING = ("run", "resume", "judge")
-NO_ROOM = re.compile("make room|File too large|readonly")  # the last if not even 32 KB may be written
+NO_ROOM = re.compile("free some space|File too large|readonly")  # the last if not even 32 KB may be written
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_pat
     moot("rename", "one", "first", "--db", path)
     with open_debates(path) as debates:
         assert debates.get("first").id == debates.get("one").id == ids["one"]
-    with pytest.raises(DebateExists, match="has or had the name 'one'"):
+    with pytest.raises(DebateExists, match="the name 'one' belongs or belonged to"):
         moot("rename", "two", "one", "--db", path)
     with pytest.raises(DebateNotFound):
         moot("delete", "first", "four", "--yes", "--db", path)
@@ -138,7 +138,7 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
     with open_debates(path) as debates:
         assert len(debates.get("t").config().debaters) == argue
     assert ("--moderator NAME" in said.stderr) is not bool(words)
-    with pytest.raises(InputError, match=r"no such speaker\. The speakers are Ann, Bob, Phil"):
+    with pytest.raises(InputError, match=r"no speaker has this name\. The speakers are Ann, Bob, Phil"):
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
 
 

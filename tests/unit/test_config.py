@@ -23,11 +23,11 @@ from moot.state.errors import ConfigError
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        pytest.param({"debaters": []}, "0 debaters", id="no debaters"),
+        pytest.param({"debaters": []}, "the list has no debaters", id="no debaters"),
         pytest.param({"debaters": [{"name": "A"}, {"name": "a"}]}, "duplicate debater ids ['a']", id="twice"),
         pytest.param({"debaters": [{"name": "司"}]}, "set `id`", id="no letters for a slug"),
         pytest.param({"debaters": [{"name": "Judge"}]}, "'judge' is reserved", id="reserved id"),
-        pytest.param({"debaters": [{"id": "A b", "name": "x"}]}, "not a slug", id="bad slug"),
+        pytest.param({"debaters": [{"id": "A b", "name": "x"}]}, "not a valid id", id="bad slug"),
         pytest.param({"turns": -1}, "turns", id="negative turns"),
         pytest.param({"turnz": 3}, "unknown key 'turnz': did you mean 'turns'?", id="unknown key"),
         pytest.param(
@@ -36,23 +36,23 @@ from moot.state.errors import ConfigError
         pytest.param({"memory": {"budget": {"total": 300}}}, "memory.budget.total is 300", id="tiny total"),
         pytest.param(
             {"memory": {"budget": {"total": 1000, "system": 500, "summary": 400, "messages": 400}}},
-            "system + summary + messages are 1300",
+            "system, summary and messages add up to 1300",
             id="parts beyond the total",
         ),
         pytest.param({"model": "http://localhost/v1"}, "not a model's name", id="address as model"),
         pytest.param({"topic": "  "}, "the topic is empty", id="empty topic"),
         pytest.param(
             {"model": "m", "models": {"m": {"context_size": 4000}}},
-            "context_size 4000",
+            "context_size of model 'm' is 4000",
             id="context too small",
         ),
-        pytest.param({"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "duplicate judge ids", id="panel ids"),
+        pytest.param({"judge": {"panel": [{"id": "a"}, {"id": "a"}]}}, "are not unique", id="panel ids"),
         pytest.param(
-            {"order": ["advocate", "eve"]}, "missing or unknown: ['eve', 'skeptic']", id="order of others"
+            {"order": ["advocate", "eve"]}, "['eve', 'skeptic'] are missing or unknown", id="order of others"
         ),
         pytest.param({"options": ["merge"]}, "'merge' is the only option", id="one option"),
         pytest.param({"options": ["a", " A"]}, "duplicate options ['a']", id="an option twice"),
-        pytest.param({"options": ["a", " "]}, "an option has 1 to", id="an empty option"),
+        pytest.param({"options": ["a", " "]}, "is empty or too long: use 1 to", id="an empty option"),
         pytest.param({"options": ["a", "Undecided"]}, "'undecided' is always possible", id="undecided"),
         pytest.param(
             {"order": ["a"], "protocol": "council"},

@@ -113,9 +113,9 @@ def test_two_propositions_are_made_one(debate: Debate) -> None:
     ("note", "kind", "same_as", "told"),
     [
         ("e999", "", "", "no claim event 'e999': the newest are e001"),
-        ("e001", "shouts", "", "give one of asserts, denies"),
+        ("e001", "shouts", "", "use one of asserts, denies"),
         ("p001", "asserts", "", "no claim event 'p001'"),
-        ("p001", "", "p001", "give two different claims"),
+        ("p001", "", "p001", "give the ids of two different claims"),
         ("p001", "", "p777", "no claim 'p777'"),
     ],
 )

@@ -157,7 +157,7 @@ def test_an_imported_debate_can_be_gone_on_with(debates: Debates, tmp_path: Path
 
 def test_a_taken_name_is_refused_with_a_way_out(debates: Debates) -> None:
     document = debates.start("Taken?", DebateConfig(turns=2), name="taken").run()
-    with pytest.raises(DebateExists, match="another --id"):
+    with pytest.raises(DebateExists, match="another name with --id"):
         debates.import_document(document)
     assert debates.import_document(document, name="free").document()["name"] == "free"
 
@@ -191,7 +191,7 @@ def _newer(document: dict[str, Any]) -> None:
     [
         (_without("transcript"), "transcript"),
         (_without("blackboard"), "blackboard"),
-        (_renumbered, "found seq 7"),
+        (_renumbered, "the entry has seq 7"),
         (_bad_config, "protocl"),
         (_newer, "newer"),
         (_beyond, "covers_through_seq 99"),
@@ -241,7 +241,7 @@ def test_the_speakers_of_a_transcript_are_the_debaters_but_for_the_moderator(deb
 def test_who_argues_can_be_chosen_by_name() -> None:
     chosen = transcript_config(parse_transcript(CSV), debaters=["bob ray"])
     assert [debater.id for debater in chosen.debaters] == ["bob-ray"]
-    with pytest.raises(InputError, match="no speaker has this name"):
+    with pytest.raises(InputError, match="is not the name of a speaker"):
         transcript_config(parse_transcript(CSV), debaters=["Carl"])
 
 

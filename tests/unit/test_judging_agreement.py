@@ -154,7 +154,7 @@ def test_no_trials_say_nothing() -> None:
 
 
 def test_an_impossible_proportion_is_refused() -> None:
-    with pytest.raises(ValueError, match="proportion"):
+    with pytest.raises(ValueError, match="is not between 0 and"):
         rate_of(3, 2)
 
 

@@ -179,5 +179,5 @@ def test_a_debate_whose_state_is_lost_cannot_be_forked(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Trams?", DebateConfig())
         debate.session.records.sql.execute("UPDATE checkpoints SET thread_id = 'x'")
-        with pytest.raises(InputError, match="never began"):
+        with pytest.raises(InputError, match="never started"):
             debate.fork()

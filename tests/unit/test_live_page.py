@@ -342,7 +342,7 @@ def test_the_operators_model_proposes_two_debaters(
             proposed = operator.post(f"{API}/propose", json={"question": TOPIC}).json()
             builtin = operator.post(f"{API}/propose", json={"question": TOPIC, "model": "offline"})
     assert proposed["debaters"] == two
-    assert (builtin.status_code, "name a model" in builtin.text) == (400, True)
+    assert (builtin.status_code, "choose another model" in builtin.text) == (400, True)
     assert page.post(f"{API}/propose", json={"question": TOPIC}).status_code == 403
 
 
@@ -379,7 +379,7 @@ def upload(page: TestClient, name: str, data: bytes, **more: str) -> tuple[int, 
 def test_an_uploaded_text_is_read_and_one_that_cannot_be_read_is_named(page: TestClient) -> None:
     assert upload(page, "a.md", "\ufeffUse tabs.".encode()) == (200, {"name": "a.md", "content": "Use tabs."})
     status, told = upload(page, "a.md", b"\xff\xfe\x00")
-    assert (status, "'a.md': it is not UTF-8 text" in told["error"]) == (400, True)
+    assert (status, "'a.md': the file is not UTF-8 text" in told["error"]) == (400, True)
     assert upload(page, "a.txt", b"x", **{"sec-fetch-site": "cross-site"})[0] == 403
     status, told = upload(page, "long.txt", b"x" * 900_001)
     assert (status, "more than 900 kB of text" in told["error"]) == (413, True)

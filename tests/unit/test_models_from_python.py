@@ -139,9 +139,9 @@ def test_a_function_is_called_once_for_each_event_loop_and_other_values_are_refu
     first, second = asyncio.run(client("mine")), asyncio.run(client("mine"))
     assert isinstance(first, Parrot)
     assert first is not second
-    with pytest.raises(ConfigError, match=r"the function models\['number'\] returned a int"):
+    with pytest.raises(ConfigError, match=r"the function models\['number'\] returned a value of type int"):
         asyncio.run(client("number"))
-    with pytest.raises(ConfigError, match=r"models\['text'\] is a str: pass a LangChain chat model"):
+    with pytest.raises(ConfigError, match=r"models\['text'\] has the type str: pass a LangChain chat model"):
         models.check(["text"])
 
 
@@ -196,7 +196,7 @@ def test_fallbacks_of_another_class_take_a_schema_in_the_prompt() -> None:
 
 def test_a_function_as_a_runnable_is_a_model_and_its_result_is_checked() -> None:
     assert ask(RunnableLambda(lambda messages: AIMessage(f"{len(messages)} message"))).text == "1 message"
-    with pytest.raises(ConfigError, match="returned a str: return an AIMessage"):
+    with pytest.raises(ConfigError, match="returned a value of type str: return an AIMessage"):
         ask(RunnableLambda(lambda messages: "Trams win."))
 
 

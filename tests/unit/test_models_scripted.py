@@ -51,7 +51,7 @@ def test_a_list_gives_one_reply_for_each_call() -> None:
     model = ScriptedModel(["one", {"two": 2}, AIMessage("three")])
     said = [model.invoke("x").content for _ in range(3)]
     assert said == ["one", '{"two": 2}', "three"]
-    with pytest.raises(ModelError, match="ended after 3 replies"):
+    with pytest.raises(ModelError, match="has only 3 replies"):
         model.invoke("x")
 
 

@@ -302,9 +302,9 @@ def test_evaluators_named_beside_a_file_get_ids_of_their_own() -> None:
     ("data", "says"),
     [
         ({}, "add `agents`"),
-        ({"agents": [{"model": "x", "enabled": False}]}, "no evaluator is enabled"),
+        ({"agents": [{"model": "x", "enabled": False}]}, "enables no evaluator"),
         ({"agents": [{"id": "a"}]}, r"agents\[0\].model"),
-        ({"agents": [{"id": "a", "model": "x"}, {"id": "a", "model": "y"}]}, "duplicate"),
+        ({"agents": [{"id": "a", "model": "x"}, {"id": "a", "model": "y"}]}, "are not unique"),
         ({"agents": [{"model": "x", "timeout": -1}]}, "milliseconds"),
         ({"agents": [{"model": "x", "systemPromptPath": "nowhere.md"}]}, "cannot read"),
     ],

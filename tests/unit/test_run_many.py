@@ -131,8 +131,8 @@ def test_a_line_has_an_id_and_settings_of_its_own(tmp_path: Path) -> None:
     [
         ("b.jsonl", '{"topic": "T", "trns": 3}', "b.jsonl, line 1: .*trns"),
         ("b.jsonl", "{", "cannot read"),
-        ("b.jsonl", "[1]", "expected a topic or a configuration"),
-        ("b.yaml", "topic: T", "expected a list"),
+        ("b.jsonl", "[1]", "neither a topic nor a configuration"),
+        ("b.yaml", "topic: T", "must contain a list"),
         ("b.yaml", "- turns: 3", "item 1: the topic is missing"),
         ("b.txt", "\n", "is empty"),
     ],

@@ -53,7 +53,7 @@ def test_a_database_and_what_belongs_to_it_are_its_owners_alone(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"what is this? " * 99, "no SQLite database"), (None, "cannot open")]
+    ("content", "says"), [(b"what is this? " * 99, "not an SQLite database"), (None, "cannot open")]
 )
 def test_what_is_no_database_is_refused_with_what_to_do(
     tmp_path: Path, content: bytes | None, says: str
@@ -77,7 +77,7 @@ def test_a_full_disk_stops_a_run_with_a_word_and_it_goes_on_after(
         sql = debates.records.sql
         pages = sql.execute("PRAGMA page_count")[0][0]
         sql.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StorageError, match="the disk is full: make room"):
+        with pytest.raises(StorageError, match="the disk is full: free some space"):
             debate.run()
         sql.execute("PRAGMA max_page_count = 1000000")
         assert debate.run()["status"] == "done"
@@ -198,7 +198,7 @@ def test_nothing_that_a_database_names_is_called(tmp_path: Path) -> None:
 
 def test_a_value_that_inflates_without_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints, "MAX_INFLATED", 1000)
-    with pytest.raises(StorageError, match="do not use it"):
+    with pytest.raises(StorageError, match="use another database"):
         CompressingSerializer().loads_typed(("zlib+msgpack", zlib.compress(b"\0" * 10_000)))
 
 

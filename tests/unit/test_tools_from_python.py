@@ -93,11 +93,11 @@ def test_unknown_taken_and_invalid_tools_are_refused_at_the_start(tmp_path: Path
         pytest.raises(ConfigError, match=r"unknown tool '\w+': choose from calculator, .*lookup"),
     ):
         debates.start("Trams?", CONFIG)
-    with pytest.raises(ConfigError, match="'calculator' is the name of a tool of Moot"):
+    with pytest.raises(ConfigError, match="'calculator' is the name of a built-in tool"):
         open_debates(database, tools={"calculator": lookup})
-    with pytest.raises(ConfigError, match="'look up' is not a valid name"):
+    with pytest.raises(ConfigError, match="'look up' is not a valid tool name"):
         open_debates(database, tools={"look up": lookup})
-    with pytest.raises(ConfigError, match="is a function: pass a LangChain tool"):
+    with pytest.raises(ConfigError, match="has the type function: pass a LangChain tool"):
         open_debates(database, tools={"mine": lambda: ""})  # type: ignore[dict-item]
 
 

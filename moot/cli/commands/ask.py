@@ -120,7 +120,8 @@ def judge(
     subject: Annotated[
         str | None,
         Argument(
-            metavar="ID|FILE", help="Finished debate, or a file with a transcript or an exported debate."
+            metavar="ID|FILE",
+            help="Finished debate to judge, or a file with a transcript or an exported debate.",
         ),
     ] = None,
     model: Annotated[
@@ -129,7 +130,7 @@ def judge(
             "--model",
             "-m",
             metavar="NAME",
-            help="Model of the judge. Repeat the option for a panel with one judge per model.",
+            help=("Model that judges the debate. Repeat the option for a panel with one judge per model."),
         ),
     ] = None,
     rubric: Annotated[
@@ -137,11 +138,17 @@ def judge(
         Option(
             "--rubric",
             metavar="NAME|FILE",
-            help="Rubric (the judge's criteria): debate, design, or a file.",
+            help="Rubric that lists the judge's criteria: debate, design, or a file.",
         ),
     ] = None,
     panel: Annotated[
-        int | None, Option("--panel", min=1, metavar="N", help="Number of judges, all with the same model.")
+        int | None,
+        Option(
+            "--panel",
+            min=1,
+            metavar="N",
+            help="Number of judges on a panel whose judges all use the same model.",
+        ),
     ] = None,
     rule: Annotated[
         Rule | None, Option("--rule", help=f"How a panel reaches its decision: {DECIDES}.")
@@ -154,7 +161,7 @@ def judge(
         ),
     ] = None,
     blind: Annotated[
-        bool | None, Option("--blind/--no-blind", help="Hide the debaters' names from the judge.")
+        bool | None, Option("--blind/--no-blind", help="Hide the names of the debaters from the judge.")
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Do not store the verdict.")] = False,
     topic: Annotated[
@@ -163,7 +170,7 @@ def judge(
             "--topic",
             "-t",
             metavar="TEXT",
-            help="Question that was debated, if FILE does not contain it.",
+            help="Question that was debated. Needed only if FILE does not contain it.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -186,7 +193,7 @@ def judge(
     several = model if model and len(model) > 1 else None
     if several and panel is not None:
         raise InputError(
-            "--panel and several --model options cannot be used together: several models already form a panel"
+            "--panel cannot be used with several --model options, because several models already form a panel"
         )
     options = JudgingOptions(
         model=model[0] if model and not several else None,
@@ -197,12 +204,12 @@ def judge(
         blind=blind,
     )
     if subject is None:
-        raise InputError("nothing to judge: give a debate's ID or a FILE")
+        raise InputError("there is nothing to judge: give the ID of a debate, or a FILE")
     path = file_of(subject)
     if path is not None:
         judgement = _judge_file(path, options, topic, config)
     elif topic is not None:
-        raise InputError("--topic works only with a FILE: a stored debate already has a topic")
+        raise InputError("--topic works only with a FILE, because a stored debate already has a topic")
     else:
         options = _with_config(options, config)
         with open_database(db) as debates:
@@ -222,8 +229,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"--config {str(config)!r} has neither `judge` nor `models`: set one of them, because a debate "
-            "with its own configuration ignores all other settings"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of them, "
+            "because a debate with its own configuration ignores the rest of this file"
         )
     return replace(options, configured=data)
 

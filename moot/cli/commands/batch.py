@@ -96,14 +96,19 @@ def cancel(debate_id: shared.DebateArgument, db: shared.DbOption = None) -> None
     queue = open_queue(db)
     with present_records(db) as records:
         if not queue.cancel(records.find(debate_id).id):
-            raise InputError(f"debate {debate_id!r} is not in the queue: `moot jobs list` shows the queue")
+            raise InputError(
+                f"debate {debate_id!r} is not in the queue: run `moot jobs list` to see the queue"
+            )
 
 
 @app.command()
 def retry(
     debate_id: shared.DebateArgument,
     priority: Annotated[
-        int | None, Option("--priority", metavar="N", help="Priority in the queue, highest first.")
+        int | None,
+        Option(
+            "--priority", metavar="N", help="Priority in the queue. Debates with a higher priority run first."
+        ),
     ] = None,
     db: shared.DbOption = None,
 ) -> None:
@@ -134,7 +139,11 @@ def batch(
     priority: Annotated[
         int | None,
         Option(
-            "--priority", metavar="N", help="With --queue: priority in the queue, highest first. Default: 0."
+            "--priority",
+            metavar="N",
+            help=(
+                "Priority of debates that --queue adds. Debates with a higher priority run first. Default: 0."
+            ),
         ),
     ] = None,
     db: shared.DbOption = None,
@@ -158,8 +167,8 @@ def batch(
     if output is not None:
         if queue:
             raise InputError(
-                "-o and --queue cannot be used together: remove -o, because `moot worker` runs the queued "
-                "debates later"
+                "-o cannot be used with --queue, because `moot worker` runs the queued debates later: "
+                "remove -o"
             )
         check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
@@ -224,7 +233,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     for place, given in _items(path):
         said = {"topic": given} if isinstance(given, str) else given
         if not isinstance(said, dict):
-            raise ConfigError(f"{place}: expected a topic or a configuration")
+            raise ConfigError(f"{place}: the value is neither a topic nor a configuration")
         name = said.pop("id", None)
         try:
             config = validate(merge(base, with_files(said, path.parent, print_error)))
@@ -253,7 +262,7 @@ def _items(path: Path) -> Iterator[tuple[str, object]]:
         if kind in {".yaml", ".yml"}:
             items = data_in(text, path, "batch")
             if not isinstance(items, list):
-                raise ConfigError("expected a list of topics or configurations")
+                raise ConfigError("the file must contain a list of topics or configurations")
             yield from ((f"{path.name}, item {number}", each) for number, each in enumerate(items, start=1))
             return
         for number, line in enumerate(text.splitlines(), start=1):

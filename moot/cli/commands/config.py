@@ -40,7 +40,7 @@ def init(
     """Write a YAML file with every setting, its description and its default."""
     check_folder(path)
     if path != STDOUT and path.exists() and not force:
-        raise InputError(f"{str(path)!r} exists already: add --force to replace it")
+        raise InputError(f"{str(path)!r} already exists: add --force to replace it")
     write_file(path, template())
     if path != STDOUT:
         print_note(f"wrote {path}: use it with `moot run TOPIC --config {path}`")

@@ -72,7 +72,7 @@ def models(
             "--model",
             "-m",
             metavar="NAME",
-            help="List the models of the endpoint that --config sets for this model.",
+            help="Name of a model in the --config file. The command lists the models of its endpoint.",
         ),
     ] = None,
     config: shared.ConfigOption = None,
@@ -114,7 +114,8 @@ def doctor(
     models: Annotated[
         bool,
         Option(
-            "--models", help="Call each model of the configuration once. Providers charge for these calls."
+            "--models",
+            help=("Call each model of the configuration once to test it. Providers charge for these calls."),
         ),
     ] = False,
     yes: Annotated[
@@ -146,7 +147,7 @@ def doctor(
         settings = read_config(config, {"model": model}, print_error)
         names = callable_models(settings)
         if not names:
-            raise InputError("no model to call: add --config or --model")
+            raise InputError("there is no model to call: add --config or --model")
         about = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
         if confirm(about, "no model is called", yes=yes):
             found += inspect_models(settings)
@@ -303,7 +304,7 @@ def _leftover_records(records: Records) -> Iterator[Finding]:
         if lost := [debate for (debate,) in rows if not debate.startswith(SLOT_PREFIX)]:
             repair = partial(_delete_each, table, lost)
             yield Finding(
-                table.name, f"it has rows of {len(lost)} debates that do not exist", False, repair=repair
+                table.name, f"it contains rows of {len(lost)} debates that do not exist", False, repair=repair
             )
 
 
@@ -413,7 +414,7 @@ def delete(
         list[str],
         Argument(
             metavar="ID …",
-            help="Debates to delete, by name, id, or first characters of the id.",
+            help="Debates to delete, given by name, by id, or by the first characters of the id.",
             autocompletion=debates_like,
         ),
     ],
@@ -450,7 +451,7 @@ def backup(
 
     with present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
-            raise InputError("moot backup copies only SQLite files: use pg_dump for a Postgres database")
+            raise InputError("`moot backup` copies only SQLite files: use `pg_dump` for a Postgres database")
         records.sql.back_up(path)
     acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
 
@@ -469,7 +470,7 @@ def gc(
         bool,
         Option(
             "--keep-history",
-            help="Keep all checkpoints, and only free unused disk space.",
+            help="Free unused disk space without deleting checkpoints.",
         ),
     ] = False,
     db: DbOption = None,

@@ -95,16 +95,26 @@ def run_evaluation(
     ] = 1,
     max_cost: Annotated[
         float | None,
-        Option("--max-cost", min=0, metavar="USD", help="Limit on the cost of the whole evaluation."),
+        Option("--max-cost", min=0, metavar="USD", help="Maximum cost of the whole evaluation."),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        Option("--max-tokens", min=0, metavar="N", help="Limit on the tokens of the whole evaluation."),
+        Option(
+            "--max-tokens",
+            min=0,
+            metavar="N",
+            help="Maximum number of tokens that the whole evaluation may use.",
+        ),
     ] = None,
     concurrency: Annotated[
         int,
         Option(
-            "--concurrency", "-w", min=1, max=256, metavar="N", help="Number of debates at the same time."
+            "--concurrency",
+            "-w",
+            min=1,
+            max=256,
+            metavar="N",
+            help="Number of debates to run at the same time.",
         ),
     ] = 4,
     queue: Annotated[
@@ -158,7 +168,8 @@ def run_evaluation(
             except KeyboardInterrupt:
                 ignore_interrupts()
                 raise Interrupted(
-                    "interrupted; the answers so far are saved. Run the same command again to continue"
+                    "the evaluation was interrupted, and its answers so far are saved. Run the same "
+                    "command again to continue"
                 ) from None
         report = _report_of(run)
     _deliver_run(report, result, left_out, db, as_json=as_json, quiet=quiet)
@@ -269,7 +280,7 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
 @app.command("report")
 def report_evaluation(
     name: Annotated[
-        str, Argument(metavar="NAME", help="Name of the evaluation. Not needed with --feedback.")
+        str, Argument(metavar="NAME", help="Name of the evaluation to report. Not needed with --feedback.")
     ] = "",
     baseline: Annotated[
         str,
@@ -310,7 +321,7 @@ def report_evaluation(
             raise InputError("--feedback covers all debates: remove NAME, --html, --md and -o")
         return _report_feedback(db, as_json=as_json)
     if not name:
-        raise InputError("no evaluation given: add NAME (see `moot eval list`) or --feedback")
+        raise InputError("no evaluation is given: add its NAME (see `moot eval list`), or add --feedback")
     from moot.cli.screen.output import json_text
     from moot.evals.report_text import report_html, report_markdown
     from moot.evals.run import EvaluationRun
@@ -322,7 +333,7 @@ def report_evaluation(
         form for form, ends in (("html", ".html"), ("md", ".md"), ("json", ".json")) if suffix == ends
     ]
     if len(chosen) > 1:
-        raise InputError("several output formats given: choose one of --html, --md and --json")
+        raise InputError("several output formats are given: choose one of --html, --md and --json")
     form = chosen[0] if chosen else "table"
     with open_database(db) as debates:
         evaluation = Evaluations(debates.records.sql).find(name)
@@ -332,7 +343,7 @@ def report_evaluation(
     target = output or (Path(f"{safe_file_name(name)}.html") if form == "html" else STDOUT)
     if form == "table":
         if output is not None:
-            raise InputError(f"output file {str(output)!r}: use a name that ends in .html, .md or .json")
+            raise InputError(f"the name of the output file {str(output)!r} must end in .html, .md or .json")
         return print_result(*report_parts(report))
     check_folder(target)
     render = {"html": report_html, "md": report_markdown}.get(form)

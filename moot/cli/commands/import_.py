@@ -66,7 +66,7 @@ def import_debate(
         Option(
             "--moderator",
             metavar="NAME",
-            help="Name of a speaker who moderates and is not judged. Repeat the option for each moderator.",
+            help=("Name of a moderator, a speaker who is not judged. Repeat the option for each moderator."),
         ),
     ] = None,
     config: ConfigOption = None,
@@ -88,8 +88,8 @@ def import_debate(
             given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused := [option for option, value in given.items() if value]:
                 raise InputError(
-                    f"remove {' and '.join(refused)}: an exported debate has its own topic, debaters and "
-                    "configuration"
+                    "an exported debate already has a topic, debaters and a configuration: remove "
+                    f"{' and '.join(refused)}"
                 )
             debate = debates.import_document(imported.document, name=name)
         else:
@@ -139,7 +139,9 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
     wanted = {name.strip().casefold() for name in moderators}
     found = {key for key, name in names.items() if wanted & {key, name.casefold()}}
     if len(found) < len(wanted):
-        raise InputError(f"--moderator: no such speaker. The speakers are {', '.join(names.values())}")
+        raise InputError(
+            f"--moderator: no speaker has this name. The speakers are {', '.join(names.values())}"
+        )
     return [key for key in names if key not in found and key not in RESERVED_IDS] if found else []
 
 
@@ -185,9 +187,9 @@ def report(
             "--format",
             "-f",
             metavar="FORMAT[,FORMAT…]",
-            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. json: "
-            "document moot.debate/1. brief: one-page summary. adr: decision record in MADR form. "
-            "argdown: claims with support and attack, for argument maps. "
+            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. "
+            "json: a document in the format moot.debate/1. brief: one-page summary. "
+            "adr: decision record in MADR form. argdown: claims with support and attack, for argument maps. "
             "Separate several formats by commas, or repeat the option.",
             autocompletion=_formats,
         ),
@@ -203,7 +205,9 @@ def report(
     ] = None,
     show: Annotated[bool, Option("--open", help="Open the first file in the browser.")] = False,
     db: DbOption = None,
-    as_json: Annotated[bool, Option("--json", help="Print JSON on stdout, like --format json -o -.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Print the debate as JSON on stdout. Short for --format json -o -.")
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
@@ -247,11 +251,13 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
         chosen = list(dict.fromkeys(named)) or fitting[:1]
         if not set(chosen) & set(fitting):
             suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
-            raise InputError(f"output file {str(output)!r}: use a name that ends in {', '.join(suffixes)}")
+            raise InputError(
+                f"the name of the output file {str(output)!r} must end in one of {', '.join(suffixes)}"
+            )
     if len(chosen) > 1 and output is not None and not output.is_dir():
         raise InputError(
-            f"-o {str(output)!r} is one file, but you gave several formats: give one --format, or an "
-            "existing folder"
+            f"-o {str(output)!r} is one file, but several formats are given: give one --format, or "
+            "an existing folder"
         )
     return chosen
 

@@ -44,7 +44,7 @@ def say(
         Option(
             "--as",
             metavar="NAME",
-            help="Author of the message: moderator, a debater, or the name of a guest.",
+            help="Author of the message: moderator, the name of a debater, or the name of a guest.",
         ),
     ] = "moderator",
     db: DbOption = None,
@@ -92,9 +92,9 @@ def _speaker(config: DebateConfig, name: str) -> str:
         ):
             return _speaker(config, called[near[0]])
     elif near:
-        raise InputError(f"--as {name!r}: no speaker has this name. Did you mean {called[near[0]]!r}?")
+        raise InputError(f"--as {name!r} is not the name of a speaker. Did you mean {called[near[0]]!r}?")
     if not slug(name):
-        raise InputError(f"--as {name!r}: use a name with letters a-z or digits")
+        raise InputError(f"--as {name!r} is not a valid name: use letters a-z or digits")
     return slug(name)
 
 
@@ -138,7 +138,9 @@ def pin(
 @command(panel="Take part", examples=("mono e003 denies", "mono p004 --same-as p001"))
 def correct(
     debate_id: DebateArgument,
-    note: Annotated[str, Argument(help="Id of a claim event, such as e003. With --same-as: id of a claim.")],
+    note: Annotated[
+        str, Argument(help="Id of the claim event to correct, such as e003. With --same-as: id of a claim.")
+    ],
     kind: Annotated[
         str,
         Argument(
@@ -146,12 +148,17 @@ def correct(
             "If omitted, the claim event is removed."
         ),
     ] = "",
-    why: Annotated[str, Option("--why", help="Reason to store with the correction.")] = "",
+    why: Annotated[
+        str, Option("--why", help="Reason for the correction. It is stored with the correction.")
+    ] = "",
     same_as: Annotated[
-        str, Option("--same-as", help="Id of a claim with the same meaning, such as p001.")
+        str, Option("--same-as", help="Id of another claim that means the same, such as p001.")
     ] = "",
     opposite: Annotated[
-        bool, Option("--opposite", help="With --same-as: one claim is the negation of the other claim.")
+        bool,
+        Option(
+            "--opposite", help="Treat one of the two claims as the negation of the other. Needs --same-as."
+        ),
     ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -172,7 +179,9 @@ def correct(
 def feedback(
     debate_id: DebateArgument,
     rating: Annotated[str, Argument(metavar="right|wrong|mixed", help="How the decision turned out.")],
-    note: Annotated[str, Option("--note", metavar="TEXT", help="What happened, in your words.")] = "",
+    note: Annotated[
+        str, Option("--note", metavar="TEXT", help="What happened after the decision, in your own words.")
+    ] = "",
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -62,7 +62,11 @@ class RunOptions:
     ] = None
     rubric: Annotated[
         str | None,
-        Option("--rubric", metavar="NAME|FILE", help="Rubric (the judge's criteria): {rubrics}, or a file."),
+        Option(
+            "--rubric",
+            metavar="NAME|FILE",
+            help="Rubric that lists the judge's criteria: {rubrics}, or a file.",
+        ),
     ] = None
     no_judge: Annotated[bool, Option("--no-judge", help="Skip the verdict.")] = False
     context: Annotated[
@@ -99,7 +103,7 @@ class RunOptions:
         ),
     ] = False
     yes: Annotated[
-        bool, Option("--yes", "-y", help="With --propose: start without asking for confirmation.")
+        bool, Option("--yes", "-y", help="Start without asking for confirmation. Needs --propose.")
     ] = False
     name: shared.NameOption = None
     options: Annotated[
@@ -107,12 +111,12 @@ class RunOptions:
         Option(
             "--options",
             metavar="A,B,…",
-            help="Options to choose from. The decision is one of them, or undecided.",
+            help=("Options that the judge chooses from. The decision is one of these options, or undecided."),
         ),
     ] = None
     gate: Annotated[
         str | None,
-        Option("--gate", metavar="OPTION", help="Exit with code 7 unless the decision is this option."),
+        Option("--gate", metavar="OPTION", help="Exit with code 7 if the decision is not this option."),
     ] = None
     min_confidence: Annotated[
         float | None,
@@ -121,7 +125,7 @@ class RunOptions:
             min=0,
             max=100,
             metavar="N",
-            help="With --gate: exit with code 7 if the confidence in the decision is lower.",
+            help=("Exit with code 7 if the confidence in the decision is below this value. Needs --gate."),
         ),
     ] = None
     revisit: Annotated[
@@ -195,7 +199,9 @@ def run(
     given_tools = [each.strip() for each in (own.tools or "").split(",") if each.strip()]
     settings = run_config(setup.config, flags, given_tools, topic=asked)
     if asked is None and not (settings.topic or "").strip():
-        raise InputError("no topic: give TOPIC, @FILE or -, or set `topic` in the configuration")
+        raise InputError(
+            "no topic is given: add TOPIC, @FILE or - (stdin), or set `topic` in the configuration"
+        )
     gate = _gate(own, settings)
     warn_of_ignored_length(flags, settings)
     if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
@@ -227,7 +233,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
     option = next((each for each in config.options if each.casefold() == own.gate.strip().casefold()), None)
     if option is None:
         listed = ", ".join(config.options) or "none: add --options"
-        raise InputError(f"--gate {own.gate!r} is not one of the options ({listed})")
+        raise InputError(f"--gate {own.gate!r} is not one of the debate's options ({listed})")
     return Gate(option, own.min_confidence or 0.0)
 
 
@@ -296,7 +302,12 @@ def demo(
     full: Annotated[
         bool, Option("--full", help="Print every message and the whole verdict, at reading speed.")
     ] = False,
-    fast: Annotated[bool, Option("--fast", help="Like --full, but print everything at once.")] = False,
+    fast: Annotated[
+        bool,
+        Option(
+            "--fast", help="Print every message and the whole verdict at once, without the pauses of --full."
+        ),
+    ] = False,
     db: shared.DbOption = None,
     output: shared.OutputOption = None,
     as_json: shared.JsonOption = False,
@@ -400,7 +411,7 @@ def resume(
             check_answers(delivery.answers, debate.config(), debate.questions())
         _continue_with(debate, config, model, judge_model, reconfigure=reconfigure)
         if answer is not None and not debate.state().interrupts:
-            raise InputError(f"debate {debate.name!r} does not wait for an answer: remove --answer")
+            raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
             raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
         document = debate.document()
@@ -421,7 +432,7 @@ def fork(
         Option(
             "--after",
             metavar="SEQ",
-            help="Number or id of the last message to keep. Default: keep all messages.",
+            help=("Number or id of the last message that the fork keeps. Default: all messages are kept."),
         ),
     ] = None,
     without: Annotated[
@@ -429,7 +440,10 @@ def fork(
         Option(
             "--without",
             metavar="ID",
-            help="Interjection to leave out. The fork starts before it and repeats all later interjections.",
+            help=(
+                "Interjection to leave out. The fork starts before this interjection and repeats all "
+                "later ones."
+            ),
         ),
     ] = None,
     name: shared.NameOption = None,
@@ -448,7 +462,7 @@ def fork(
     message. The options --model, --judge-model and --config apply to the new turns of the copy.
     """
     if after is not None and without is not None:
-        raise InputError("--without determines where the fork starts: remove --after")
+        raise InputError("--without already determines where the fork starts: remove --after")
     if turns is not None and not run:
         raise InputError("--turns needs --run: without --run, the fork takes no turns")
     from moot.cli.running import resume_line, run_to_end
@@ -502,8 +516,9 @@ def _continue_with(
     debate.allow(validate(merge(data, nested_settings(given))))
     if (keys := debate.differing_keys(new)) and not reconfigure:
         raise ConfigError(
-            f"{str(path)!r} differs from the debate's configuration in {', '.join(keys)}: "
-            "remove --config, or add --reconfigure to continue with the new values"
+            f"configuration {str(path)!r} differs from the debate's configuration in "
+            f"{', '.join(keys)}: remove --config, or add --reconfigure to continue with the new "
+            "values"
         )
     new = validate(merge(freeze(new), nested_settings(given)))
     if debate.differing_keys(new):
@@ -558,8 +573,8 @@ def plan(
     planned = estimate(settings)
     if planned is None:
         raise ConfigError(
-            f"protocol {settings.protocol!r} cannot be estimated: run it with a low `limits.total_tokens` "
-            "instead"
+            f"a debate with protocol {settings.protocol!r} cannot be estimated: run it with a low "
+            "`limits.total_tokens` instead"
         )
     cost = expected_cost(planned, settings)
     data: JsonObject = {

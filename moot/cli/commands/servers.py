@@ -31,15 +31,15 @@ from moot.state.settings import (
 
 OPEN_AFTER_S = 1.5
 """Time in seconds that `--open` waits for the server to start before it opens the browser."""
-HostOption = Annotated[str, Option("--host", help="Address to listen on.")]
-PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port to listen on.")]
+HostOption = Annotated[str, Option("--host", help="IP address or host name that the server listens on.")]
+PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port that the server listens on.")]
 DefaultModelOption = Annotated[
     str | None,
     Option(
         "--model",
         "-m",
         metavar="NAME",
-        help="Model of all debaters and judges that have no model of their own.",
+        help="Model for all debaters and judges that have no model of their own.",
     ),
 ]
 
@@ -50,7 +50,7 @@ def serve(
     port: PortOption = 2025,
     config: ConfigOption = None,
     model: DefaultModelOption = None,
-    show: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
+    show: Annotated[bool, Option("--open", help="Open the live page in the browser.")] = False,
     db: DbOption = None,
 ) -> None:
     """Serve a web page to start, watch and control debates.
@@ -64,7 +64,7 @@ def serve(
     address and MOOT_TOKEN is not set, Moot creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
-        raise ConfigError("the live page needs more packages: run pip install 'moot[serve]'")
+        raise ConfigError("the live page needs additional packages: run `pip install 'moot[serve]'`")
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
     from moot.web.auth_middleware import is_loopback
@@ -109,7 +109,7 @@ def mcp(
     needs that token.
     """
     if find_spec("mcp") is None:
-        raise ConfigError("the MCP server needs more packages: run pip install 'moot[mcp]'")
+        raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
@@ -139,7 +139,7 @@ def studio(
     beside = str(Path(sys.executable).parent)
     langgraph = shutil.which("langgraph", path=beside) or shutil.which("langgraph")
     if langgraph is None or find_spec("langgraph_api") is None:
-        raise ConfigError("LangGraph Studio needs more packages: run pip install 'moot[studio]'")
+        raise ConfigError("LangGraph Studio needs additional packages: run `pip install 'moot[studio]'`")
     command = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
     command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
     token = variable("MOOT_TOKEN")

@@ -36,7 +36,9 @@ def setup(
     base_url: Annotated[
         str | None,
         Option(
-            "--base-url", metavar="URL", help="Address of an OpenAI-compatible endpoint. Default: OpenAI."
+            "--base-url",
+            metavar="URL",
+            help="Address of an OpenAI-compatible endpoint. Default: the OpenAI API.",
         ),
     ] = None,
     key_env: Annotated[
@@ -50,11 +52,15 @@ def setup(
     key_stdin: Annotated[
         bool, Option("--key-stdin", help="Read the key from the first line of stdin.")
     ] = False,
-    no_key: Annotated[bool, Option("--no-key", help="The endpoint needs no key.")] = False,
+    no_key: Annotated[
+        bool, Option("--no-key", help="Use this option if the endpoint needs no API key.")
+    ] = False,
     model: Annotated[
-        str | None, Option("--model", "-m", metavar="NAME", help="Default model of all debates.")
+        str | None, Option("--model", "-m", metavar="NAME", help="Model that debates use by default.")
     ] = None,
-    no_test: Annotated[bool, Option("--no-test", help="Do not call the model.")] = False,
+    no_test: Annotated[
+        bool, Option("--no-test", help="Store the settings without testing them with a call to the model.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Store your key, endpoint and default model once for all debates.
@@ -66,13 +72,18 @@ def setup(
     from moot.models.registry import OPENAI_URL, Access
 
     if sum(map(bool, (key_env, key_stdin, no_key))) > 1:
-        raise InputError("use only one of --key-env, --key-stdin and --no-key")
+        raise InputError(
+            "several sources of the key are given: use only one of --key-env, --key-stdin and --no-key"
+        )
     asks = sys.stdin.isatty() and not key_stdin
     url = base_url if base_url is not None or not asks else _ask_url(OPENAI_URL)
     url = "" if url in (None, OPENAI_URL) else url
     stored, key = _key(url, key_env, from_stdin=key_stdin, asks=asks and not no_key, without=no_key)
     if not key and not url:
-        raise InputError("OpenAI needs a key: add --key-env NAME or --key-stdin, or use --base-url URL")
+        raise InputError(
+            "OpenAI needs a key: add --key-env NAME or --key-stdin, or give another endpoint with "
+            "--base-url URL"
+        )
     register_secret(key or None)
     # The prices of a model depend on the endpoint.
     settings.set_variables({"OPENAI_API_KEY": key, "OPENAI_BASE_URL": url})
@@ -117,11 +128,14 @@ def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without
         return "", ""
     if key_env is not None:
         if not key_env.isidentifier() or (key := settings.variable(key_env)) is None:
-            raise InputError(f"--key-env {key_env!r}: this environment variable is not set")
+            raise InputError(
+                f"--key-env names the environment variable {key_env!r}, which is not set: set it, or "
+                "name another variable"
+            )
         return f"${{{key_env}}}", key
     if from_stdin:
         if not (key := sys.stdin.readline().strip()):
-            raise InputError("--key-stdin: stdin has no key")
+            raise InputError("--key-stdin found no key on stdin")
         return key, key
     # A key is sent only to the endpoint to which it belongs.
     known = settings.variable("OPENAI_API_KEY") or ""
@@ -153,12 +167,13 @@ def _model(given: str | None, access: Access, *, asks: bool) -> tuple[str, Seque
         given = _ask_model(offered)
     listed = f"{', '.join(offered[:LISTED])}{' …' if len(offered) > LISTED else ''}"
     if given is None:
-        raise InputError(f"add --model NAME. The endpoint offers {listed or 'no models'}")
+        raise InputError(f"no model is given: add --model NAME. The endpoint offers {listed or 'no models'}")
     check_name(given)
     if offered and given not in offered:
         near = get_close_matches(given, offered, n=3)
         raise InputError(
-            f"the endpoint does not offer {given!r}: it offers {', '.join(near) if near else listed}"
+            f"the endpoint does not offer the model {given!r}: choose from "
+            f"{', '.join(near) if near else listed}"
         )
     return given, offered
 

@@ -40,7 +40,11 @@ def audit(
     debate_id: DebateArgument,
     without: Annotated[
         str | None,
-        Option("--replay-without", metavar="KIND", help="Repeat turns without this kind of memory."),
+        Option(
+            "--replay-without",
+            metavar="KIND",
+            help="Repeat turns while this kind of memory is left out of the prompts.",
+        ),
     ] = None,
     turns: Annotated[
         str | None,
@@ -71,7 +75,9 @@ def audit(
         else:
             found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", turns)
             if not found:
-                raise InputError(f"--turns {turns!r}: give a turn or a range of turns, such as 3-5")
+                raise InputError(
+                    f"--turns {turns!r} is not a turn or a range of turns: give a value such as 3 or 3-5"
+                )
             first, last = int(found[1]), int(found[2] or found[1])
             again = replay_without(debate.session, without, first, last, model=model)
             data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in again]}
@@ -87,7 +93,7 @@ POLL_INTERVAL_S = 0.5
 def show(
     debate_id: DebateArgument,
     transcript: Annotated[bool, Option("--transcript", help="All messages.")] = False,
-    summary: Annotated[bool, Option("--summary", help="Show the latest rolling summary.")] = False,
+    summary: Annotated[bool, Option("--summary", help="Show the latest summary of older messages.")] = False,
     summaries: Annotated[
         bool, Option("--summaries", help="Show every version of every summary in the debate.")
     ] = False,
@@ -104,7 +110,7 @@ def show(
         bool,
         Option(
             "--calls",
-            help="Show the number of tokens in each section of prompts that are not for turns.",
+            help="Show the number of tokens in each section of all prompts other than those for turns.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
@@ -113,7 +119,10 @@ def show(
         Option(
             "--prompt",
             metavar="SEQ",
-            help="Show the exact prompt of an entry (12 or m000012) or of another call (c000012).",
+            help=(
+                "Show the exact prompt that produced a message (12 or m000012) or another model call "
+                "(c000012)."
+            ),
         ),
     ] = None,
     follow: Annotated[
@@ -204,7 +213,9 @@ def list_debates(
             help="Show only debates with WORDS in their name, topic, model or result.",
         ),
     ] = None,
-    evaluations: Annotated[bool, Option("--evaluations", help="Include the debates of evaluations.")] = False,
+    evaluations: Annotated[
+        bool, Option("--evaluations", help="Also list the debates that evaluations ran.")
+    ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -325,10 +336,13 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
 @command(panel="Read results", examples=("hiring freeze",))
 def search(
     words: Annotated[
-        list[str], Argument(metavar="WORDS", help="Words to find: a message must contain all of them.")
+        list[str],
+        Argument(
+            metavar="WORDS", help="Words to search for. A message matches if it contains all of these words."
+        ),
     ],
     limit: Annotated[
-        int, Option("--limit", "-n", min=1, metavar="N", help="Maximum number of messages shown.")
+        int, Option("--limit", "-n", min=1, metavar="N", help="Maximum number of messages to show.")
     ] = 20,
     db: DbOption = None,
     as_json: JsonOption = False,

@@ -312,8 +312,9 @@ def check_answers(answers: object, config: DebateConfig, questions: Sequence[Per
     if unknown:
         asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
         raise InputError(
-            f"--answers: no debater or question is called {', '.join(map(repr, unknown))}. Use a debater "
-            f"({', '.join(names)}) or the id of a question ({', '.join(asked)})"
+            f"--answers: no debater and no question has the name {', '.join(map(repr, unknown))}. "
+            f"Use the name of a debater ({', '.join(names)}) or the id of a question "
+            f"({', '.join(asked)})"
         )
 
 

@@ -200,7 +200,7 @@ def confirm(question: str, without: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{without}: add --yes, because stdin is not a terminal")
+        raise InputError(f"{without}, because stdin is not a terminal: add --yes to confirm")
     import typer
 
     return typer.confirm(question, err=True)
@@ -236,7 +236,7 @@ def format_of(path: Path) -> str:
         InputError: the suffix is unknown, or the folder does not exist.
     """
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"output file {str(path)!r}: use a name that ends in {', '.join(FORMATS)}")
+        raise InputError(f"the name of the output file {str(path)!r} must end in one of {', '.join(FORMATS)}")
     check_folder(path)
     return FORMATS[path.suffix.lower()]
 

@@ -87,9 +87,9 @@ def check_summary(
     if not any(map(str.isalnum, text)):
         raise SummaryFailed("the model's summary is empty")
     if _STRUCTURE.match(text):
-        raise SummaryFailed("the model replied with JSON or HTML")
+        raise SummaryFailed("the model replied with JSON or HTML instead of a summary")
     if _is_excuse(text, source):
-        raise SummaryFailed("the model replied with an excuse or an error message")
+        raise SummaryFailed("the model replied with an excuse or an error message instead of a summary")
     if count(text) > 4 * remaining:
         raise SummaryFailed("the model's summary is far longer than requested")
     if _is_echo(text, source, of=0.95 if notes or count(text) <= remaining else 0.5):
@@ -120,7 +120,7 @@ def _mended(text: str, source: str) -> str:
             end = sentence.start + len(sentence.text)
             dropped += len(sentence.text)
     if 2 * dropped > len(text):
-        raise SummaryFailed("most of the model's summary contains numbers that occur in no message")
+        raise SummaryFailed("most sentences of the model's summary contain numbers that occur in no message")
     return "".join([*kept, text[end:]]).strip()
 
 

@@ -73,7 +73,9 @@ def check_draft(draft: Any) -> Draft:
         ValueError: a field has a wrong type or is not JSON.
     """
     if not isinstance(draft, Draft):
-        raise SummaryFailed(f"the summarizer returned {type(draft).__name__} instead of Draft")
+        raise SummaryFailed(
+            f"the summarizer returned a value of type {type(draft).__name__} instead of Draft"
+        )
     fields = dict(vars(draft))
     _DRAFT(**fields)
     json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
@@ -103,7 +105,9 @@ class _DraftCalls:
             SummaryFailed: the value is no generator, or yields something other than model calls.
         """
         if not isinstance(flow, Generator):
-            raise SummaryFailed(f"`summarize` returned {type(flow).__name__} instead of a generator")
+            raise SummaryFailed(
+                f"`summarize` returned a value of type {type(flow).__name__} instead of a generator"
+            )
         most, replies = self.request.config.memory.budget.total, None
         try:
             while True:
@@ -112,7 +116,9 @@ class _DraftCalls:
                     raise SummaryFailed("the summarizer yielded something other than model calls")
                 for call in batch:
                     if not call.digest or prompt_tokens(call.messages, self.request.count) > most:
-                        raise SummaryFailed(f"a prompt of the summarizer has more than {most} tokens")
+                        raise SummaryFailed(
+                            f"a prompt of the summarizer has more than {most} tokens, the limit for prompts"
+                        )
 
                 replies = yield list(batch)
                 self.latency_s += max((reply.latency_s for reply in replies), default=0.0)

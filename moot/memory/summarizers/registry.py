@@ -37,7 +37,9 @@ def register(summarizer: Summarizer) -> None:
     """
     name = getattr(summarizer, "name", "")
     if not name or name == NO_SUMMARY or type(SUMMARIZERS.get(name, summarizer)) is not type(summarizer):
-        raise ConfigError(f"summarizer name {name!r} is empty or already registered: choose another `name`")
+        raise ConfigError(
+            f"the summarizer name {name!r} is empty or already registered: choose another `name`"
+        )
     SUMMARIZERS[name] = summarizer
     summarizer_named.cache_clear()
 
@@ -64,7 +66,9 @@ def summarizer_named(name: str) -> Summarizer:
     point = plugged[name]
     made: Summarizer = load_plugin(point, "memory.summarizer")
     if not callable(getattr(made, "summarize", None)):
-        raise ConfigError(f"memory.summarizer: {point.name!r} ({point.value}) has no method `summarize`")
+        raise ConfigError(
+            f"memory.summarizer: the summarizer {point.name!r} ({point.value}) has no method `summarize`"
+        )
     return made
 
 

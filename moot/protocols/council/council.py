@@ -328,9 +328,11 @@ class Convergence(BaseModel):
     """The judge's assessment of how far a council's proposals agree."""
 
     reasoning: str = Field(description="Where the proposals agree and where they do not.")
-    in_dispute: list[str] = Field([], description="Points that are still in dispute, one item per point.")
+    in_dispute: list[str] = Field(
+        [], description="Points that are still in dispute, one list item per point."
+    )
     agreement: float = Field(
-        ge=0, le=1, description="Share of agreement: a fraction between 0 and 1, not a percentage."
+        ge=0, le=1, description="Share of agreement, as a fraction between 0 and 1, not as a percentage."
     )
 
 

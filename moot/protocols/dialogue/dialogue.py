@@ -94,9 +94,9 @@ class Aspects(BaseModel):
     """Model reply that splits a topic into aspects."""
 
     reasoning: str
-    aspects: list[str] = Field(description="Short phrases, the most important first.")
+    aspects: list[str] = Field(description="Aspects of the topic as short phrases, most important first.")
     descriptions: list[str] = Field(
-        [], description="What belongs to each aspect, in one sentence, in the same order."
+        [], description="What each aspect covers, in one sentence each, in the order of the aspects."
     )
 
 

@@ -30,7 +30,9 @@ def load_config(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read configuration {str(path)!r}: {error}") from error
     if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"configuration {str(path)!r}: use a .yaml, .toml or .json file")
+        raise ConfigError(
+            f"the name of the configuration file {str(path)!r} must end in .yaml, .toml or .json"
+        )
     data = data_in(text, path, "configuration")
     if not isinstance(data, dict):
         raise ConfigError(f"configuration {str(path)!r} must contain keys and values")
@@ -79,7 +81,7 @@ def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in layer.items():
             if isinstance(value, Mapping) and merged.get(key) is not None:
                 if not isinstance(merged[key], Mapping):
-                    raise ConfigError(f"{key}: give keys and values, not {merged[key]!r}")
+                    raise ConfigError(f"{key}: {merged[key]!r} is not a mapping: give keys and values")
                 value = _laid_over(merged[key], value)
             merged[key] = value
     return merged
@@ -151,4 +153,6 @@ def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_twice(keys: Sequence[str]) -> None:
     if twice := duplicates(keys):
-        raise ConfigError(f"repeated keys: {', '.join(map(repr, twice))}: keep each key once")
+        raise ConfigError(
+            f"these keys occur more than once: {', '.join(map(repr, twice))}. Keep each key once"
+        )

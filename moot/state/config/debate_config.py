@@ -180,9 +180,11 @@ class DebateConfig(Section):
     def _check_options(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         options = tuple(option.strip() for option in value)
         if len(options) == 1:
-            raise ValueError(f"{options[0]!r} is the only option: give two or more, or none")
+            raise ValueError(f"{options[0]!r} is the only option: give two or more options, or none")
         if wrong := [option for option in options if not option or len(option) > OPTION_CHARS]:
-            raise ValueError(f"{wrong[0][:OPTION_CHARS]!r}: an option has 1 to {OPTION_CHARS} characters")
+            raise ValueError(
+                f"option {wrong[0][:OPTION_CHARS]!r} is empty or too long: use 1 to {OPTION_CHARS} characters"
+            )
         if twice := duplicates([option.casefold() for option in options]):
             raise ValueError(f"duplicate options {twice}: give each option once")
         if UNDECIDED in map(str.casefold, options):
@@ -203,10 +205,11 @@ class DebateConfig(Section):
             stated = [pair[0] for pair in pairs]
             if not pairs or stated != sorted(set(stated)):
                 raise ValueError(
-                    f"{model}: give [stated, measured] pairs in ascending order of the stated confidence"
+                    f"{model}: the stated confidences are not in ascending order: sort the [stated, "
+                    "measured] pairs"
                 )
             if not all(0 <= number <= 100 for pair in pairs for number in pair):
-                raise ValueError(f"{model}: give stated and measured confidences from 0 to 100")
+                raise ValueError(f"{model}: every stated and measured confidence must be between 0 and 100")
         return value
 
     @field_validator("mcp_servers")
@@ -221,7 +224,8 @@ class DebateConfig(Section):
     def _check_debaters(cls, value: tuple[DebaterConfig, ...]) -> tuple[DebaterConfig, ...]:
         if not value:
             raise ValueError(
-                "0 debaters: give at least one, or omit the key for the protocol's default debaters"
+                "the list has no debaters: give at least one, or omit `debaters` to use the "
+                "protocol's default debaters"
             )
         if twice := duplicates([debater.id for debater in value]):
             raise ValueError(f"duplicate debater ids {twice}: give each debater a different id")
@@ -233,7 +237,7 @@ class DebateConfig(Section):
     @model_validator(mode="after")
     def _check_people(self) -> DebateConfig:
         if HUMAN in self.model_names():
-            raise ValueError(f"only a debater can have the model {HUMAN!r}: use the name of a real model")
+            raise ValueError(f"only a debater can have the model {HUMAN!r}: use the name of a language model")
         return self
 
     @model_validator(mode="after")
@@ -247,7 +251,10 @@ class DebateConfig(Section):
             )
         differing = sorted(set(self.order) ^ set(self.names()))
         if self.order and differing:
-            raise ValueError(f"order: list each debater id and nothing else; missing or unknown: {differing}")
+            raise ValueError(
+                f"order: the ids {differing} are missing or unknown: list the id of every debater, and "
+                "nothing else"
+            )
         return self
 
     @field_validator("interjections")
@@ -265,8 +272,8 @@ class DebateConfig(Section):
             size = self.settings(name).context_size
             if size is not None and budget.total + budget.reply > size:
                 raise ValueError(
-                    f"memory.budget.total + reply is {budget.total + budget.reply} tokens, more than the "
-                    f"context_size {size} of model {name!r}: lower memory.budget.total"
+                    f"memory.budget.total and memory.budget.reply add up to {budget.total + budget.reply} "
+                    f"tokens, but the context_size of model {name!r} is {size}: lower memory.budget.total"
                 )
         return self
 
@@ -536,7 +543,9 @@ def frozen_config(state: StateValues) -> DebateConfig:
     """
     stored = state.get("config")
     if not stored:
-        raise InputError("this debate never began, and no model was called: delete it and start it again")
+        raise InputError(
+            "this debate never started, and no model was called: delete the debate and start it again"
+        )
     return _with_fence(read_stored(stored), fence_for(state.get("topic") or ""))
 
 
@@ -555,9 +564,9 @@ def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = No
     config = frozen_config(state)
     if (protocols or default_protocols()).find_protocol(config.protocol) is None:
         raise ConfigError(
-            f"the protocol {config.protocol!r} of this debate is not installed here, so it cannot be run: "
-            "install its package, or register it with `moot.protocols.registry.register` (showing, reporting "
-            "and deleting this debate works without the protocol)"
+            f"protocol {config.protocol!r} is not installed here, so this debate cannot be run: "
+            "install the protocol's package, or register it with "
+            "`moot.protocols.registry.register`. You can still show, report and delete the debate"
         )
     stored = state["config"]
     _parse_cached("unknown", *stored.keys(), *stored.values())  # raises an error if a value is invalid

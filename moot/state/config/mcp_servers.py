@@ -62,16 +62,19 @@ class McpServerConfig(Section):
             raise ValueError("give either `command` or `url`")
         if self.url is not None:
             if redact_url(self.url) != self.url:
-                raise ValueError("`url` contains a password or key: name the key's variable in `api_key_env`")
+                raise ValueError(
+                    "`url` contains a password or key: remove it, and name the variable that holds it in "
+                    "`api_key_env`"
+                )
             if not self.url.startswith(("http://", "https://")):
                 raise ValueError(f"{self.url!r} is not an HTTP URL")
         if self.env and self.url:
             raise ValueError(
-                "`env` works only with `command`, not with `url`: remove it, or use `api_key_env`"
+                "`env` works only with `command`, not with `url`: remove `env`, or use `api_key_env` instead"
             )
         if self.api_key_env and self.command:
             raise ValueError(
-                "`api_key_env` works only with `url`, not with `command`: name the variable in `env`"
+                "`api_key_env` works only with `url`, not with `command`: name the variable in `env` instead"
             )
         return self
 

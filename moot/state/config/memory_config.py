@@ -72,18 +72,19 @@ class Budget(Section):
         for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 raise ValueError(
-                    f"memory.budget.{name} is {getattr(self, name)} tokens, which is too few: "
-                    f"give at least {least}"
+                    f"memory.budget.{name} is {getattr(self, name)} tokens, which is too low: use at least "
+                    f"{least}"
                 )
         parts = self.system + self.summary + self.messages
         if parts > self.total:
             raise ValueError(
-                f"memory.budget.total is {self.total} tokens, but system + summary + messages are {parts}: "
-                "raise the total or lower one of the others"
+                f"memory.budget.total is {self.total} tokens, but system, summary and messages add up "
+                f"to {parts}: raise the total, or lower one of the three"
             )
         if self.turn_suffix > self.total // 2:
             raise ValueError(
-                f"memory.budget.turn_suffix is {self.turn_suffix} tokens: give at most half of the total"
+                f"memory.budget.turn_suffix is {self.turn_suffix} tokens, more than half of the total: "
+                "lower it"
             )
         return self
 

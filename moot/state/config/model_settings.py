@@ -64,8 +64,8 @@ def check_model_name(name: str | None) -> str | None:
     """
     if name is not None and (not name.strip() or "://" in name):
         raise ValueError(
-            f"{name!r} is not a model's name: give the provider's name for the model, "
-            "and the endpoint as `base_url` or OPENAI_BASE_URL"
+            f"{name!r} is not a model's name: give the provider's name for the model, and set the "
+            "address of the endpoint in `base_url` or OPENAI_BASE_URL"
         )
     return name
 
@@ -147,7 +147,7 @@ class ModelSettings(Section):
         if self.command and (self.base_url or self.api_key_env):
             raise ValueError("a model with `command` has no endpoint: remove `base_url` and `api_key_env`")
         if self.command and not self.command[0].strip():
-            raise ValueError("the program of `command` is empty: give a program")
+            raise ValueError("the program in `command` is empty: give the name of a program")
         return self
 
     @field_validator("base_url")
@@ -155,8 +155,9 @@ class ModelSettings(Section):
     def _check_address(cls, value: str | None) -> str | None:
         if value is not None and redact_url(value) != value:
             raise ValueError(
-                f"{redact_url(value)!r} contains a password or key, and each debate stores its "
-                "configuration: set it in OPENAI_BASE_URL, or name the key's variable in `api_key_env`"
+                f"{redact_url(value)!r} contains a password or key, which would be stored with each "
+                "debate: set the address in OPENAI_BASE_URL, or name the key's variable in "
+                "`api_key_env`"
             )
         return value
 
@@ -164,7 +165,10 @@ class ModelSettings(Section):
     @classmethod
     def _check_variable(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-            raise ValueError("expected the name of an environment variable, such as MY_API_KEY, not a key")
+            raise ValueError(
+                "the value must be the name of an environment variable, such as MY_API_KEY, not the "
+                "key itself"
+            )
         return value
 
     @property

@@ -184,7 +184,7 @@ class DebaterConfig(Section):
         size = sum(len(document.text) for document in value)
         if size > MAX_REFERENCE_CHARS:
             raise ValueError(
-                f"reference documents have {size} characters: give at most {MAX_REFERENCE_CHARS}"
+                f"the reference documents have {size} characters: give at most {MAX_REFERENCE_CHARS}"
             )
         return value
 
@@ -209,7 +209,7 @@ class DebaterConfig(Section):
     @classmethod
     def _check_name(cls, value: str) -> str:
         if slug(value) in RESERVED_NAMES:
-            raise ValueError(f"{value!r} is reserved: give another name")
+            raise ValueError(f"the name {value!r} is reserved: give another name")
         if ENTRY_ID.search(value):
             raise ValueError(f"{value!r} looks like the id of a message: give another name")
         return value
@@ -222,9 +222,11 @@ class DebaterConfig(Section):
                 "no id can be derived from this name, because it has no letters a-z or digits: set `id`"
             )
         if not SLUG.fullmatch(value):
-            raise ValueError(f"{value!r} is not a slug: use a-z, 0-9, - and _, at most 40 characters")
+            raise ValueError(
+                f"{value!r} is not a valid id: use at most 40 of the characters a-z, 0-9, - and _"
+            )
         if value in RESERVED_IDS or ENTRY_ID.fullmatch(value):
-            raise ValueError(f"{value!r} is reserved: give another id")
+            raise ValueError(f"the id {value!r} is reserved: give another id")
         return value
 
     _model_name = field_validator("model")(check_model_name)
@@ -320,7 +322,7 @@ class JudgeConfig(Section):
     def _check_panel(cls, value: tuple[PanelJudge, ...]) -> tuple[PanelJudge, ...]:
         ids = [panel_judge.id for panel_judge in value]
         if duplicates(ids):
-            raise ValueError(f"duplicate judge ids in {ids}: give each judge a different id")
+            raise ValueError(f"the judge ids {ids} are not unique: give each judge a different id")
         return value
 
     def judges(self) -> tuple[PanelJudge, ...]:
