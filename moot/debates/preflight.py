@@ -39,8 +39,7 @@ _PLACEHOLDER = re.compile(r"\{\{?[A-Za-z_]\w*\}\}?")
 
 NO_JUDGE = (
     "no judge model is set, and the default `offline` model cannot judge messages of people or models: "
-    "set one with --model (`moot eval debate`: --evaluator; in a file: judge.model), or `offline` for "
-    "placeholders"
+    "set one with --model (in a file: judge.model), or `offline` for placeholders"
 )
 
 

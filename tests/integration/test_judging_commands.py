@@ -250,7 +250,7 @@ def test_evaluations_are_tables_json_and_rows_that_add_up(moot: Moot) -> None:
         ok(moot("eval", "debate", "t", "-e", "offline", "-o", "scores.csv"))
     rows = (moot.folder / "scores.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows] == ["debate", "t", "t"]
-    ok(moot("eval", "debate", "t", "-e", "offline", "-o", "scores.md"))
+    ok(moot("eval", "debate", "t", "--model", "offline", "-o", "scores.md"))
     assert (moot.folder / "scores.md").read_text().startswith("| debate | Functional Completeness |")
     data = ok(moot("eval", "debate", "t", "-c", "eval.json", "--json")).json
     assert [each["id"] for each in data["debates"][0]["evaluators"]] == ["eval-1", "eval-2"]

@@ -422,6 +422,7 @@ def evaluate_debates(
         list[str] | None,
         Option(
             "--evaluator",
+            "--model",
             "-e",
             metavar="MODEL",
             help="Model that scores the debates. Repeat the option for several models.",
