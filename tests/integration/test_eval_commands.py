@@ -18,6 +18,7 @@ import pytest
 
 from moot import open_debates
 from moot.state.config.config_files import make_config
+from moot.state.entries import tokens_of
 from tests.support.moot_command import Moot, Result
 from tests.support.openai_answers import Act, Json, schema_of
 from tests.support.openai_server import OpenAIServer
@@ -491,3 +492,26 @@ def test_kills_at_random_moments_change_no_figure_and_repeat_no_completed_call(
     assert completed == items * (1 + 5 + 2 * CALLS)
     # Each kill cuts off the calls under way, which are made again: at most eight in each of four debates.
     assert asked - completed <= kills * 4 * 8
+
+
+@pytest.mark.slow
+def test_kills_lose_no_usage_of_an_evaluation_with_a_cap(moot: Moot) -> None:
+    items, cap = 12, 20_000
+    (moot.folder / "set.jsonl").write_text(jsonl(question_rows(items)))
+    words = ("run", "set.jsonl", *ARMS, "--concurrency", "4", "-q")
+    with OpenAIServer(default_plan.act, latency=0.005) as server:
+        killed_runs(moot, server, (*words, "--max-tokens", str(cap)), kills=8, most=0.4)
+        evaluate(moot, server, *words, "--max-tokens", str(cap))
+        with open_debates(str(moot.db)) as debates:
+            budgets, stored = debates.records.budgets, [row.id for row in debates.rows()]
+            name = budgets.group_of(stored[0])
+            assert {*stored} <= {*budgets.debates(name)}
+            spent = budgets.get(name)
+            usages = [
+                reply["usage"] for each in stored for reply in debates.records.journal.replies(each).values()
+            ]
+        most = max(map(tokens_of, usages))
+        assert sum(map(tokens_of, usages)) <= spent.tokens
+        assert cap <= spent.tokens <= cap + 4 * 8 * most, "at most the calls under way pass the cap"
+        ok(evaluate(moot, server, *words, "--max-tokens", "10000000"))
+    assert journalled(moot) == items * (1 + 5 + 2 * CALLS)
