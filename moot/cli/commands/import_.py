@@ -243,21 +243,23 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
     for form in named:
         if form not in FORMATS:
             raise InputError(f"--format {form!r}: choose from {', '.join(FORMATS)}")
-    if output is None or output == STDOUT or output.is_dir():
-        chosen = list(dict.fromkeys(named)) or ["html"]
-    else:
-        suffix = output.suffix.lower()
-        fitting = [form for form in FORMATS if suffix in FORMATS[form].suffixes]
-        chosen = list(dict.fromkeys(named)) or fitting[:1]
-        if not set(chosen) & set(fitting):
-            suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
-            raise InputError(
-                f"the name of the output file {str(output)!r} must end in one of {', '.join(suffixes)}"
-            )
-    if len(chosen) > 1 and output is not None and not output.is_dir():
+    chosen = list(dict.fromkeys(named))
+    if output is None or output.is_dir():
+        return chosen or ["html"]
+    if len(chosen) > 1:
         raise InputError(
             f"-o {str(output)!r} is one file, but several formats are given: give one --format, or "
             "an existing folder"
+        )
+    if output == STDOUT:
+        return chosen or ["html"]
+    suffix = output.suffix.lower()
+    fitting = [form for form in FORMATS if suffix in FORMATS[form].suffixes]
+    chosen = chosen or fitting[:1]
+    if not set(chosen) & set(fitting):
+        suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
+        raise InputError(
+            f"the name of the output file {str(output)!r} must end in one of {', '.join(suffixes)}"
         )
     return chosen
 
