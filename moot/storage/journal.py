@@ -7,8 +7,8 @@ thread, and a fork samples anew. Any other reply is left from a crash and is use
 """
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
@@ -167,11 +167,30 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
     }
 
 
-_INTERJECTION, _PAUSE = "interjection", "pause"
+def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
+    """Return the state's values after adding the usage of questions that the state does not count."""
+    return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
+
+
+_INTERJECTION, _PAUSE, _QUESTION = "interjection", "pause", "question"
+
+
+@dataclass(frozen=True)
+class UnreadInbox:
+    """Rows of a debate's inbox that the debate has not read yet."""
+
+    messages: Sequence[InboxMessage] = ()
+    asked: Mapping[str, float] = field(default_factory=dict)
+    """Usage of the questions about the debate that were answered outside its graph."""
+    last_number: int = 0
+    """Number of the last row, or 0 if there is no row."""
 
 
 class InboxTable(DebateTable):
-    """Table of interjections and pause requests that a debate has not read yet."""
+    """Table of interjections, pause requests and the usage of answered questions.
+
+    The rows are those that a debate has not read yet.
+    """
 
     name = "moot_inbox"
     columns = """
@@ -186,15 +205,22 @@ class InboxTable(DebateTable):
         """Ask a running debate to pause at the end of its current step."""
         self._add(debate, _PAUSE, "", "", at)
 
-    def messages_since(self, debate: str, number: int) -> list[InboxMessage]:
-        """Return all interjections of a debate with a number greater than `number`, in order."""
+    def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
+        """Add the usage of an answered question, which the debate counts in its next step."""
+        self._add(debate, _QUESTION, "", json.dumps(usage), at)
+
+    def since(self, debate: str, number: int) -> UnreadInbox:
+        """Return the interjections and the usage of questions with a number greater than `number`."""
+        # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
-            "SELECT number, speaker, content, at FROM moot_inbox "
-            "WHERE debate = ? AND kind = ? AND number > ? "
+            "SELECT number, speaker, content, at, kind FROM moot_inbox "
+            "WHERE debate = ? AND kind IN (?, ?) AND number > ? "
             "ORDER BY number",
-            (debate, _INTERJECTION, number),
+            (debate, _INTERJECTION, _QUESTION, number),
         )
-        return [InboxMessage(*row) for row in rows]
+        messages = [InboxMessage(*row) for *row, kind in rows if kind == _INTERJECTION]
+        asked = [json.loads(row[2]) for row in rows if row[4] == _QUESTION]
+        return UnreadInbox(messages, add_totals({}, asked) if asked else {}, rows[-1][0] if rows else 0)
 
     def consume_pause(self, debate: str) -> bool:
         """Delete the pause request of a debate, and return True if there was one."""

@@ -19,11 +19,20 @@ import aiosqlite
 from typing_extensions import TypedDict
 
 from moot.state.config.boundary import Capability
+from moot.state.conversation import StateValues
+from moot.state.entries import JsonObject
 from moot.state.errors import DebateExists, InputError
 from moot.state.identity_cache import memoize_by_identity
 from moot.state.plugins import require_extra
 from moot.state.settings import is_postgres, sqlite_path
-from moot.storage.journal import FailedRuns, HasOtherChild, InboxTable, Journal
+from moot.storage.journal import (
+    FailedRuns,
+    HasOtherChild,
+    InboxTable,
+    Journal,
+    with_failures,
+    with_questions,
+)
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql
@@ -208,6 +217,14 @@ class Records:
         """
         for table in (self.catalogue, *self.tables()):
             table.delete(debate)
+
+    def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
+        """Return the state's values with the usage that the debate adds to its state in its next step.
+
+        This is the usage of failed runs and of answered questions.
+        """
+        asked = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
+        return with_questions(with_failures(state, self.failed.of(debate)), asked)
 
     def tables(self) -> Sequence[DebateTable]:
         """Return all tables with data about debates, except the catalogue."""

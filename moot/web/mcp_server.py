@@ -369,7 +369,7 @@ class McpDebates:
             ),
         ],
     ) -> dict[str, object]:
-        """Answer a question about a debate and cite its messages. The debate does not change."""
+        """Answer a question about a debate and cite its messages. The transcript does not change."""
         found = await self._get(debate)
         answer = (await asyncio.to_thread(self._host.ask, found, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
