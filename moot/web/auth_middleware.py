@@ -26,6 +26,7 @@ from moot.state import settings as environment
 from moot.state.config.section import errors_in
 from moot.state.errors import DebateBusy, DebateNotFound
 from moot.state.settings import redact
+from moot.text.plain_text import show_reordering
 
 IN_PROCESS = "/noauth"
 """Root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
@@ -178,7 +179,7 @@ def is_loopback(name: str) -> bool:
         return False
 
 
-class PlainJson(JSONResponse):
+class UnchangedJson(JSONResponse):
     """JSON response from which known secrets, such as API keys, are removed."""
 
     def render(self, content: object) -> bytes:
@@ -187,6 +188,14 @@ class PlainJson(JSONResponse):
         A lone surrogate is replaced with a question mark.
         """
         return redact(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+
+
+class PlainJson(UnchangedJson):
+    """JSON response that people read. It shows the characters that change the direction of a text."""
+
+    def render(self, content: object) -> bytes:
+        """Return the response body as JSON, with known secrets redacted."""
+        return show_reordering(super().render(content).decode(), separator='"').encode()
 
 
 class HeadersMiddleware:

@@ -38,6 +38,7 @@ from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.langgraph_internals import set_server_version
 from moot.state.verdict import TIE
+from moot.text.plain_text import show_reordering
 from moot.text.tokens import counter, truncate_end
 from moot.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.web.debate_host import DebateHost
@@ -408,8 +409,10 @@ class McpDebates:
     async def transcript(self, debate: str) -> str:
         """Return the transcript of a debate, with the speaker and id of each message."""
         document = await run_in_thread((await self._get(debate)).document)
-        return "\n\n".join(
-            f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
+        return show_reordering(
+            "\n\n".join(
+                f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
+            )
         )
 
     async def _get(self, debate: str) -> Debate:

@@ -57,6 +57,7 @@ from moot.web.auth_middleware import (
     AuthMiddleware,
     HeadersMiddleware,
     PlainJson,
+    UnchangedJson,
     body_of,
     bytes_of,
     error_response,
@@ -302,8 +303,8 @@ class LivePage:
         async with self._planning:
             return await run_in_thread(propose)
 
-    async def _convert(self, request: Request, _: DebateHost) -> JsonObject:
-        """Return the text of an uploaded document."""
+    async def _convert(self, request: Request, _: DebateHost) -> Response:
+        """Return the text of an uploaded document, which the page sends back unchanged."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:
@@ -312,7 +313,7 @@ class LivePage:
             raise HTTPException(
                 413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
             )
-        return {"name": name, "content": text}
+        return UnchangedJson({"name": name, "content": text})
 
     async def _play(self, request: Request, host: DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""

@@ -412,3 +412,25 @@ def test_an_uploaded_text_is_read_and_one_that_cannot_be_read_is_named(page: Tes
     headers = {"content-type": "application/octet-stream"}
     large = page.post(f"{API}/documents/long.txt", content=bytes(MAX_UPLOAD_BYTES + 1), headers=headers)
     assert large.status_code == 413
+
+
+def test_the_page_shows_what_changes_the_direction_of_a_text(page: TestClient) -> None:
+    controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)))
+    address = begun(page, question=f"Trams {controls}free?")
+    settled(page, address)
+    for path in (
+        f"{API}/debates",
+        address,
+        f"{address}/ledger",
+        f"{address}/entries",
+        f"{address}/prompts/1",
+    ):
+        answer = page.get(path)
+        assert answer.status_code == 200, answer.text
+        assert not set(controls) & set(answer.text), path
+    uploaded = page.post(
+        f"{API}/documents/notes.md",
+        content=f"Notes {controls}".encode(),
+        headers={"content-type": "application/octet-stream"},
+    )
+    assert uploaded.json()["content"] == f"Notes {controls}"
