@@ -358,6 +358,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         return judge_values(session.state().values, options, environment, granted=granted)
     with session.writing() as held:
         snapshot = held.caught_up()
+        runnable_config(snapshot.values)  # raises if nothing of the debate is stored
         ends = not is_over(snapshot)
         values = cast(ConversationState, snapshot.values)
         step = step_number(values)

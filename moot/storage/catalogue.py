@@ -6,14 +6,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
-from moot.storage.sqlite import DebateTable
+from moot.storage.sqlite import DebateTable, stored_number, stored_text
 from moot.text.plain_text import clip, plain_line
 from moot.text.topic_title import question_in
 
@@ -57,6 +57,17 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
+_KINDS = [field.type for field in fields(DebateRow)]
+
+
+def _stored(kind: object, value: object) -> Any:
+    """Return a value of a catalogue row, as well as a damaged row allows. `moot doctor` repairs the row."""
+    if kind in (str, "str"):
+        return stored_text(value)
+    number = stored_number(value)
+    return int(number) if kind in (int, "int") else number
+
+
 TOPIC_CHARS = 200
 FINAL_ANSWER_CHARS = 400
 """Maximum numbers of characters of a topic and of a result in the catalogue."""
@@ -182,7 +193,7 @@ class Catalogue(DebateTable):
 
     def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
         rows = self._execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
-        return [DebateRow(*row) for row in rows]
+        return [DebateRow(*map(_stored, _KINDS, row)) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -238,7 +249,15 @@ class ResultTable(DebateTable):
         if self._sql.read_only:
             return {}
         rows = self._execute("SELECT debate, model, winner, decision, question, confidence FROM moot_results")
-        return {debate: ListedResult(*outcome) for debate, *outcome in rows}
+        return {stored_text(debate): _listed(*outcome) for debate, *outcome in rows}
+
+
+def _listed(*outcome: object) -> ListedResult:
+    """Return a row of the results, as well as a damaged row allows."""
+    *texts, confidence = outcome
+    model, winner, decision, question = map(stored_text, texts)
+    known = confidence if isinstance(confidence, int | float) else None
+    return ListedResult(model, winner, decision, question, known)
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:

@@ -14,7 +14,7 @@ from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals
-from moot.storage.sqlite import DebateTable, Sql
+from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
 """Function `(debate, checkpoint, present)` that returns True if `checkpoint` has a child other than
@@ -69,7 +69,8 @@ class Journal(DebateTable):
             sorted(rows, reverse=True), key=lambda row: row[0] != base_checkpoint
         ):
             if resumed or not self._has_other_child(key.debate, row_checkpoint, base_checkpoint):
-                found: JsonObject = json.loads(reply)
+                with reading("a stored reply", "restore a backup, or go on with a fork of the debate"):
+                    found: JsonObject = {**json.loads(reply)}
                 if (
                     row_checkpoint != base_checkpoint
                 ):  # store the reply for the changed state too, which may change again
@@ -98,7 +99,8 @@ class Journal(DebateTable):
             f"WHERE debate = ?{one_step} ORDER BY base_checkpoint",
             [debate] if step is None else [debate, step],
         )
-        return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
+        with reading("a stored reply"):
+            return {(row[0], row[1], row[2], row[3], row[4]): {**json.loads(row[5])} for row in rows}
 
     def _has_other_child(self, debate: str, checkpoint: str, present: str) -> bool:
         if self._has_other_child_elsewhere is not None:
@@ -137,9 +139,28 @@ class FailedRuns(DebateTable):
             (debate,),
         )
         return [
-            FailedRun(ErrorRecord(step=step, node=node, error=error, at=at, run=run), json.loads(usage))
+            FailedRun(
+                ErrorRecord(
+                    step=int(stored_number(step)),
+                    node=stored_text(node),
+                    error=stored_text(error),
+                    at=stored_text(at),
+                    run=stored_text(run),
+                ),
+                _stored_usage(usage),
+            )
             for step, node, error, at, run, usage in rows
         ]
+
+
+def _stored_usage(text: str) -> dict[str, float]:
+    """Return the usage in a row, without the values that are damaged."""
+    try:
+        stored = json.loads(text)
+    except (RecursionError, TypeError, ValueError):
+        return {}
+    numbers = stored.items() if isinstance(stored, dict) else ()
+    return {key: value for key, value in numbers if isinstance(value, int | float)}
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
@@ -218,8 +239,13 @@ class InboxTable(DebateTable):
             "ORDER BY number",
             (debate, _INTERJECTION, _QUESTION, number),
         )
-        messages = [InboxMessage(*row) for *row, kind in rows if kind == _INTERJECTION]
-        asked = [json.loads(row[2]) for row in rows if row[4] == _QUESTION]
+        rows = [row for row in rows if isinstance(row[0], int)]
+        messages = [
+            InboxMessage(number, *map(stored_text, texts))
+            for number, *texts, kind in rows
+            if kind == _INTERJECTION
+        ]
+        asked = [_stored_usage(row[2]) for row in rows if row[4] == _QUESTION]
         return UnreadInbox(messages, add_totals({}, asked) if asked else {}, rows[-1][0] if rows else 0)
 
     def consume_pause(self, debate: str) -> bool:

@@ -35,7 +35,7 @@ from moot.storage.journal import (
 )
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
-from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql, reading
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -60,6 +60,14 @@ class Forecast(TypedDict):
     """Confidence of the judge in the decision, from 0 to 100."""
     agrees: bool
     """True if this judge's decision matches the debate's decision. Always true if decisions are free text."""
+
+
+def _forecasts_in(text: str) -> tuple[Forecast, ...]:
+    with reading("feedback on a debate", "restore a backup, or give the feedback again"):
+        stored: object = json.loads(text)
+        if not (isinstance(stored, list) and all(isinstance(each, dict) for each in stored)):
+            raise ValueError("not a list of forecasts")
+    return tuple(cast(list[Forecast], stored))
 
 
 @dataclass(frozen=True)
@@ -117,7 +125,7 @@ class FollowUpTable(DebateTable):
                 cast(Rating, rating),
                 str(note),
                 str(decision),
-                tuple(json.loads(str(forecasts))),
+                _forecasts_in(str(forecasts)),
                 str(at),
             )
             for debate, _, rating, note, decision, forecasts, at in rows
