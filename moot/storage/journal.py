@@ -268,10 +268,11 @@ class InboxTable(DebateTable):
 
     def _add(self, debate: str, kind: str, speaker: str, content: str, at: str) -> int:
         # If two processes choose the same number, the second insert fails and chooses another number.
+        # `+ 0` turns a damaged number, which is text, into a number: text would be the maximum forever.
         while True:
             rows = self._execute(
                 "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
-                "SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, ? FROM moot_inbox "
+                "SELECT ?, COALESCE(MAX(number + 0), 0) + 1, ?, ?, ?, ? FROM moot_inbox "
                 "WHERE debate = ? ON CONFLICT DO NOTHING RETURNING number",
                 (debate, kind, speaker, content, at, debate),
             )
