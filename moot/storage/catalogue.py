@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
@@ -57,17 +57,6 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
-_KINDS = [field.type for field in fields(DebateRow)]
-
-
-def _stored(kind: object, value: object) -> Any:
-    """Return a value of a catalogue row, as well as a damaged row allows. `moot doctor` repairs the row."""
-    if kind in (str, "str"):
-        return stored_text(value)
-    number = stored_number(value)
-    return int(number) if kind in (int, "int") else number
-
-
 TOPIC_CHARS = 200
 FINAL_ANSWER_CHARS = 400
 """Maximum numbers of characters of a topic and of a result in the catalogue."""
@@ -118,6 +107,24 @@ def thread_id_of(name: str) -> str:
         return str(uuid.UUID(name))
     except ValueError:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"moot:{name}"))
+
+
+def _readable(row: Sequence[object]) -> DebateRow:
+    """Return a catalogue row, as well as a damaged row allows. `moot doctor` repairs the row."""
+    debate, name, topic, protocol, status, turns, tokens, cost_usd, parent, created_at, updated_at = row
+    return DebateRow(
+        id=stored_text(debate),
+        name=stored_text(name),
+        topic=stored_text(topic),
+        protocol=stored_text(protocol),
+        status=stored_text(status),
+        turns=int(stored_number(turns)),
+        tokens=int(stored_number(tokens)),
+        cost_usd=stored_number(cost_usd),
+        parent=stored_text(parent),
+        created_at=stored_text(created_at),
+        updated_at=stored_text(updated_at),
+    )
 
 
 class Catalogue(DebateTable):
@@ -193,7 +200,7 @@ class Catalogue(DebateTable):
 
     def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
         rows = self._execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
-        return [DebateRow(*map(_stored, _KINDS, row)) for row in rows]
+        return [_readable(row) for row in rows]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, cast
 
@@ -170,7 +170,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         self,
         config: RunnableConfig | None,
         *,
-        filter: dict[str, Any] | None = None,
+        filter: Mapping[str, object] | None = None,
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
@@ -179,9 +179,8 @@ class MootSqliteSaver(AsyncSqliteSaver):
         Raises:
             StorageError: a checkpoint is damaged.
         """
-        every = cast(
-            AsyncGenerator[CheckpointTuple], super().alist(config, filter=filter, before=before, limit=limit)
-        )
+        stored = super().alist(config, filter=dict(filter or {}), before=before, limit=limit)
+        every = cast(AsyncGenerator[CheckpointTuple], stored)
         async with aclosing(every):
             while True:
                 with reading("a checkpoint of the debate"):
