@@ -369,6 +369,10 @@ class InboxContents:
     """True if a person asked for a pause."""
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
+    asked: Mapping[str, float] = field(default_factory=dict)
+    """Usage of questions about the debate that were answered since the last step."""
+    last_number: int = 0
+    """Number of the last row of the inbox, or 0 if the inbox has no new row."""
 
 
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore

@@ -40,7 +40,6 @@ from moot.state.errors import DebatePaused, InputError, WaitingForPerson
 from moot.state.reducers import ENTRY, add_totals
 from moot.state.verdict import PanelVerdict, Verdict
 from moot.storage.catalogue import row_usage
-from moot.storage.journal import with_failures
 
 
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
@@ -131,7 +130,7 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
     if answer is not None and (problem := reply_error(questions_at(snapshot), answer)):
         raise InputError(problem)
     if turns:
-        _check_extension(snapshot)
+        _check_extension(session, snapshot)
     else:
         _check_replies(session, snapshot)
     session.records.inbox.consume_pause(session.thread)  # resuming overrides an earlier pause request
@@ -158,9 +157,9 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if a usage limit is reached only because failed runs count."""
+    """Return True if a usage limit is reached only because failed runs and questions are counted."""
     config = frozen_config(values)
-    spent = with_failures(values, session.records.failed.of(session.thread))
+    spent = session.records.with_pending_usage(session.thread, values)
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
@@ -181,12 +180,13 @@ def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
         )
 
 
-def _check_extension(snapshot: StateSnapshot) -> None:
-    """Raise an error if the debate cannot be extended by more turns."""
+def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
+    """Raise an error if the debate cannot take more turns."""
     config = frozen_config(snapshot.values)
     if recorded := recording_in(config.model_names()):
         raise InputError(f"the model {recorded!r} has no more recorded turns: {OWN_MODEL}")
-    if reached := limit_reached(snapshot.values, config):
+    spent = session.records.with_pending_usage(session.thread, snapshot.values)
+    if reached := limit_reached(spent, config):
         raise InputError(
             f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "
             "and continue with --config FILE --reconfigure"
@@ -361,6 +361,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
         return judge_values(session.state().values, options, environment, granted=granted)
     with session.writing() as held:
         snapshot = held.caught_up()
+        runnable_config(snapshot.values)  # raises if nothing of the debate is stored
         ends = not is_over(snapshot)
         values = cast(ConversationState, snapshot.values)
         step = step_number(values)

@@ -27,7 +27,7 @@ from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
 from moot.state.entries import Entry, JsonObject, ends_turn, entries_of, topic_text, traits_of, turns_taken
-from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
+from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id, row_usage
 from moot.storage.records import Records
@@ -381,7 +381,9 @@ def delete_debate(session: DebateSession) -> None:
 
 async def _delete(session: DebateSession) -> None:
     graph = session.graph
-    values = (await graph.aget_state(session.run_config)).values
+    values: Values = {}
+    with suppress(StorageError):  # a damaged debate can be deleted, too
+        values = (await graph.aget_state(session.run_config)).values
     if values.get("config") and graph.store is not None:
         for identity in identities(frozen_config(values)).values():
             await graph.store.adelete(namespace_of(identity), session.thread)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
@@ -30,18 +30,17 @@ from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import answer_question, permissions_for_answer
-from moot.runtime.run_node import run_to_end
+from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.config import DebateConfig, can_interject, differing_keys
 from moot.state.config.boundary import capabilities_of
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.mcp_servers import without_definitions
 from moot.state.config.participants import SLUG
-from moot.state.conversation import ConversationState
+from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError
-from moot.storage.catalogue import DebateRow
-from moot.storage.journal import with_failures
+from moot.storage.catalogue import DebateRow, row_usage
 
 if TYPE_CHECKING:
     from moot.memory.questions import DebateAnswer
@@ -73,8 +72,15 @@ class Debate:
     def document(self, snapshot: StateSnapshot | None = None) -> JsonObject:
         """Return the debate as a `moot.debate/1` document."""
         snapshot = snapshot or self.state()
-        values = with_failures(snapshot.values, self.session.records.failed.of(self.id))
+        values = self.spent(snapshot.values)
         return {**make_document(self.row, values), "questions": questions_at(snapshot)}
+
+    def spent(self, values: StateValues) -> JsonObject:
+        """Return the state's values with all usage, also that of failed runs and of questions.
+
+        The debate adds this usage to its state in its next step.
+        """
+        return self.session.records.with_pending_usage(self.id, values)
 
     def run(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
         """Run the debate to its end and return its document.
@@ -185,8 +191,8 @@ class Debate:
         return is_over(self.state())
 
     def can_go_on(self) -> bool:
-        """Return True if the debate has ended and can be extended with more turns."""
-        return can_go_on(self.state().values)
+        """Return True if the debate can be extended with more turns after its end."""
+        return can_go_on(self.spent(self.state().values))
 
     def allow(self, config: DebateConfig) -> None:
         """Grant the debate all capabilities that a configuration written by the operator uses."""
@@ -295,7 +301,9 @@ class Debate:
         return Debate(fork_debate(self.session, after=after, name=name, without=without))
 
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
-        """Answer a question about the debate with citations. The debate does not change.
+        """Answer a question about the debate with citations, without changing its transcript.
+
+        The tokens and the cost of the answer count towards the debate's.
 
         Args:
             question: The question.
@@ -315,8 +323,20 @@ class Debate:
             self.session.environment,
         )
         flow = answer_question(state, NodeContext(env, permissions, self.id), asked)
-        answer: DebateAnswer = call_from_sync(run_to_end, flow, env, permissions)[0]
+        handler = EffectHandler(env, permissions, JournalPosition())
+        try:
+            answer: DebateAnswer = call_from_sync(run_generator, flow, handler.handle)
+        finally:
+            if handler.spent and not self.session.records.sql.read_only:
+                self._count(handler.spent)
         return answer
+
+    def _count(self, spent: Mapping[str, float]) -> None:
+        """Count the usage of an answered question as the debate's."""
+        records = self.session.records
+        records.inbox.add_question(self.id, spent, self.session.environment.clock())
+        usage = self.spent(self.state().values)["usage"]
+        records.catalogue.update(self.id, **row_usage(usage))
 
     def delete(self) -> None:
         """Delete the debate, its checkpoints and its entries in the cross-debate memory.

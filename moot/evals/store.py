@@ -12,7 +12,7 @@ from moot.evals.arms import Arm
 from moot.evals.items import ItemSet
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateNotFound, InputError
-from moot.storage.sqlite import DebateTable, Sql
+from moot.storage.sqlite import DebateTable, Sql, reading
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,8 @@ class Evaluations:
 
     def all(self) -> list[EvaluationRecord]:
         """Return all evaluations, oldest first."""
-        return [_from_json(json.loads(text)) for text in self._records.texts()]
+        with reading("an evaluation", "restore a backup"):
+            return [_from_json(json.loads(text)) for text in self._records.texts()]
 
     def overview(self) -> list[JsonObject]:
         """Return one row per evaluation, oldest first, listing its arms and its number of answers."""
@@ -167,7 +168,8 @@ class Evaluations:
 
     def outcomes(self, name: str) -> dict[tuple[str, str, int], Outcome]:
         """Return all outcomes of an evaluation, keyed by item, arm and seed."""
-        found = [_outcome(json.loads(text)) for text in self._outcomes.texts(name)]
+        with reading("an answer of the evaluation", "restore a backup"):
+            found = [_outcome(json.loads(text)) for text in self._outcomes.texts(name)]
         return {each.key: each for each in found}
 
     def put(self, name: str, outcomes: Iterable[Outcome]) -> None:

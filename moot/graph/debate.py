@@ -25,6 +25,7 @@ from moot.nodes.turn import turn
 from moot.protocols.registry import PROTOCOLS
 from moot.runtime.environment import Environment, NodeFunction, make_environment
 from moot.runtime.run_node import Node
+from moot.runtime.telemetry import redact_langsmith
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import UntrustedConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
@@ -79,6 +80,7 @@ def build_graph(
         )
     protocol = PROTOCOLS[phases_of] if phases_of else None
     env = make_environment(environment, models, tools)
+    redact_langsmith()
     builder = StateGraph(
         ConversationState,
         context_schema=cast(type[DebateConfig], UntrustedConfig),

@@ -28,7 +28,8 @@ from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues, Step, step_number
 from moot.state.entries import JsonObject
-from moot.storage.journal import failures_update, with_failures
+from moot.state.reducers import add_totals
+from moot.storage.journal import failures_update, with_failures, with_questions
 
 
 def plan(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -37,12 +38,16 @@ def plan(state: ConversationState, context: NodeContext) -> NodeBody:
     inbox: InboxContents = yield ReadInbox(state.get("last_inbox_number", 0))
     if inbox.pause:
         yield Ask(PAUSE)
-    step, failures = yield from _next_step(with_failures(state, inbox.failed), config)
+    step, failures = yield from _next_step(
+        with_questions(with_failures(state, inbox.failed), inbox.asked), config
+    )
     memo, rooms = step.pop("protocol_update", {}), step.pop("rooms", {})
     step["number"] = step_number(state) + 1
     speakers = [turn["speaker"] for turn in step["turns"]]
     update: JsonObject = {"step": step, "round": step["round"], "current_speaker": ", ".join(speakers)}
     update |= failures_update(state, inbox.failed)
+    if inbox.asked:
+        update["usage"] = add_totals(dict(inbox.asked), [update.get("usage", {})])
     told = errors_update(update, "plan", [f"decided without a model: {failure}" for failure in failures])
     if told:
         update["errors"] = [*update.get("errors", ()), *told["errors"]]
@@ -57,8 +62,8 @@ def plan(state: ConversationState, context: NodeContext) -> NodeBody:
         update |= interjections_update(entries, adopted, *context.origin)
     if planned:
         update["planned_interjections_used"] = state.get("planned_interjections_used", 0) + len(planned)
-    if inbox.messages:
-        update["last_inbox_number"] = inbox.messages[-1].number
+    if inbox.last_number:
+        update["last_inbox_number"] = inbox.last_number
     for entry in entries:
         yield Emit({"event": "entry", "entry": entry})
     told = {"number": step["number"], "kind": step["kind"], "phase": step["phase"], "round": step["round"]}

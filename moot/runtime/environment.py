@@ -24,7 +24,7 @@ from moot.state.errors import DebateExists
 from moot.state.identity_cache import memoize_by_identity
 from moot.state.reducers import add_totals
 from moot.storage.catalogue import TOPIC_CHARS, DebateRow, row_usage
-from moot.storage.journal import with_failures
+from moot.storage.journal import with_questions
 from moot.storage.records import Records
 from moot.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
 from moot.tools.mcp_tools import given_tools
@@ -47,7 +47,8 @@ def record_progress(records: Records, debate: str, state: StateValues, update: S
 
     A debate stays `new` until its first step, because LangGraph stores a node's update only after this call.
     """
-    values = _values(state, update)
+    read = update.get("last_inbox_number") or state.get("last_inbox_number") or 0
+    values = _values(with_questions(state, records.inbox.since(debate, read).asked), update)
     if "config" in update:
         topic = str(update.get("topic") or state.get("topic") or "")[:TOPIC_CHARS]
         row = DebateRow(
@@ -85,7 +86,7 @@ def _values(state: StateValues, update: StateValues) -> JsonObject:
 def record_failure(records: Records, debate: str, state: StateValues, failed: FailedRun) -> None:
     """Record a failed run, and mark the debate as failed in the list of debates."""
     records.failed.add(debate, failed)
-    values = _values(with_failures(state, records.failed.of(debate)), {"status": "failed"})
+    values = _values(records.with_pending_usage(debate, state), {"status": "failed"})
     records.catalogue.update(debate, **values, updated_at=failed.record["at"])
 
 

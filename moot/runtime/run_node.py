@@ -349,6 +349,11 @@ class _NodeRun:
         if self.state.get("config") and self.context.permissions.config is not frozen_config(self.state):
             limited = _frozen(self.context.permissions.config)  # the body reads its limits from the state
             self.state = {**self.state, "config": limited}
+        if self._position.node == "open" and self.records is not None and self.state.get("usage"):
+            # The body checks the operator's limits before it answers a question in the chat.
+            pending = self.records.with_pending_usage
+            counted = await run_in_thread(pending, self.context.debate, self.state)
+            self.state = cast(ConversationState, {**self.state, "usage": counted["usage"]})
         self.effect_handler = EffectHandler(
             self.context.env, self.context.permissions, self._position, self.config
         )
@@ -412,9 +417,10 @@ class _NodeRun:
         if self.records is None or not self.context.debate:
             return InboxContents()
         inbox, debate = self.records.inbox, self.context.debate
-        messages, failed = inbox.messages_since(debate, after), self.records.failed.of(debate)
+        unread, failed = inbox.since(debate, after), self.records.failed.of(debate)
         # The pause is read last, because reading it removes it.
-        return InboxContents(messages, inbox.consume_pause(debate), failed)
+        pause = inbox.consume_pause(debate)
+        return InboxContents(unread.messages, pause, failed, unread.asked, unread.last_number)
 
 
 @memoize_by_identity()

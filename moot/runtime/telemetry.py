@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from moot.calls.effects import ModelCall, Reply, WireMessage
 from moot.state.config.model_settings import OPENAI, is_built_in, provider_of
 from moot.state.entries import EntryUsage, JsonObject
-from moot.state.settings import redact, variable
+from moot.state.settings import redact, redact_values, variable
 
 if TYPE_CHECKING:
     from langsmith.run_trees import RunTree
@@ -264,6 +264,19 @@ def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
         span.set_attributes(_drop_unknown(outcome))
         if not reply.ok:
             _mark_failed(span, str(reply.status or "failed"))
+
+
+def redact_langsmith() -> None:
+    """Have LangSmith's shared client redact keys and passwords, if tracing is enabled.
+
+    An endpoint may repeat a key in a reply or in an error, which LangChain's tracer sends as it is.
+    """
+    from langsmith.utils import tracing_is_enabled
+
+    if tracing_is_enabled() is True:
+        from langsmith.run_trees import get_cached_client
+
+        get_cached_client(anonymizer=redact_values)
 
 
 def start_langsmith_root(debate: str, topic: str) -> RunTree | None:

@@ -21,9 +21,15 @@ _MISTAKES_SHOWN = 3
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
 """State channels that `check_channels` skips. LangChain converts `messages`, and `settings` are validated as
 a configuration."""
-_INTERNAL = ("protocol_state", "cross_debate_memory")
-"""State channels whose values only the debate's own nodes can write, because their form is that of a protocol
-or of earlier debates."""
+_INTERNAL = (
+    "protocol_state",
+    "cross_debate_memory",
+    "last_inbox_number",
+    "planned_interjections_used",
+    "schema_version",
+)
+"""State channels whose values only the debate's own nodes can write. Their form is that of a protocol or of
+earlier debates, or they say what the debate has read and counted."""
 _NARROWER: Mapping[str, Any] = {
     "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
     "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],

@@ -70,7 +70,7 @@ VARIABLES = {
     "MOOT_ALLOW_MODELS": "names or patterns of models that requests and imports may use, separated by commas",
     "MOOT_ALLOW_TOOLS": "tools that requests and imports may give to debaters, separated by commas",
     "MOOT_CONTEXT_ROOT": "folder that must contain every `context`; requests and imports may choose from it",
-    "MOOT_TOKEN": "token that a server requires of clients on other machines",
+    "MOOT_TOKEN": "token that a server requires of every client; whoever sends it is the operator",
     "MOOT_ALLOW_HOSTS": "host names that a server accepts without a token, for use behind a guarded proxy",
     "MOOT_ALLOW_ORIGINS": "origins of web pages that may use a LangGraph server, such as http://localhost:3000",
     "MOOT_DB": "default database, if `--db` is not set",
@@ -98,7 +98,7 @@ def names_in(name: str) -> tuple[str, ...]:
 
 
 def api_key(name: str) -> str | None:
-    """Return the API key stored in an environment variable, and register it for redaction."""
+    """Return the API key or token stored in an environment variable, and register it for redaction."""
     return register_secret(variable(name))
 
 

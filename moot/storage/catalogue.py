@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from moot.state.entries import tokens_of
 from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
-from moot.storage.sqlite import DebateTable
+from moot.storage.sqlite import DebateTable, stored_number, stored_text
 from moot.text.plain_text import clip, plain_line
 from moot.text.topic_title import question_in
 
@@ -111,6 +111,24 @@ def thread_id_of(name: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"moot:{name}"))
 
 
+def _readable(row: Sequence[object]) -> DebateRow:
+    """Return a catalogue row, as well as a damaged row allows. `moot doctor` repairs the row."""
+    debate, name, topic, protocol, status, turns, tokens, cost_usd, parent, created_at, updated_at = row
+    return DebateRow(
+        id=stored_text(debate),
+        name=stored_text(name),
+        topic=stored_text(topic),
+        protocol=stored_text(protocol),
+        status=stored_text(status),
+        turns=int(stored_number(turns)),
+        tokens=int(stored_number(tokens)),
+        cost_usd=stored_number(cost_usd),
+        parent=stored_text(parent),
+        created_at=stored_text(created_at),
+        updated_at=stored_text(updated_at),
+    )
+
+
 class Catalogue(DebateTable):
     """Database table with one row for each debate."""
 
@@ -186,7 +204,7 @@ class Catalogue(DebateTable):
 
     def _select(self, clause: str, parameters: list[str]) -> list[DebateRow]:
         rows = self._execute(f"SELECT {', '.join(_COLUMNS)} FROM moot_debates {clause}", parameters)  # noqa: S608  # constants of ours
-        return [DebateRow(*row) for row in rows]
+        return [_readable(row) for row in rows]
 
 
 @dataclass(frozen=True)
@@ -242,7 +260,15 @@ class ResultTable(DebateTable):
         if self._sql.read_only:
             return {}
         rows = self._execute("SELECT debate, model, winner, decision, question, confidence FROM moot_results")
-        return {debate: ListedResult(*outcome) for debate, *outcome in rows}
+        return {stored_text(debate): _listed(*outcome) for debate, *outcome in rows}
+
+
+def _listed(*outcome: object) -> ListedResult:
+    """Return a row of the results, as well as a damaged row allows."""
+    *texts, confidence = outcome
+    model, winner, decision, question = map(stored_text, texts)
+    known = confidence if isinstance(confidence, int | float) else None
+    return ListedResult(model, winner, decision, question, known)
 
 
 def _text_of(verdict: Mapping[str, object] | None, field: str) -> str:

@@ -7,14 +7,14 @@ thread, and a fork samples anew. Any other reply is left from a crash and is use
 """
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
 from moot.state.entries import JsonObject
 from moot.state.reducers import add_totals
-from moot.storage.sqlite import DebateTable, Sql
+from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
 """Function `(debate, checkpoint, present)` that returns True if a checkpoint has another child besides
@@ -69,7 +69,8 @@ class Journal(DebateTable):
             sorted(rows, reverse=True), key=lambda row: row[0] != base_checkpoint
         ):
             if resumed or not self._has_other_child(key.debate, row_checkpoint, base_checkpoint):
-                found: JsonObject = json.loads(reply)
+                with reading("a stored reply", "restore a backup, or go on with a fork of the debate"):
+                    found: JsonObject = {**json.loads(reply)}
                 if (
                     row_checkpoint != base_checkpoint
                 ):  # store the reply for the changed state too, which may change again
@@ -98,7 +99,8 @@ class Journal(DebateTable):
             f"WHERE debate = ?{one_step} ORDER BY base_checkpoint",
             [debate] if step is None else [debate, step],
         )
-        return {(row[0], row[1], row[2], row[3], row[4]): json.loads(row[5]) for row in rows}
+        with reading("a stored reply"):
+            return {(row[0], row[1], row[2], row[3], row[4]): {**json.loads(row[5])} for row in rows}
 
     def _has_other_child(self, debate: str, checkpoint: str, present: str) -> bool:
         if self._has_other_child_elsewhere is not None:
@@ -137,9 +139,28 @@ class FailedRuns(DebateTable):
             (debate,),
         )
         return [
-            FailedRun(ErrorRecord(step=step, node=node, error=error, at=at, run=run), json.loads(usage))
+            FailedRun(
+                ErrorRecord(
+                    step=int(stored_number(step)),
+                    node=stored_text(node),
+                    error=stored_text(error),
+                    at=stored_text(at),
+                    run=stored_text(run),
+                ),
+                _stored_usage(usage),
+            )
             for step, node, error, at, run, usage in rows
         ]
+
+
+def _stored_usage(text: str) -> dict[str, float]:
+    """Return the usage in a row, without the values that are damaged."""
+    try:
+        stored = json.loads(text)
+    except (RecursionError, TypeError, ValueError):
+        return {}
+    numbers = stored.items() if isinstance(stored, dict) else ()
+    return {key: value for key, value in numbers if isinstance(value, int | float)}
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
@@ -167,11 +188,30 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
     }
 
 
-_INTERJECTION, _PAUSE = "interjection", "pause"
+def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
+    """Return the state's values after adding the usage of questions that the state does not count."""
+    return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
+
+
+_INTERJECTION, _PAUSE, _QUESTION = "interjection", "pause", "question"
+
+
+@dataclass(frozen=True)
+class UnreadInbox:
+    """Rows of a debate's inbox that the debate has not read yet."""
+
+    messages: Sequence[InboxMessage] = ()
+    asked: Mapping[str, float] = field(default_factory=dict)
+    """Usage of the questions about the debate that were answered outside its graph."""
+    last_number: int = 0
+    """Number of the last row, or 0 if there is no row."""
 
 
 class InboxTable(DebateTable):
-    """Table of interjections and pause requests that a debate has not read yet."""
+    """Table of interjections, pause requests and the usage of answered questions.
+
+    The rows are those that a debate has not read yet.
+    """
 
     name = "moot_inbox"
     columns = """
@@ -186,15 +226,27 @@ class InboxTable(DebateTable):
         """Ask a running debate to pause at the end of its current step."""
         self._add(debate, _PAUSE, "", "", at)
 
-    def messages_since(self, debate: str, number: int) -> list[InboxMessage]:
-        """Return a debate's interjections whose number is greater than `number`, in ascending order."""
+    def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
+        """Add the usage of an answered question, which the debate counts in its next step."""
+        self._add(debate, _QUESTION, "", json.dumps(usage), at)
+
+    def since(self, debate: str, number: int) -> UnreadInbox:
+        """Return the interjections and the usage of questions with a number greater than `number`."""
+        # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
-            "SELECT number, speaker, content, at FROM moot_inbox "
-            "WHERE debate = ? AND kind = ? AND number > ? "
+            "SELECT number, speaker, content, at, kind FROM moot_inbox "
+            "WHERE debate = ? AND kind IN (?, ?) AND number > ? "
             "ORDER BY number",
-            (debate, _INTERJECTION, number),
+            (debate, _INTERJECTION, _QUESTION, number),
         )
-        return [InboxMessage(*row) for row in rows]
+        rows = [row for row in rows if isinstance(row[0], int)]
+        messages = [
+            InboxMessage(number, *map(stored_text, texts))
+            for number, *texts, kind in rows
+            if kind == _INTERJECTION
+        ]
+        asked = [_stored_usage(row[2]) for row in rows if row[4] == _QUESTION]
+        return UnreadInbox(messages, add_totals({}, asked) if asked else {}, rows[-1][0] if rows else 0)
 
     def consume_pause(self, debate: str) -> bool:
         """Delete the pause request of a debate, and return True if there was one."""
@@ -216,10 +268,11 @@ class InboxTable(DebateTable):
 
     def _add(self, debate: str, kind: str, speaker: str, content: str, at: str) -> int:
         # If two processes choose the same number, the second insert fails and chooses another number.
+        # `+ 0` turns a damaged number, which is text, into a number: text would be the maximum forever.
         while True:
             rows = self._execute(
                 "INSERT INTO moot_inbox (debate, number, kind, speaker, content, at) "
-                "SELECT ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, ? FROM moot_inbox "
+                "SELECT ?, COALESCE(MAX(number + 0), 0) + 1, ?, ?, ?, ? FROM moot_inbox "
                 "WHERE debate = ? ON CONFLICT DO NOTHING RETURNING number",
                 (debate, kind, speaker, content, at, debate),
             )

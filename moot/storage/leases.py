@@ -26,7 +26,7 @@ from typing import Self
 from langchain_core.runnables import RunnableConfig
 
 from moot.state.errors import DebateBusy, DebateNotFound, StorageError
-from moot.storage.sqlite import DebateTable, Permit, Row, Sql
+from moot.storage.sqlite import DebateTable, Permit, Row, Sql, Value
 
 _STATE, _STARTED = 0, 19
 """Positions of the process state and start time in `/proc/PID/stat`, counted after the command name."""
@@ -111,6 +111,8 @@ _own_tokens: set[str] = set()
 """Tokens of the leases held by runs in this process. If releasing a lease failed, for example on a full
 disk, this process may acquire the lease again."""
 
+_MAX_EPOCH = 2**53
+"""Number that no epoch reaches. A larger number in the database is damage."""
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
 
 
@@ -147,11 +149,17 @@ class _LeaseRow:
     token: str = ""
     holder: ProcessIdentity = NOBODY
     expired: bool = False
+    stored_epoch: Value = 0
+    """Epoch as it is stored, also if it is damaged."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Self:
         for epoch, token, holder, expired in rows:
-            return cls(epoch, token, ProcessIdentity.from_text(holder), bool(expired))
+            stored: object = epoch
+            if not (isinstance(stored, int) and 0 <= stored < _MAX_EPOCH and isinstance(token, str)):
+                # A damaged row holds nothing. The next run replaces it, as it replaces an expired lease.
+                return cls(stored_epoch=epoch)
+            return cls(stored, token, ProcessIdentity.from_text(holder), bool(expired), stored)
         return cls()
 
     @property
@@ -174,7 +182,7 @@ class Leases(DebateTable):
     def __init__(self, sql: Sql, name_of: Callable[[str], str]) -> None:
         super().__init__(sql)
         self._name_of = name_of
-        held = f"SELECT epoch, token, holder, expires < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
+        held = f"SELECT epoch, token, holder, expires + 0 < {sql.clock} FROM moot_leases"  # noqa: S608  # constants of ours
         self._of_debate = f"{held} WHERE debate = ?"
         self._of_namespace = f"{self._of_debate} AND namespace = ?"
         self._live: weakref.WeakSet[Lease] = weakref.WeakSet()  # leases of abandoned runs are not renewed
@@ -202,7 +210,7 @@ class Leases(DebateTable):
                     "ON CONFLICT (debate, namespace) DO UPDATE "
                     "SET epoch = excluded.epoch, token = excluded.token, holder = excluded.holder, "
                     "expires = excluded.expires WHERE moot_leases.epoch = ?",
-                    (debate, namespace, held.epoch + 1, token, holder, LEASE_S, held.epoch),
+                    (debate, namespace, held.epoch + 1, token, holder, LEASE_S, held.stored_epoch),
                 )
             lease = Lease(debate, namespace, held.epoch, token)
             with self._guard:

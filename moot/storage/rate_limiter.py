@@ -22,7 +22,7 @@ from moot.state.config.model_settings import MAX_WAIT_S, ModelSettings
 from moot.state.entries import EntryUsage, tokens_of
 from moot.state.errors import DebateBusy, StorageError
 from moot.storage.leases import Lease, Leases
-from moot.storage.sqlite import DebateTable, Row, Sql
+from moot.storage.sqlite import DebateTable, Row, Sql, reading, stored_number, stored_text
 
 OPEN_AFTER_FAILURES = 5
 """Number of consecutive failures after which an endpoint's circuit breaker opens."""
@@ -149,7 +149,8 @@ class RateLimiter(DebateTable):
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
         """Return the remaining waits that are longer than `longer_than_s` seconds, keyed by endpoint."""
         rows = self._run(_CLOSED, (longer_than_s,))
-        return {name: float(left) for name, left in rows if not name.startswith(_PROBE_PREFIX)}
+        waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
+        return {name: left for name, left in waits.items() if not name.startswith(_PROBE_PREFIX)}
 
     def reset(self, endpoint: str) -> None:
         """Delete the stored waits, failures and reservations of an endpoint."""
@@ -173,6 +174,7 @@ class RateLimiter(DebateTable):
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
         """Return the remaining wait of an endpoint in seconds, and the number of its failures."""
         for left, failures in self._run(_STATE, (endpoint,)):
+            left, failures = stored_number(left), stored_number(failures)
             if left > max_wait_s:
                 capped = self._run(_CAP_WAIT, (max_wait_s, endpoint, max_wait_s))
                 left = min(max_wait_s, *(row[0] for row in capped)) if capped else max_wait_s
@@ -207,6 +209,20 @@ class SharedBudget:
         return ""
 
 
+def _budget_in(rows: Sequence[Row]) -> SharedBudget:
+    """Return the budget in the first row, or a budget without limits if there is no row.
+
+    Raises:
+        StorageError: The row is damaged. A limit must not get lost.
+    """
+    for row in rows:
+        with reading("a shared budget", "restore a backup"):
+            if not all(isinstance(value, int | float | None) for value in row):
+                raise TypeError("a limit is no number")
+            return SharedBudget(*row)
+    return SharedBudget()
+
+
 class Budgets(DebateTable):
     """Table that assigns debates to groups with a shared budget.
 
@@ -239,7 +255,7 @@ class Budgets(DebateTable):
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets WHERE name = ?", (name,)
         )
-        return SharedBudget(*rows[0]) if rows else SharedBudget()
+        return _budget_in(rows)
 
     def add(self, name: str, debates: Iterable[str]) -> None:
         """Assign the debates with the given ids to a group. A debate belongs to one group."""
@@ -263,7 +279,7 @@ class Budgets(DebateTable):
             "ON budget = name WHERE debate = ?",
             (debate,),
         )
-        return SharedBudget(*rows[0]).reached if rows else ""
+        return _budget_in(rows).reached
 
     def spend(self, debate: str, usage: EntryUsage) -> None:
         """Add the usage of a model call to the budget of the debate's group."""

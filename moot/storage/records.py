@@ -19,14 +19,23 @@ import aiosqlite
 from typing_extensions import TypedDict
 
 from moot.state.config.boundary import Capability
+from moot.state.conversation import StateValues
+from moot.state.entries import JsonObject
 from moot.state.errors import DebateExists, InputError
 from moot.state.identity_cache import memoize_by_identity
 from moot.state.plugins import require_extra
 from moot.state.settings import is_postgres, sqlite_path
-from moot.storage.journal import FailedRuns, HasOtherChild, InboxTable, Journal
+from moot.storage.journal import (
+    FailedRuns,
+    HasOtherChild,
+    InboxTable,
+    Journal,
+    with_failures,
+    with_questions,
+)
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
-from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql, reading
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -51,6 +60,14 @@ class Forecast(TypedDict):
     """Confidence of the judge in the decision, from 0 to 100."""
     agrees: bool
     """True if this judge's decision matches the debate's decision. Always true if decisions are free text."""
+
+
+def _forecasts_in(text: str) -> tuple[Forecast, ...]:
+    with reading("feedback on a debate", "restore a backup, or give the feedback again"):
+        stored: object = json.loads(text)
+        if not (isinstance(stored, list) and all(isinstance(each, dict) for each in stored)):
+            raise ValueError("not a list of forecasts")
+    return tuple(cast(list[Forecast], stored))
 
 
 @dataclass(frozen=True)
@@ -108,7 +125,7 @@ class FollowUpTable(DebateTable):
                 cast(Rating, rating),
                 str(note),
                 str(decision),
-                tuple(json.loads(str(forecasts))),
+                _forecasts_in(str(forecasts)),
                 str(at),
             )
             for debate, _, rating, note, decision, forecasts, at in rows
@@ -210,6 +227,14 @@ class Records:
         """
         for table in (self.catalogue, *self.tables()):
             table.delete(debate)
+
+    def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
+        """Return the state's values with the usage that the debate adds to its state in its next step.
+
+        This is the usage of failed runs and of answered questions.
+        """
+        asked = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
+        return with_questions(with_failures(state, self.failed.of(debate)), asked)
 
     def tables(self) -> Sequence[DebateTable]:
         """Return all tables with data about debates, except the catalogue."""

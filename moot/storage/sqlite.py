@@ -113,6 +113,31 @@ class Sql(ABC):
         return int(self.execute(self.version_query)[0][0] or 0)
 
 
+@contextmanager
+def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
+    """Report a value that cannot be read in a `with` block as damage of the database.
+
+    Raises:
+        StorageError: The value is damaged.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise StorageError(f"{what} is damaged in the database ({error}): {advice}") from error
+
+
+def stored_text(value: object) -> str:
+    """Return a value of a text column as text, even if the row is damaged."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def stored_number(value: object) -> float:
+    """Return a value of a number column, or 0 if the row is damaged."""
+    return value if isinstance(value, int | float) else 0
+
+
 class DebateTable:
     """Base class of database tables in which each row belongs to one debate."""
 

@@ -45,13 +45,31 @@ def sanitize_line(text: str) -> str:
 _REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
-def show_reordering(text: str) -> str:
-    """Make text-direction characters visible by replacing each with its code point, such as `⟨U+202E⟩`.
+_DIRECTION_MARK = re.compile(r"[\u061c\u200e\u200f]")
+_RIGHT_TO_LEFT = re.compile(
+    r"[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
 
-    Such characters can make a text appear in a different word order. The marks U+200E and U+200F are kept,
-    because they only affect their neighbours.
+
+def show_reordering(text: str, separator: str = "\n") -> str:
+    """Replace each character that changes the text direction with its code point, such as `⟨U+202E⟩`.
+
+    Such characters can make a text appear in a different word order. The marks U+061C, U+200E and U+200F are
+    kept in parts of the text with right-to-left letters, which need them. `separator` divides the parts.
     """
-    return text if text.isascii() else _REORDERING.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+    if text.isascii():
+        return text
+    text = _REORDERING.sub(_code_point, text)
+    if not _DIRECTION_MARK.search(text):
+        return text
+    return separator.join(
+        part if _RIGHT_TO_LEFT.search(part) else _DIRECTION_MARK.sub(_code_point, part)
+        for part in text.split(separator)
+    )
+
+
+def _code_point(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match[0]):04X}⟩"
 
 
 def clip(text: str, limit: int) -> str:

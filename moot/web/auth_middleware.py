@@ -1,7 +1,8 @@
 """Access control of Moot's servers, which checks hosts, origins, tokens and request bodies.
 
-If a token is set, every client must send the token, even on this machine, because a reverse proxy makes every
-request look local. Without a token only this machine has access.
+Whoever sends an operator's token is the operator: the value of `MOOT_TOKEN` or the launch token. If a token
+is set, every client must send one, even on this machine, because a reverse proxy makes every request look
+local. Without a token only this machine has access, and nobody is the operator.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from moot.state import settings as environment
 from moot.state.config.section import errors_in
 from moot.state.errors import DebateBusy, DebateNotFound
 from moot.state.settings import redact
+from moot.text.plain_text import show_reordering
 
 IN_PROCESS = "/noauth"
 """Root path of requests that a LangGraph server sends to itself. A client cannot set this path."""
@@ -48,7 +50,7 @@ HEADERS = {
 }
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
-"""Key in the ASGI scope that is True if the client sent the launch token."""
+"""Key in a request's ASGI scope whose value is True if the client sent an operator's token."""
 MAX_BYTES = 1_000_000
 """Maximum size in bytes of a request body that the live page sends."""
 MAX_REQUEST_BYTES = 20_000_000
@@ -67,19 +69,25 @@ class AuthMiddleware:
     Args:
         app: application behind the middleware.
         pages: origins that may use the server in addition to its own. `*` allows all origins.
-        token: token that clients must send. `None` means the value of `MOOT_TOKEN`.
-        launch_token: token in the address that `moot serve` prints. A client that sends it is the person who
-            started the server. Such a client may use every model, endpoint and key of that person.
+        visitor_token: token that gives access without the operator's rights. Who sends neither it nor an
+            operator's token has no access.
+        launch_token: token in the address that `moot serve` prints. It makes a client the operator, as the
+            value of `MOOT_TOKEN` does.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         pages: Collection[str] = (),
-        token: str | None = None,
+        visitor_token: str | None = None,
         launch_token: str | None = None,
     ) -> None:
-        self._app, self._pages, self._token, self._launch_token = app, pages, token, launch_token
+        self._app, self._pages, self._visitor_token, self._launch_token = (
+            app,
+            pages,
+            visitor_token,
+            launch_token,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass an allowed request to the application, and reject a forbidden one."""
@@ -88,8 +96,9 @@ class AuthMiddleware:
         if external:
             try:
                 request = Request({**scope, "type": "http"})
-                scope[OPERATOR] = _has_token(request, self._launch_token)
-                refused = self._refusal(request, launched=scope[OPERATOR])
+                operators = (self._launch_token, environment.api_key("MOOT_TOKEN"))
+                scope[OPERATOR] = any([_has_token(request, token) for token in operators])
+                refused = "" if scope[OPERATOR] else self._refusal(request)
             except ValueError as error:  # raised by `urlsplit` for an address such as `http://[::1`
                 refused, status = f"malformed Host or Origin header: {error}", 400
         if refused:
@@ -99,8 +108,8 @@ class AuthMiddleware:
         else:
             await self._app(scope, receive, send)
 
-    def _refusal(self, request: Request, *, launched: bool) -> str:
-        """Return why a request is rejected, or `""` if it is allowed.
+    def _refusal(self, request: Request) -> str:
+        """Return the reason for rejecting a request that is not the operator's, or `""` if it is allowed.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
@@ -110,11 +119,10 @@ class AuthMiddleware:
         if origin and urlsplit(origin).netloc != host and not {origin, "*"} & set(self._pages):
             advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
             return f"the origin {origin!r} is not allowed to use this server{advice}"
-        if path == "/ok" or launched:
+        if path == "/ok" or _has_token(request, self._visitor_token):
             return ""
-        if token := self._token or environment.variable("MOOT_TOKEN"):
-            known = _has_token(request, token)
-            return "" if known else "send the token of MOOT_TOKEN as x-api-key, or open /moot?token=…"
+        if self._visitor_token or environment.variable("MOOT_TOKEN"):
+            return "send the server's token as x-api-key, or open /moot?token=…"
         peer = (request.scope.get("client") or [""])[0]
         if is_loopback(name) and is_loopback(peer):
             return ""
@@ -174,8 +182,8 @@ def is_loopback(name: str) -> bool:
         return False
 
 
-class PlainJson(JSONResponse):
-    """JSON response without secrets such as API keys."""
+class UnchangedJson(JSONResponse):
+    """JSON response from which known secrets, such as API keys, are removed."""
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON with all known secrets redacted.
@@ -183,6 +191,14 @@ class PlainJson(JSONResponse):
         A lone surrogate is replaced with a question mark.
         """
         return redact(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+
+
+class PlainJson(UnchangedJson):
+    """JSON response that people read. It shows the characters that change the direction of a text."""
+
+    def render(self, content: object) -> bytes:
+        """Return the response body as JSON, with known secrets redacted."""
+        return show_reordering(super().render(content).decode(), separator='"').encode()
 
 
 class HeadersMiddleware:

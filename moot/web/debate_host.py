@@ -7,8 +7,9 @@ are the defaults. A debate continues to run if its client disconnects.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -37,6 +38,9 @@ from moot.state.config.debate_config import frozen_config
 from moot.state.entries import JsonObject
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 
+MAX_ASKED_AT_ONCE = 4
+"""Maximum number of questions about one debate that are answered at the same time. A limit on tokens or cost
+can be exceeded by so many answers."""
 EventListener = Callable[[Event], object]
 """Function that receives each event of a running debate."""
 
@@ -75,6 +79,9 @@ class DebateHost:
         self._tokens = tokens
         self._runs: dict[str, asyncio.Task[None]] = {}
         self._listeners: dict[str, list[EventListener]] = {}
+        self._asked: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        """Held while `_asked`, the number of questions that are being answered, is read and changed."""
 
     async def make(
         self,
@@ -150,10 +157,22 @@ class DebateHost:
         """Answer a question about a debate for a client. See `Debate.ask`.
 
         Raises:
-            InputError: the debate has reached a limit of the operator.
+            InputError: the debate has reached a limit of the operator, or `MAX_ASKED_AT_ONCE` questions
+                about it are being answered.
         """
-        self.check_spending(debate)
-        return debate.ask(question)
+        with self._counting:
+            if self._asked[debate.id] >= MAX_ASKED_AT_ONCE:
+                raise InputError(
+                    f"{MAX_ASKED_AT_ONCE} questions about this debate are being answered: ask again later"
+                )
+            self._asked[debate.id] += 1
+        try:
+            self.check_spending(debate)
+            return debate.ask(question)
+        finally:
+            with self._counting:
+                self._asked[debate.id] -= 1
+                self._asked += Counter()  # removes the debates without a question
 
     def check_spending(self, debate: Debate) -> None:
         """Raise an error if a debate has reached the operator's limit on tokens or cost.
@@ -164,7 +183,8 @@ class DebateHost:
         values = debate.state().values
         if values.get("config"):
             config = debate.session.permissions(values).config
-            if reason := spending_ceiling_reached(values, config, self.default_config):
+            spent = debate.spent(values)
+            if reason := spending_ceiling_reached(spent, config, self.default_config):
                 raise InputError(reason)
 
     def running(self, debate: str) -> asyncio.Task[None] | None:
@@ -287,7 +307,7 @@ class DebateReader:
             "error": self._host.errors.get(debate.id) or last_error,
             "running": debate.is_running(),
             "over": is_over(snapshot),
-            "can_continue": bool(values.get("config")) and can_go_on(values),
+            "can_continue": bool(values.get("config")) and can_go_on(debate.spent(values)),
             "nodes": list(snapshot.next),
             "step": values.get("step") or {},
             "entries": len(document["transcript"]),

@@ -19,6 +19,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from moot.api import Debate, DebateConfig, Event, aopen_debates
@@ -37,8 +38,9 @@ from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.langgraph_internals import set_server_version
 from moot.state.verdict import TIE
+from moot.text.plain_text import show_reordering
 from moot.text.tokens import counter, truncate_end
-from moot.web.auth_middleware import AuthMiddleware
+from moot.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.web.debate_host import DebateHost
 
 MCP_1 = version("mcp").startswith("1.")
@@ -251,7 +253,7 @@ class McpDebates:
         Returns the verdict. Cancelling the call pauses the debate at the end of its current step. For a long
         debate use `start`.
         """
-        made = await self._make(question, protocol, debaters, turns, model)
+        made = await self._make(ctx, question, protocol, debaters, turns, model)
         planned = turns_planned(made.config())
         said: asyncio.Queue[Event] = asyncio.Queue()
         run, done = self._host.run(made), 0
@@ -275,6 +277,7 @@ class McpDebates:
 
     async def start(
         self,
+        ctx: Context[object, object],
         question: Question = "",
         protocol: ProtocolName = "",
         debaters: DebaterList = (),
@@ -292,7 +295,9 @@ class McpDebates:
 
         Then call `status` or `result`.
         """
-        made = await (self._get(debate) if debate else self._make(question, protocol, debaters, turns, model))
+        made = await (
+            self._get(debate) if debate else self._make(ctx, question, protocol, debaters, turns, model)
+        )
         self._host.run(made)
         return await self._outcome(made)
 
@@ -370,7 +375,7 @@ class McpDebates:
             ),
         ],
     ) -> dict[str, object]:
-        """Answer a question about a debate, and cite its messages. The debate does not change."""
+        """Answer a question about a debate and cite its messages. The transcript does not change."""
         found = await self._get(debate)
         answer = (await asyncio.to_thread(self._host.ask, found, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
@@ -412,15 +417,23 @@ class McpDebates:
     async def transcript(self, debate: str) -> str:
         """Return the transcript of a debate, with the speaker and id of each message."""
         document = await run_in_thread((await self._get(debate)).document)
-        return "\n\n".join(
-            f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
+        return show_reordering(
+            "\n\n".join(
+                f"**{each['speaker']}** [{each['id']}]\n{each['content']}" for each in document["transcript"]
+            )
         )
 
     async def _get(self, debate: str) -> Debate:
         return await run_in_thread(self._debates.get, debate)
 
     async def _make(
-        self, question: str, protocol: str, debaters: Sequence[DebaterRequest], turns: int, model: str
+        self,
+        ctx: Context[object, object],
+        question: str,
+        protocol: str,
+        debaters: Sequence[DebaterRequest],
+        turns: int,
+        model: str,
     ) -> Debate:
         line = [each.model_dump(exclude_defaults=True) for each in debaters]
         name = protocol or self._host.default_config.protocol
@@ -429,9 +442,8 @@ class McpDebates:
                 f"debaters: protocol {name!r} needs at least two debaters: name two or more, omit "
                 "`debaters` to use the default debaters, or use protocol 'single' for one answer"
             )
-        return await self._host.make(
-            question, {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
-        )
+        settings = {"protocol": protocol, "debaters": line, "turns": turns, "model": model}
+        return await self._host.make(question, settings, by_operator=_is_operators(ctx))
 
     async def _outcome(self, debate: Debate) -> DebateOutcome:
         """Return the status and result of a debate, shortened to at most `MAX_TOKENS` tokens."""
@@ -461,6 +473,12 @@ class McpDebates:
         while count(json.dumps(text, ensure_ascii=False)) > remaining:
             text = truncate_end(text, int(count(text) * 0.9), count)
         return outcome.model_copy(update={"verdict": text})
+
+
+def _is_operators(ctx: Context[object, object]) -> bool:
+    """Return True if a request came over HTTP with an operator's token."""
+    request = ctx.request_context.request
+    return isinstance(request, Request) and bool(request.scope.get(OPERATOR))
 
 
 def argue_design(

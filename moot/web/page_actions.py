@@ -157,7 +157,7 @@ class ForkDebate(PageAction):
 
 
 class AskQuestion(PageAction):
-    """Answer a question about the debate. The debate does not change."""
+    """Answer a question about the debate. The transcript does not change."""
 
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 

@@ -57,6 +57,7 @@ from moot.web.auth_middleware import (
     AuthMiddleware,
     HeadersMiddleware,
     PlainJson,
+    UnchangedJson,
     body_of,
     bytes_of,
     error_response,
@@ -270,7 +271,7 @@ class LivePage:
         Only the operator may use all of them.
         """
         if not request.scope.get(OPERATOR):
-            raise HTTPException(403, "only the person who started the server may list the endpoint's models")
+            raise HTTPException(403, "only the operator, who sends the server's token, may list the models")
         return {"models": await offered_models(access_to("", ModelSettings()))}
 
     async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
@@ -294,7 +295,7 @@ class LivePage:
     async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
         """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
         if not request.scope.get(OPERATOR):
-            raise HTTPException(403, "only the person who started the server may ask for proposals")
+            raise HTTPException(403, "only the operator, who sends the server's token, may ask for proposals")
         question, settings, _ = (await body_of(request, NewDebate)).parts()
 
         def propose() -> JsonObject:
@@ -310,8 +311,8 @@ class LivePage:
         async with self._planning:
             return await run_in_thread(propose)
 
-    async def _convert(self, request: Request, _: DebateHost) -> JsonObject:
-        """Return the text of an uploaded document."""
+    async def _convert(self, request: Request, _: DebateHost) -> Response:
+        """Return the text of an uploaded document, which the page sends back unchanged."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:
@@ -320,7 +321,7 @@ class LivePage:
             raise HTTPException(
                 413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
             )
-        return {"name": name, "content": text}
+        return UnchangedJson({"name": name, "content": text})
 
     async def _play(self, request: Request, host: DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""
@@ -496,7 +497,7 @@ def _some(record: Mapping[str, object], *keys: str) -> JsonObject:
 def page_app(
     debates: Callable[[], Debates],
     default_config: DebateConfig,
-    token: str | None = None,
+    visitor_token: str | None = None,
     launch_token: str | None = None,
 ) -> Starlette:
     """Return a web application with the live page and its authentication.
@@ -504,9 +505,9 @@ def page_app(
     Args:
         debates: function that opens the database.
         default_config: default configuration of new debates.
-        token: token that every request needs. `None` means `MOOT_TOKEN`; if that is not set, only this
-            machine has access.
-        launch_token: token that makes its client the operator. `None` means that no client is the operator.
+        visitor_token: token that gives access without the operator's rights. Without it and without
+            `MOOT_TOKEN`, clients on this machine need no token.
+        launch_token: token that makes its client the operator, as the value of `MOOT_TOKEN` does.
     """
     page = LivePage(debates, lambda: default_config)
 
@@ -519,12 +520,17 @@ def page_app(
     return Starlette(
         routes=[Route("/", lambda _: RedirectResponse(PAGE)), *page.routes()],
         lifespan=lifespan,
-        middleware=[Middleware(AuthMiddleware, token=token, launch_token=launch_token)],
+        middleware=[Middleware(AuthMiddleware, visitor_token=visitor_token, launch_token=launch_token)],
     )
 
 
 def serve_page(
-    database: str, default_config: DebateConfig, host: str, port: int, token: str | None, launch_token: str
+    database: str,
+    default_config: DebateConfig,
+    host: str,
+    port: int,
+    visitor_token: str | None,
+    launch_token: str,
 ) -> None:
     """Serve the live page until the process is stopped."""
     import uvicorn  # not needed under LangGraph's server
@@ -533,7 +539,7 @@ def serve_page(
     app = page_app(
         lambda: open_debates(database, environment=environment_of_operator),
         default_config,
-        token,
+        visitor_token,
         launch_token,
     )
     uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=2)

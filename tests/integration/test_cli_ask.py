@@ -20,7 +20,7 @@ def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stder
     said = FakeModel(lambda call: replace(answer(call), text=words.get(call.hints.get("speaker", ""), "")))
     with open_debates(str(moot.db), environment=said.environment()) as debates:
         debates.start(TOPIC, DebateConfig(turns=4), name="mono").run()
-    before = moot("show", "mono", "--json").out
+    before = moot("show", "mono", "--json").json
     got = moot("ask", "mono", "Do penguins adopt a monorepo?")
     assert got.code == 0
     assert "No model is configured. These are the most relevant passages.\n\n- [m00000" in got.out
@@ -33,7 +33,9 @@ def test_a_question_is_answered_on_stdout_with_citations_and_an_account_on_stder
     assert asked["not_found"] == ["penguins"]
     assert set(asked["citations"]) <= set(asked["receipt"]["message_ids"])
     assert asked["receipt"]["total_tokens"] <= 8_000
-    assert moot("show", "mono", "--json").out == before
+    after = moot("show", "mono", "--json").json
+    assert after["usage"]["calls"] == before["usage"]["calls"] + 2
+    assert {**after, "usage": before["usage"]} == before
 
 
 def test_mistakes_have_their_exit_codes(tmp_path: Path) -> None:

@@ -17,12 +17,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextResourceContents
 
 from moot import DebateConfig, open_debates
@@ -167,7 +170,8 @@ def test_a_person_is_asked_through_the_agent(tmp_path: Path) -> None:
     default_config = DebateConfig(turns=2, debaters=line, judge={"enabled": False})
 
     async def talk(offered: McpDebates) -> None:
-        waiting = await offered.result((await offered.start("Tabs?")).debate, 60)
+        outside: Any = SimpleNamespace(request_context=SimpleNamespace(request=None))
+        waiting = await offered.result((await offered.start(outside, "Tabs?")).debate, 60)
         assert waiting.status == "waiting"
         (question,) = waiting.questions
         refused = await offered.answer(waiting.debate, {"nobody.1": "x"})
@@ -181,12 +185,12 @@ def test_a_person_is_asked_through_the_agent(tmp_path: Path) -> None:
 
 
 @contextmanager
-def over_http(db: Path, models: OpenAIServer) -> Iterator[str]:
+def over_http(db: Path, models: OpenAIServer, **variables: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = command("mcp", "--db", db, "--model", "test-model", "--http", port)
-    with subprocess.Popen(words, env=environment(OPENAI_BASE_URL=models.base_url)) as process:
+    with subprocess.Popen(words, env=environment(OPENAI_BASE_URL=models.base_url, **variables)) as process:
         try:
             for _ in range(600):
                 with suppress(httpx.TransportError):
@@ -253,6 +257,23 @@ def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
         asyncio.run(talk(connected))
     asked_for = [json.dumps(chat["messages"]) for chat in models.chats]
     assert len(asked_for) == len(set(asked_for))  # what had been answered is not paid again
+
+
+@pytest.mark.parametrize("token", ["", "set-by-the-operator"])
+def test_an_agent_with_the_set_token_is_the_operators(token: str, tmp_path: Path) -> None:
+    async def talk(url: str) -> None:
+        http = httpx2.AsyncClient(headers={"x-api-key": token}, trust_env=False)
+        async with http, Client(streamable_http_client(url, http_client=http)) as client:
+            said = {"question": "Tabs?", "turns": 1, "model": "another-model"}
+            for tool in ("start", "debate"):
+                if token:
+                    assert (await asked(client, tool, **said))["debate"]
+                else:
+                    assert "needs the operator's permission" in await refused(client, tool, **said)
+
+    variables = {"MOOT_TOKEN": token} if token else {}
+    with OpenAIServer() as models, over_http(tmp_path / "d.sqlite", models, **variables) as url:
+        asyncio.run(talk(url))
 
 
 def test_an_outcome_spares_an_agents_context(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -50,7 +51,15 @@ def _nginx() -> str:
 
 @pytest.fixture
 def addresses(tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """Serve Moot behind nginx, and yield the address of nginx and that of Moot."""
+    """Serve Moot behind nginx with the token, and yield the address of nginx and that of Moot."""
+    with behind_nginx(tmp_path, MOOT_TOKEN=TOKEN) as (proxy, moot):
+        assert until(lambda: _answers(f"{moot}/moot") == 403)
+        yield proxy, moot
+
+
+@contextmanager
+def behind_nginx(tmp_path: Path, **variables: Any) -> Iterator[tuple[str, str]]:
+    """Serve Moot behind nginx, and yield both addresses. Without `MOOT_TOKEN`, nginx sends no token."""
     nginx, folder = _nginx(), tmp_path / "nginx"
     folder.mkdir()
     inner, outer = _free_port(), _free_port()
@@ -63,15 +72,15 @@ def addresses(tmp_path: Path) -> Iterator[tuple[str, str]]:
     server = (
         found[1].replace("listen 443 ssl", f"listen 127.0.0.1:{outer} ssl").replace("/etc/nginx", str(folder))
     )
-    server = server.replace(":2025", f":{inner}").replace('"TOKEN"', f'"{TOKEN}"')
+    server = server.replace(":2025", f":{inner}").replace('"TOKEN"', f'"{variables.get("MOOT_TOKEN", "")}"')
     (folder / "nginx.conf").write_text(HTTP.format(folder=folder, server=server))
     with (
-        Moot(tmp_path).start("serve", "--port", inner, MOOT_TOKEN=TOKEN) as moot,
+        Moot(tmp_path).start("serve", "--port", inner, **variables) as moot,
         subprocess.Popen([nginx, "-c", folder / "nginx.conf", "-p", folder, "-g", "daemon off;"]) as proxy,
     ):
         try:
             assert until(lambda: _answers(f"https://127.0.0.1:{outer}/") == 401), moot.errors()
-            assert until(lambda: _answers(f"http://127.0.0.1:{inner}/moot") == 403), moot.errors()
+            assert until(lambda: _answers(f"http://127.0.0.1:{inner}/moot")), moot.errors()
             yield f"https://127.0.0.1:{outer}", f"http://127.0.0.1:{inner}"
         finally:
             proxy.send_signal(signal.SIGTERM)
@@ -95,6 +104,7 @@ def test_only_users_of_the_proxy_get_in_and_they_run_and_watch_a_debate(addresse
         assert stranger.get("/moot/api/debates", headers={"x-api-key": "guess", **spoofed}).status_code == 401
     with httpx.Client(base_url=proxy, auth=ANN, verify=False, trust_env=False, timeout=LONG_TIMEOUT_S) as ann:  # noqa: S501
         assert ann.get("/moot").status_code == 200
+        assert ann.get("/moot/api/setup").json()["operator"] is True
         asked = {"question": "Tabs?", "turns": 1}
         foreign = ann.post("/moot/api/debates", json=asked, headers={"Origin": "https://elsewhere.example"})
         assert foreign.status_code == 403
@@ -102,3 +112,14 @@ def test_only_users_of_the_proxy_get_in_and_they_run_and_watch_a_debate(addresse
         with ann.stream("GET", f"/moot/api/debates/{begun['id']}/events") as events:
             assert next(events.iter_lines()).startswith("data: ")
         assert ann.post("/moot/api/debates", content=b"x" * 2_000_000).status_code == 413
+
+
+def test_users_of_a_proxy_without_the_token_are_visitors(tmp_path: Path) -> None:
+    own = {"question": "Tabs?", "model": "mine", "models": {"mine": {"base_url": "http://127.0.0.1:9/v1"}}}
+    with (
+        behind_nginx(tmp_path, MOOT_ALLOW_HOSTS="127.0.0.1") as (proxy, _),
+        httpx.Client(base_url=proxy, auth=ANN, verify=False, trust_env=False, timeout=LONG_TIMEOUT_S) as ann,  # noqa: S501
+    ):
+        assert ann.get("/moot/api/setup").json()["operator"] is False
+        refused = ann.post("/moot/api/debates", json=own, headers={"Origin": proxy})
+        assert (refused.status_code, "needs the operator's permission" in refused.text) == (400, True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,15 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from starlette.testclient import TestClient
 
-from moot.api import open_debates
+from moot.api import Debate, Debates, open_debates
 from moot.configuration.configure import operators_config, requested_config
 from moot.graph.debate import build_graph
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.config.config_files import make_config
 from moot.state.entries import tokens_of
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, InputError
+from moot.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost
 from moot.web.page_routes import page_app
 from tests.support.openai_server import OpenAIServer
 from tests.support.patience import until
@@ -131,6 +134,84 @@ def test_a_served_debate_keeps_to_the_limit_of_the_servers_own_file(tmp_path: Pa
         assert page.post(f"{debate}/judge", json={}).is_success  # it had no verdict
         told = page.post(f"{debate}/judge", json={})
         assert (told.status_code, "only the operator" in told.text) == (400, True)
+
+
+@pytest.fixture
+def debates(tmp_path: Path) -> Iterator[Debates]:
+    with open_debates(str(tmp_path / "moot.sqlite")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def decided(debates: Debates) -> Debate:
+    """A debate that is over."""
+    debate = debates.start("T?", make_config({"turns": 2, "judge": OFF}))
+    debate.run()
+    return debate
+
+
+def test_questions_of_a_server_count_until_the_operators_limit(tmp_path: Path, decided: Debate) -> None:
+    before = decided.row.tokens
+    operator = make_config({"limits": {"total_tokens": before + 1}})
+    served = Environment(default_config=lambda: operator)
+    with open_debates(str(tmp_path / "moot.sqlite"), environment=served) as debates:
+        host, debate = DebateHost(debates, operator), debates.get(decided.id)
+        host.ask(debate, "What was said?")
+        assert debate.row.tokens > before
+        assert tokens_of(debate.document()["usage"]) == debate.row.tokens
+        with pytest.raises(InputError, match="only the operator can raise the limit"):
+            host.ask(debate, "What was said?")
+
+
+def test_a_question_counts_once_in_the_turns_that_follow(debates: Debates, decided: Debate) -> None:
+    other = debates.start("T?", decided.config())
+    for debate in (decided, other):
+        debate.run()
+        if debate is decided:
+            debate.ask("What was said?")
+        for _ in range(2):
+            debate.run(turns=1)
+    calls = [debate.document()["usage"]["calls"] for debate in (decided, other)]
+    assert calls[0] == calls[1] + 1
+    assert calls[0] == decided.state().values["usage"]["calls"]
+    assert decided.row.tokens == tokens_of(decided.document()["usage"])
+
+
+def test_questions_end_a_debate_at_its_own_limit(decided: Debate) -> None:
+    config = decided.config()
+    limits = config.limits.model_copy(update={"total_tokens": decided.row.tokens + 1})
+    decided.reconfigure(config.model_copy(update={"limits": limits}))
+    assert decided.can_go_on()
+    decided.ask("What was said?")
+    assert not decided.can_go_on()
+    with pytest.raises(InputError, match=r"limits\.total_tokens of .* is reached"):
+        decided.run(turns=1)
+
+
+def test_a_chat_message_costs_nothing_after_questions_reached_the_limit(
+    operators_file: Callable[..., None], debates: Debates, decided: Debate
+) -> None:
+    operators_file(limits={"total_tokens": decided.row.tokens + 1})
+    decided.ask("What was said?")
+    calls = decided.document()["usage"]["calls"]
+    config: Any = thread(decided.id)
+    debates.graph.invoke({"messages": [("user", "What was said?")]}, config)
+    assert decided.document()["usage"]["calls"] == calls
+    assert "only the operator can raise the limit" in str(decided.state().values["messages"][-1].content)
+
+
+def test_few_questions_about_a_debate_are_answered_at_the_same_time(
+    debates: Debates, decided: Debate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, go = DebateHost(debates, make_config({})), threading.Event()
+    monkeypatch.setattr(Debate, "ask", lambda *_: go.wait(20))
+    with ThreadPoolExecutor(2 * MAX_ASKED_AT_ONCE) as threads:
+        answers = [threads.submit(host.ask, decided, "What?") for _ in range(2 * MAX_ASKED_AT_ONCE)]
+        assert until(lambda: sum(each.done() for each in answers) == MAX_ASKED_AT_ONCE)
+        go.set()
+    refused = [each for each in answers if isinstance(each.exception(), InputError)]
+    assert len(refused) == MAX_ASKED_AT_ONCE
+    host.ask(decided, "What?")
 
 
 def test_a_worker_keeps_to_the_operators_limit_on_an_imported_debate_and_its_fork(

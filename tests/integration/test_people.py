@@ -346,9 +346,9 @@ def test_inbox_rows_are_numbered_in_order_and_deleted_with_their_debate(tmp_path
     assert records.inbox.consume_pause("d")
     assert not records.inbox.consume_pause("d")
     assert records.inbox.add("d", "moderator", "e", "") == 5
-    assert [each.content for each in records.inbox.messages_since("d", 2)] == ["c", "e"]
+    assert [each.content for each in records.inbox.since("d", 2).messages] == ["c", "e"]
     records.forget("d")
-    assert records.inbox.messages_since("d", 0) == []
+    assert records.inbox.since("d", 0).messages == []
     records.close()
 
 

@@ -74,6 +74,10 @@ def test_with_a_token_every_request_needs_it_also_from_this_machine(tmp_path: Pa
             assert asked(guarded, **host).status_code == 403
             assert asked(guarded, **host, **{"x-api-key": "wrong"}).status_code == 403
             assert asked(guarded, **host, **{"x-api-key": "let-me-in"}).status_code == 200
+        setup = httpx.get(
+            f"{guarded.url}/moot/api/setup", headers={"x-api-key": "let-me-in"}, trust_env=False
+        )
+        assert setup.json()["operator"] is True
 
 
 def _over(address: str) -> bool:

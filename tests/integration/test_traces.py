@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,12 +28,14 @@ from moot.graph.debate import NODES
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
+from tests.support import mcp_tool_server
 from tests.support.fakes import FakeModel, answer
 from tests.support.loopback import LoopbackServer
 from tests.support.moot_command import Moot
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import Act, OpenAIServer
 
 CANARY = "sk-canary-0123456789abcdef"
+TOOL_SERVER = str(Path(mcp_tool_server.__file__))
 THREAD: Any = {"configurable": {"thread_id": "5c5a9dd3-7d52-4bd0-9bd9-7b1ccd6cd3d5"}}
 
 
@@ -293,3 +296,72 @@ def test_failed_summaries_and_extractions_are_events_of_their_steps() -> None:
     }
     assert nodes >= {"summarize", "extract"}
     assert CANARY not in str([dict(event.attributes or {}) for event in events])
+
+
+SECRETS = {
+    "OPENAI_API_KEY": "sk-canary-7f3a9c21d4e5",
+    "DOCS_KEY": "tool-canary-5b6c7d8e9f",
+    "LANGSMITH_API_KEY": "ls-canary-0a1b2c3d4e",
+    "MOOT_TOKEN": "server-canary-1122334455",
+    "OTHER": "ev-canary-8d1e9f0a1b",
+}
+PASSWORD = "pw-canary-55aa66bb"  # noqa: S105  # nobody's
+HEADER = "hd-canary-91b2c3d4e5"
+
+
+@pytest.mark.slow  # starts the tool's server
+@pytest.mark.parametrize("failing", [False, True])
+def test_no_byte_of_a_traced_run_with_a_tool_holds_a_secret(tmp_path: Path, failing: bool) -> None:
+    every = [*SECRETS.values(), PASSWORD, HEADER]
+
+    def plan(asked: dict[str, Any], number: int) -> Act | None:
+        if asked.get("tools") and not any(each["role"] == "tool" for each in asked["messages"]):
+            return Act(tool_calls=[("docs__search", {"query": "trams"})])
+        said = f"The secrets are {SECRETS['OPENAI_API_KEY']}, {SECRETS['DOCS_KEY']} and {PASSWORD}."
+        return (
+            Act(status=401, message=said)
+            if failing
+            else Act(text=said)
+            if not asked.get("response_format")
+            else None
+        )
+
+    moot = Moot(tmp_path / "home")
+    moot.folder.mkdir()
+    config = {
+        "model": "m",
+        "turns": 2,
+        "debaters": [{"name": "Ann", "tools": ["docs__search"]}, {"name": "Bob"}],
+        "mcp_servers": {"docs": {"command": [sys.executable, TOOL_SERVER], "env": ["DOCS_KEY"]}},
+        "models": {"m": {"max_attempts": 1}},
+    }
+    (tmp_path / "debate.json").write_text(json.dumps(config))
+    with LangSmithStandIn() as collector, OpenAIServer(plan) as models:
+        variables: Any = SECRETS
+        ran = moot(
+            *("run", "Trams?", "-c", tmp_path / "debate.json", "--id", "d", "-o", "d.html", "--log-json"),
+            **variables,
+            OPENAI_BASE_URL=models.base_url.replace("http://", f"http://me:{PASSWORD}@"),
+            LANGSMITH_TRACING="true",
+            LANGSMITH_ENDPOINT=collector.base_url,
+            MOOT_OTEL="1",
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.base_url,
+            OTEL_EXPORTER_OTLP_HEADERS=f"authorization={HEADER}",
+            OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT="SPAN_ONLY",
+            MOOT_DEBUG="1",
+        )
+        assert ran.code == (3 if failing else 0), ran.err
+        shown = [moot(*words) for words in (("show", "d", "--json"), ("doctor",), ("backup", "copy.sqlite"))]
+    traced = b"".join(collector.bodies)
+    assert b"invoke_workflow debate" in traced
+    assert b"docs__search" in traced
+    asked = "".join(request.body.decode() for request in models.requests)
+    assert "12 incidents in 2026. Key: ***" in asked
+    stored = b"".join(path.read_bytes() for path in moot.folder.rglob("*") if path.is_file())
+    places = {
+        "traces": traced,
+        "prompts": asked.encode(),
+        "files": stored,
+        "output": "".join(each.out + each.err for each in (ran, *shown)).encode(),
+    }
+    assert [(place, each) for place, held in places.items() for each in every if each.encode() in held] == []

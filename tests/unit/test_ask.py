@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -214,14 +215,17 @@ def _reply(call: ModelCall) -> Reply:
     return Reply(data=dict(SAID), model="m") if call.purpose == "ask" else answer(call)
 
 
-def test_asking_leaves_the_debate_as_it_was(tmp_path: Path) -> None:
+def test_asking_changes_nothing_but_the_usage(tmp_path: Path) -> None:
     model = FakeModel(_reply)
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start("Tabs or spaces?", DebateConfig(turns=3))
         debate.run()
         before, row = debate.document(), debate.row
         assert debate.ask("Which?").text == "Forty [m000003]."
-        assert (debate.document(), debate.row) == (before, row)
+        after = debate.document()
+        assert after["usage"]["calls"] == before["usage"]["calls"] + 1
+        assert {**after, "usage": before["usage"]} == before
+        assert replace(debate.row, tokens=row.tokens) == row
         with pytest.raises(InputError, match="question is empty"):
             debate.ask(" \n")
 

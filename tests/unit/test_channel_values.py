@@ -42,7 +42,10 @@ WRONG: dict[str, tuple[object, str]] = {
         {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [TURN] * 51},
         "step.turns",
     ),
-    "a number that no database stores": (2**63, "last_inbox_number"),
+    "a number that no database stores": (2**63, "round"),
+    "questions that count as counted": (10**9, "last_inbox_number"),
+    "interjections that are due again": (-9, "planned_interjections_used"),
+    "a version that no Moot reads": (99, "schema_version"),
     "a number without an end": ({"cost_usd": float("inf")}, "usage"),
     "a large number deep inside": (
         {"number": 10**30, "kind": "close", "phase": "p", "round": 1, "turns": []},

@@ -159,7 +159,7 @@ def test_what_is_refused_says_why(
 
 
 def test_from_elsewhere_the_token_is_asked_once_and_kept_in_a_cookie(tmp_path: Path) -> None:
-    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(), token="let-me-in")  # noqa: S106  # a test's
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(), "let-me-in")
     with TestClient(app, base_url="http://box.lan:2025", client=("10.0.0.9", 5)) as visitor:
         assert visitor.get("/moot").status_code == 403
         assert visitor.get("/moot?token=wrong").status_code == 403
@@ -250,6 +250,32 @@ def operators(tmp_path: Path) -> Iterator[TestClient]:
         assert client.get("/moot?token=launched", follow_redirects=False).status_code == 303
         client.cookies.set("moot_token", "launched")
         yield client
+
+
+def test_whoever_sends_the_set_token_is_the_operator_and_nobody_else_has_access(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOOT_TOKEN", "set-by-the-operator")
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig())
+    own = {**SHORT, "model": "mine", "models": {"mine": {"base_url": "http://127.0.0.1:9/v1"}}}
+    for address in ("127.0.0.1", "10.0.0.9"):
+        with TestClient(app, base_url="http://127.0.0.1:2025", client=(address, 5)) as client:
+            for token, status in (("", 403), ("guessed", 403), ("set-by-the-operator", 200)):
+                sent = {"x-api-key": token}
+                assert client.get(f"{API}/setup", headers=sent).status_code == status
+                assert client.post(f"{API}/plan", json=own, headers=sent).status_code == status
+            assert client.get(f"{API}/setup", headers=sent).json()["operator"] is True
+
+
+def test_a_visitors_token_gives_access_without_the_operators_rights(tmp_path: Path) -> None:
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(), "for-visitors", "launched")
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as client:
+        told = {
+            who: client.get(f"{API}/setup", headers={"x-api-key": who})
+            for who in ("for-visitors", "launched", "")
+        }
+    assert [each.status_code for each in told.values()] == [200, 200, 403]
+    assert [told[who].json()["operator"] for who in ("for-visitors", "launched")] == [False, True]
 
 
 @pytest.mark.slow  # a call is retried before it fails
@@ -386,3 +412,25 @@ def test_an_uploaded_text_is_read_and_one_that_cannot_be_read_is_named(page: Tes
     headers = {"content-type": "application/octet-stream"}
     large = page.post(f"{API}/documents/long.txt", content=bytes(MAX_UPLOAD_BYTES + 1), headers=headers)
     assert large.status_code == 413
+
+
+def test_the_page_shows_what_changes_the_direction_of_a_text(page: TestClient) -> None:
+    controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)))
+    address = begun(page, question=f"Trams {controls}free?")
+    settled(page, address)
+    for path in (
+        f"{API}/debates",
+        address,
+        f"{address}/ledger",
+        f"{address}/entries",
+        f"{address}/prompts/1",
+    ):
+        answer = page.get(path)
+        assert answer.status_code == 200, answer.text
+        assert not set(controls) & set(answer.text), path
+    uploaded = page.post(
+        f"{API}/documents/notes.md",
+        content=f"Notes {controls}".encode(),
+        headers={"content-type": "application/octet-stream"},
+    )
+    assert uploaded.json()["content"] == f"Notes {controls}"

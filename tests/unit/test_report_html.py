@@ -94,9 +94,18 @@ def test_verdict_and_solution_come_before_everything_else(render: Any) -> None:
     assert places == sorted(places)
 
 
+def test_right_to_left_text_keeps_its_direction_marks() -> None:
+    document = deepcopy(debate(topic="Trams"))
+    document["transcript"][1]["content"] = "הכרטיס עולה 3.50\u200f (ILS)"
+    document["transcript"][2]["content"] = "10 \u200f20"
+    text = render_markdown(document)
+    assert "3.50\u200f (ILS)" in text
+    assert "10 ⟨U+200F⟩20" in text
+
+
 @pytest.mark.parametrize("render", [render_html, render_markdown, render_brief, render_brief_html])
 def test_no_text_changes_its_direction_unseen(render: Any) -> None:
-    controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+    controls = "".join(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)))
     document = deepcopy(debate(topic=f"Trams {controls}free?"))
     document["config"]["debaters"][0]["name"] = f"Ada {controls}"
     document["transcript"][1]["content"] = f"Yes {controls} no."

@@ -61,7 +61,7 @@ def ask(
 ) -> None:
     """Answer a question about a debate and cite its messages.
 
-    Asking a question does not change the debate.
+    Asking changes no message. The answer counts towards the tokens and the cost of the debate.
     """
     asked = sys.stdin.read() if question == "-" else question
     with open_stored_debate(db, debate_id) as debate:

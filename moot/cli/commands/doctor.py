@@ -45,12 +45,12 @@ from moot.state.config.boundary import Permissions, capabilities_of
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import tokens_of
-from moot.state.errors import DebateBusy, InputError, MootError, UserError
+from moot.state.errors import DebateBusy, InputError, MootError, StorageError, UserError
 from moot.state.langgraph_internals import TESTED_VERSIONS
 from moot.state.reducers import entry_id_of
 from moot.state.settings import check_database, database_exists, redact_url
 from moot.storage.rate_limiter import SLOT_PREFIX
-from moot.storage.sqlite import DATABASE_VERSION, DebateTable, SqliteSql
+from moot.storage.sqlite import DATABASE_VERSION, DebateTable, SqliteSql, stored_text
 from moot.text.plain_text import count_noun
 from moot.text.tokens import counter
 
@@ -257,7 +257,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
         yield says, None
     try:
         records.journal.replies(debate.id)
-    except ValueError as error:
+    except StorageError as error:
         yield f"the journal cannot be read: {error}", None
     if running:
         return
@@ -295,13 +295,14 @@ def _leftover_records(records: Records) -> Iterator[Finding]:
     """Yield a finding for each debate that never started and for each kind of orphaned record."""
     for row in records.catalogue.rows():
         if records.never_began(row):
-            yield Finding(row.name, "the debate never started", False, repair=partial(records.forget, row.id))
+            told = "a command that ended early left an empty debate, which no list shows"
+            yield Finding(row.name, told, ok=True, repair=partial(records.forget, row.id))
     for table in records.tables() if not records.sql.read_only else ():
         rows = records.sql.execute(
             f"SELECT DISTINCT debate FROM {table.name} WHERE debate NOT IN (SELECT id FROM moot_debates) "  # noqa: S608  # constants of ours
             "AND debate NOT IN (SELECT thread_id FROM checkpoints)"
         )
-        if lost := [debate for (debate,) in rows if not debate.startswith(SLOT_PREFIX)]:
+        if lost := [debate for (debate,) in rows if not stored_text(debate).startswith(SLOT_PREFIX)]:
             repair = partial(_delete_each, table, lost)
             yield Finding(
                 table.name, f"it contains rows of {len(lost)} debates that do not exist", False, repair=repair

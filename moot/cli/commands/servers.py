@@ -55,11 +55,12 @@ def serve(
 ) -> None:
     """Serve a web page to start, watch and control debates.
 
-    The command prints the page's address with a launch token. Whoever opens this address may use every model
-    of your endpoint, and name other endpoints and the variables of their keys: keep the address to yourself.
+    The command prints the page's address with a launch token. Whoever opens this address is the operator:
+    they may use every model of your endpoint, and name other endpoints and the variables of their keys. Keep
+    the address to yourself. The value of MOOT_TOKEN gives the same rights.
 
-    Visitors without the launch token use the defaults that --config and --model set. Visitors may not use
-    other models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, visitors need that
+    Visitors without these tokens use the defaults that --config and --model set. Visitors may not use other
+    models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, nobody has access without a
     token, even from this machine. Without MOOT_TOKEN, only this machine has access. If --host is another
     address and MOOT_TOKEN is not set, Moot creates a token for visitors.
     """
@@ -71,17 +72,22 @@ def serve(
     from moot.web.page_routes import serve_page
 
     database, default_config = check_database(db), read_config(config, {"model": model}, print_error)
-    token = variable("MOOT_TOKEN") or (None if is_loopback(host) else secrets.token_urlsafe(24))
+    own_token = variable("MOOT_TOKEN")
+    visitor_token = None if own_token or is_loopback(host) else secrets.token_urlsafe(24)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/moot"
     launch_token = secrets.token_urlsafe(24)
     print_note(f"Debates of {redact_url(database)}")
     print_note(f"  for you      {address}?token={launch_token}")
-    print_note(f"  for visitors {address}{f'?token={token}' if token else ' (on this machine only)'}")
+    if own_token:
+        print_note("  also for you the same address, with the value of MOOT_TOKEN")
+    else:
+        access = f"?token={visitor_token}" if visitor_token else " (on this machine only)"
+        print_note(f"  for visitors {address}{access}")
     if show:
         opening = threading.Timer(OPEN_AFTER_S, webbrowser.open, [f"{address}?token={launch_token}"])
         opening.daemon = True  # a server that cannot start ends at once
         opening.start()
-    serve_page(database, default_config, host, port, token, launch_token)
+    serve_page(database, default_config, host, port, visitor_token, launch_token)
 
 
 @command(panel="Set up and inspect", examples=("--model gpt-4o-mini",))
@@ -106,7 +112,7 @@ def mcp(
 
     The options --config and --model set the defaults of debates that agents start. Agents may not use other
     models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, every request over HTTP
-    needs that token.
+    needs that token, and may name any model.
     """
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")
@@ -142,8 +148,8 @@ def studio(
         raise ConfigError("LangGraph Studio needs additional packages: run `pip install 'moot[studio]'`")
     command = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
     command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
-    token = variable("MOOT_TOKEN")
-    print_note(f"The live page is at http://{host}:{port}/moot{f'?token={token}' if token else ''}")
+    token = "?token=… with the value of MOOT_TOKEN" if variable("MOOT_TOKEN") else ""
+    print_note(f"The live page is at http://{host}:{port}/moot{token}")
     try:
         with handle_sigterm_as_interrupt():
             # No part of the command comes from a request.

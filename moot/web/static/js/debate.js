@@ -47,7 +47,7 @@ export function Debate({ id, setup }) {
       if (before && before.status !== found.status) announce(`The debate is ${found.status}.`);
       return found;
     });
-    document.title = `${found.question.replace(/[\u202a-\u202e\u2066-\u2069]/g, "").slice(0, 80)} – Moot`;
+    document.title = `${found.question.slice(0, 80)} – Moot`;
     if (!found.running) { setStreams({}); setDoing(""); }
     // The events of a run in another process are not heard here, so the stored step says who speaks.
     const speaks = found.running && found.nodes.includes("turn");
