@@ -20,6 +20,7 @@ from typing import Any
 import moot.models.offline  # noqa: F401  # the server's, which fills schemas with it: not to be timed
 from moot.api import open_debates
 from moot.debates.dry_run import estimate
+from moot.documents import DebateDocument
 from moot.state.config import DebateConfig
 from tests.support.openai_answers import Act
 from tests.support.openai_process import serve_openai
@@ -41,7 +42,7 @@ class Measured:
     critical_path_s: float
     peak_critiques: int
     """Most requests in work while critiques were."""
-    document: dict[str, Any]
+    document: DebateDocument
 
     @property
     def ratio(self) -> float:

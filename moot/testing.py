@@ -5,7 +5,7 @@ Add `pytest_plugins = ["moot.testing"]` to the `conftest.py` of your tests. The 
     def test_my_program(moot_debates, moot_model):
         debate = moot_debates.start("Tabs or spaces?", DebateConfig(turns=2, model="fake"))
         assert debate.run()["status"] == "done"
-        assert len(moot_model.calls) == 3
+        assert len(moot_model.calls) == 4  # two turns, and the judge reads them in both orders
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from moot.debates.events import Event
 from moot.debates.lifecycle import delete_debate, fork_debate
 from moot.debates.preflight import check_config
 from moot.debates.session import DebateSession, is_over
-from moot.documents import make_document
+from moot.documents import DebateDocument, make_document
 from moot.people.interjections import check_length, pinnable_id
 from moot.people.person_questions import PersonQuestion
 from moot.protocols.registry import limit_reached
@@ -69,7 +69,7 @@ class Debate:
         """Return the configuration that was frozen when the debate was created."""
         return frozen_config(self.state().values)
 
-    def document(self, snapshot: StateSnapshot | None = None) -> JsonObject:
+    def document(self, snapshot: StateSnapshot | None = None) -> DebateDocument:
         """Return the debate as a `moot.debate/1` document."""
         snapshot = snapshot or self.state()
         values = self.spent(snapshot.values)
@@ -82,7 +82,7 @@ class Debate:
         """
         return self.session.records.with_pending_usage(self.id, values)
 
-    def run(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
+    def run(self, *, turns: int | None = None, answer: object = None) -> DebateDocument:
         """Run the debate to its end and return its document.
 
         The arguments and errors are those of `stream`.
@@ -121,7 +121,7 @@ class Debate:
         """Async version of `stream`. Cancelling it or leaving `aclosing` pauses the debate."""
         return arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
 
-    async def arun(self, *, turns: int | None = None, answer: object = None) -> JsonObject:
+    async def arun(self, *, turns: int | None = None, answer: object = None) -> DebateDocument:
         """Async version of `run`."""
         async for _ in self.astream(turns=turns, answer=answer, tokens=False):
             pass

@@ -1,7 +1,7 @@
 """The `moot.debate/1` document: one debate as JSON, for programs, reports and exports."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, cast
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
@@ -42,6 +42,16 @@ from moot.state.verdict import FinalAnswer, PanelReport, PanelVerdict, Verdict
 from moot.storage.catalogue import DebateRow
 
 FORMAT: Literal["moot.debate/1"] = "moot.debate/1"
+
+# What type checkers read differs, so that a program can use the result of `Debate.run` without checks.
+# `MaybeNone` is `Any`, as in typeshed: a judged debate has a verdict. `SinceLater` is `Required`: every
+# document that Moot writes has the key, and only a document of an earlier version may lack it.
+if TYPE_CHECKING:
+    from typing import Required as SinceLater
+
+    MaybeNone: TypeAlias = Any
+else:
+    MaybeNone, SinceLater = None, NotRequired
 
 
 class Stance(StanceFields):
@@ -192,7 +202,7 @@ class DebateDocument(TypedDict):
     """Name of the debate, as given with `--id`, or its UUID by default."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
-    ended_because: NotRequired[str]
+    ended_because: SinceLater[str]
     """Reason why the debate ended, or `""` if it has not ended."""
     protocol: str
     """Name of the debate's protocol, such as `council`."""
@@ -203,21 +213,20 @@ class DebateDocument(TypedDict):
     summaries: list[SummaryVersion]
     """Every version of every summary, oldest first."""
     receipts: list[Receipt]
-    """Records of the prompts of all debaters' turns."""
-    calls: NotRequired[list[CallReceipt]]
-    """Records of model calls outside of debaters' turns, such as calls for summaries and verdicts."""
+    """Receipts of all debaters' turns. A receipt records the contents of a prompt."""
+    calls: SinceLater[list[CallReceipt]]
+    """Receipts of all other model calls, such as calls for summaries, claim extraction and verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
-    """Verdicts of all judges, including failed and replaced verdicts."""
-    verdict: PanelVerdict | None
-    """Decision of the judge or the panel of judges, or `null` if the debate has not been judged."""
+    """Verdicts of all judges, including failed verdicts and verdicts that were replaced later."""
+    verdict: PanelVerdict | MaybeNone
+    """Decision of the judge or panel, or `null` if the debate has not been judged."""
     solution: str
     """Solution of the debate in Markdown, or `""` if there is none."""
-    final_answer: NotRequired[str]
+    final_answer: SinceLater[str]
     """Decision and solution of the debate, in Markdown."""
-    convergence: NotRequired[list[ConvergenceCheck]]
-    """Measurements of the debaters' agreement after each round of a council. Only a council that ends when
-    its debaters converge has them."""
+    convergence: SinceLater[list[ConvergenceCheck]]
+    """Agreement measured after each round, in a council that ends when the debaters converge."""
     usage: Usage
     planned: NotRequired[JsonObject]
     """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.
@@ -229,9 +238,9 @@ class DebateDocument(TypedDict):
     """Questions that a person must answer before the debate can continue."""
     prompt_sources: dict[str, PromptSource | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
-    agreement: NotRequired[PanelReport]
+    agreement: SinceLater[PanelReport]
     """Agreement among the judges of the panel, or `{}` if there is no panel."""
-    state: NotRequired[CarriedState]
+    state: SinceLater[CarriedState]
     """Values that are needed to continue the debate in another database."""
     parent: str
     """Id of the original debate if this debate is a fork, otherwise `""`."""

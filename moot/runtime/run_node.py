@@ -202,7 +202,8 @@ class EffectHandler:
             if records and (reached := await run_inline(records.budgets.reached, debate)):
                 self._reached = reached
                 return Reply(error=reached)
-            with call_span(call, debate) as replies:
+            compatible = models.is_openai_compatible(call.model)
+            with call_span(call, debate, compatible=compatible) as replies:
                 replies.append(await drain(self._env.complete(call, models, config=self._run)))
             if records:
                 await run_inline(records.budgets.spend, debate, replies[0].usage)

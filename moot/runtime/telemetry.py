@@ -221,15 +221,21 @@ def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
 
 
 @contextmanager
-def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
+def call_span(call: ModelCall, debate: str, *, compatible: bool = True) -> Iterator[list[Reply]]:
     """Create an OpenTelemetry span for one model call, and record its metrics.
 
     Append its reply to the list that this context manager yields.
+
+    Args:
+        call: the call.
+        debate: id of the debate.
+        compatible: True if a model without a provider in its name has an OpenAI-compatible endpoint. The
+            provider of all other such models is known only from the reply.
     """
-    built_in = is_built_in(call.model)
-    attributes: SpanAttributes = {
+    provider = provider_of(call.model) or (OPENAI if compatible else "")
+    attributes: dict[str, object] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "moot" if built_in else provider_of(call.model) or OPENAI,
+        "gen_ai.provider.name": "moot" if is_built_in(call.model) else provider,
         "gen_ai.request.model": call.model,
         "gen_ai.request.max_tokens": call.max_tokens,
         "gen_ai.request.temperature": call.temperature,
@@ -245,11 +251,14 @@ def call_span(call: ModelCall, debate: str) -> Iterator[list[Reply]]:
         try:
             yield replies
         finally:
+            if replies and not attributes["gen_ai.provider.name"]:
+                attributes["gen_ai.provider.name"] = replies[0].provider
             _measure(attributes, replies[0] if replies else None, time.perf_counter() - started)
         if span is None:
             return
         (reply,) = replies
         outcome = {
+            "gen_ai.provider.name": attributes["gen_ai.provider.name"],
             "gen_ai.request.stream": True if reply.first_chunk_s is not None else None,
             "gen_ai.response.time_to_first_chunk": reply.first_chunk_s,
             "gen_ai.response.model": reply.model,

@@ -242,7 +242,7 @@ class DebateSnapshot(NamedTuple):
 
     version: Version
     snapshot: StateSnapshot
-    document: JsonObject
+    document: DebateDocument
 
 
 class DebateReader:

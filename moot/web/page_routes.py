@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast, get_args
+from typing import get_args
 
 from anyio import Event
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -379,7 +379,7 @@ class LivePage:
 
         return EventSourceResponse(events(), shutdown_event=ending, shutdown_grace_period=1.0)
 
-    def _document(self, request: Request, host: DebateHost) -> JsonObject:
+    def _document(self, request: Request, host: DebateHost) -> DebateDocument:
         return self._reader.read(_debate_of(request, host)).document
 
     def _entries(self, request: Request, host: DebateHost) -> object:
@@ -397,7 +397,7 @@ class LivePage:
                 "prompt": bool(each.view),
                 "html": html,
             }
-            for each, html in render_messages(wanted, cast(DebateDocument, document))
+            for each, html in render_messages(wanted, document)
         ]
 
     def _find(self, request: Request, host: DebateHost) -> object:

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from benchmarks.council import council_config
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.documents import DebateDocument
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
@@ -119,7 +120,7 @@ class Meter:
         return obliging(call)
 
 
-def _run(folder: Path, model: Meter) -> dict[str, Any]:
+def _run(folder: Path, model: Meter) -> DebateDocument:
     config: DebateConfig = make_config(CONFIG)
     environment = Environment(complete=model.complete, clock=lambda: NOW)
     with open_debates(str(folder / "moot.sqlite"), environment=environment) as debates:
@@ -128,7 +129,7 @@ def _run(folder: Path, model: Meter) -> dict[str, Any]:
         return debate.run()
 
 
-def _comparable(document: dict[str, Any]) -> dict[str, Any]:
+def _comparable(document: Mapping[str, Any]) -> dict[str, Any]:
     receipts = [{**receipt, "checkpoint": ""} for receipt in document["receipts"]]
     kept = ("transcript", "summaries", "verdict", "verdicts", "solution", "status", "blackboard", "errors")
     return {"receipts": receipts, **{key: document[key] for key in kept}}

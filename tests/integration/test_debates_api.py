@@ -17,6 +17,7 @@ import pytest
 
 from moot import DebateConfig, open_debates
 from moot.calls.effects import Reply
+from moot.documents import DebateDocument
 from moot.graph.routing import Route
 from moot.state.errors import ConfigError, DebateBusy, DebateExists, DebateNotFound, InputError
 from moot.storage.catalogue import new_debate_id
@@ -368,7 +369,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_api_works_inside_a_running_event_loop(tmp_path: Path) -> None:
-    async def cell() -> dict[str, Any]:
+    async def cell() -> DebateDocument:
         with open_debates(str(tmp_path / "moot.sqlite")) as debates:
             return debates.start(TOPIC, THREE_TURNS).run()
 

@@ -14,6 +14,8 @@ import pytest
 
 from moot.api import open_debates
 from moot.claims.ledger_rendering import NO_EXTRACTION
+from moot.documents import DebateDocument
+from moot.documents.document import ClaimStatusRecord
 from moot.state.config import DebateConfig
 from tests.support.personas import STATEMENTS, ScriptedDebaters, room_messages, scripted_debaters
 
@@ -24,23 +26,23 @@ ONE_ASPECT: dict[str, Any] = {"dialogue": {"aspects": ["freight"]}}
 CD = ("Cyd", "Dan", STATEMENTS[1])
 
 
-def _run(path: Path, config: DebateConfig, model: ScriptedDebaters, name: str = "d") -> dict[str, Any]:
+def _run(path: Path, config: DebateConfig, model: ScriptedDebaters, name: str = "d") -> DebateDocument:
     with open_debates(str(path), environment=model.environment()) as debates:
         return debates.start(TOPIC, config, name=name).run()
 
 
-def _resume(path: Path, model: ScriptedDebaters, name: str = "d") -> dict[str, Any]:
+def _resume(path: Path, model: ScriptedDebaters, name: str = "d") -> DebateDocument:
     with open_debates(str(path), environment=model.environment()) as debates:
         return debates.get(name).run()
 
 
-def _disputes(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _disputes(document: DebateDocument) -> list[ClaimStatusRecord]:
     """Return the claims that were in dispute, the motion aside."""
-    standing: list[dict[str, Any]] = document["blackboard"]["standing"]["claims"]
+    standing = document["blackboard"]["standing"]["claims"]
     return [each for each in standing if each["was_disputed"] and each["id"] != "p000"]
 
 
-def _what_came_of_it(document: dict[str, Any]) -> dict[str, Any]:
+def _what_came_of_it(document: DebateDocument) -> dict[str, Any]:
     return {key: document[key] for key in ("transcript", "blackboard", "solution", "status", "errors")}
 
 
@@ -117,7 +119,7 @@ def test_pairs_that_share_a_debater_take_their_rooms_one_after_the_other(tmp_pat
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], ScriptedDebaters]:
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[DebateDocument, ScriptedDebaters]:
     model = ScriptedDebaters({"respond": (AB, CD), "reply": (AB,)}, resolved=frozenset({STATEMENTS[0]}))
     document = _run(tmp_path_factory.mktemp("whole") / "d.sqlite", scripted_debaters(4), model)
     return document, model
@@ -143,7 +145,7 @@ def _call_of(model: ScriptedDebaters, phase: str) -> int:
     ],
 )
 def test_a_dialogue_that_dies_in_any_phase_goes_on_to_the_uninterrupted_result(
-    tmp_path: Path, uninterrupted: tuple[dict[str, Any], ScriptedDebaters], phase: str, after: int
+    tmp_path: Path, uninterrupted: tuple[DebateDocument, ScriptedDebaters], phase: str, after: int
 ) -> None:
     whole, model = uninterrupted
     path, number = tmp_path / "d.sqlite", _call_of(model, phase) + after
@@ -233,7 +235,7 @@ with open_debates(sys.argv[1], environment=model.environment()) as debates:
 
 @pytest.mark.parametrize("phase", ["crux-positions", "crux-exchange", "crux-steelman"])
 def test_a_dialogue_killed_inside_a_crux_room_goes_on_to_the_uninterrupted_result(
-    tmp_path: Path, uninterrupted: tuple[dict[str, Any], ScriptedDebaters], phase: str
+    tmp_path: Path, uninterrupted: tuple[DebateDocument, ScriptedDebaters], phase: str
 ) -> None:
     whole, model = uninterrupted
     path = tmp_path / "d.sqlite"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def moot(tmp_path: Path) -> Moot:
     return Moot(tmp_path)
 
 
-def _of_kind(document: dict[str, Any], *kinds: str) -> list[tuple[str, str]]:
+def _of_kind(document: Mapping[str, Any], *kinds: str) -> list[tuple[str, str]]:
     return [(e["speaker"], e["content"]) for e in document["transcript"] if e["kind"] in kinds]
 
 

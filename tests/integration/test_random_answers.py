@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moot.api import Debate, open_debates
+from moot.documents import DebateDocument
 from moot.evals.scorecards import Evaluator, evaluate_subjects, subject_of_document
 from moot.people.person_questions import questions_in
 from moot.state.config import DebateConfig
@@ -49,7 +50,7 @@ def _config(server: OpenAIServer, **settings: Any) -> DebateConfig:
     return DebateConfig(**{"model": "m", "models": {"m": reached}, "debaters": people, **settings})
 
 
-def _run(debate: Debate) -> dict[str, Any]:
+def _run(debate: Debate) -> DebateDocument:
     """Run a debate, answering whatever its debaters ask."""
     try:
         return debate.run()

@@ -7,7 +7,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
         yield driver
 
 
-def opened(browser: webdriver.Chrome, site: Site, document: dict[str, Any], anchor: str = "") -> None:
+def opened(browser: webdriver.Chrome, site: Site, document: Mapping[str, Any], anchor: str = "") -> None:
     log(browser, "browser")
     log(browser, "performance")
     browser.get(site.publish(render_html(document)) + anchor)

@@ -10,6 +10,7 @@ import pytest
 
 from moot.api import Debates, open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.documents import DebateDocument
 from moot.judging.rubrics import shipped_rubrics
 from moot.reports import render_html, render_markdown
 from moot.reports.html import Report
@@ -24,7 +25,7 @@ TOPIC = "Should freight leave the harbour? Night trains, barges, levy and dredgi
 DEBATE = shipped_rubrics()["debate"]
 
 
-def _held(debates: Debates, **config: Any) -> dict[str, Any]:
+def _held(debates: Debates, **config: Any) -> DebateDocument:
     return debates.start(TOPIC, make_config({"seed": 1, **config})).run()
 
 
@@ -35,11 +36,11 @@ def debates(tmp_path: Path) -> Any:
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., DebateDocument]:
     """Hold a debate that a model judges, with a winner of choice: the offline one would only stand in."""
     monkeypatch.setenv("OPENAI_API_KEY", "test")
 
-    def hold(winner: str, **config: Any) -> dict[str, Any]:
+    def hold(winner: str, **config: Any) -> DebateDocument:
         def reply(call: ModelCall) -> Reply:
             if call.purpose != "judge":
                 return answer(call)
@@ -61,7 +62,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dic
 
 
 @pytest.mark.parametrize("winner", ["Advocate", "Skeptic", "tie", "synthesis"])
-def test_the_decision_is_the_judges(judged: Callable[..., dict[str, Any]], winner: str) -> None:
+def test_the_decision_is_the_judges(judged: Callable[..., DebateDocument], winner: str) -> None:
     document = judged(winner, turns=4)
     verdict = document["verdict"]
     assert verdict["winner"] == winner.lower()
@@ -79,7 +80,7 @@ def test_the_decision_is_the_judges(judged: Callable[..., dict[str, Any]], winne
 
 
 def test_every_score_stands_under_its_criterion_on_the_rubrics_scale(
-    judged: Callable[..., dict[str, Any]],
+    judged: Callable[..., DebateDocument],
 ) -> None:
     ends = {"scale_min": 1, "scale_max": 5}
     rubric = {"name": "own", "criteria": [{"id": "fair_play", "name": "Fairness", **ends}]}

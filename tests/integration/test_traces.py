@@ -22,9 +22,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from moot import DebateConfig, build_graph, open_debates
+from moot import DebateConfig, JudgeConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import NODES
+from moot.models.local import ScriptedModel
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.errors import ModelError
@@ -165,6 +166,15 @@ def test_spans_describe_debate_steps_and_calls_without_text(monkeypatch: pytest.
     told = "".join(span.to_json() for span in spans)
     assert CANARY not in told
     assert made["messages"][1].text[:30] not in told
+
+
+def test_a_model_from_python_is_not_said_to_be_openais() -> None:
+    model = ScriptedModel(["I say yes.", "I say no."])
+    config = DebateConfig(turns=2, model="mine", judge=JudgeConfig(enabled=False))
+    with _collected() as exporter:
+        build_graph(InMemorySaver(), models={"mine": model}).invoke({"topic": "T?"}, THREAD, context=config)
+    calls = [span for span in exporter.get_finished_spans() if span.name == "chat mine"]
+    assert {str((span.attributes or {})["gen_ai.provider.name"]) for span in calls} == {"scripted"}
 
 
 def test_the_span_of_a_failed_call_has_no_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.documents import DebateDocument
 from moot.protocols.vote import parse_final_answer
 from moot.state.config.config_files import make_config
 from tests.support.fakes import FakeModel, answer
@@ -17,7 +18,7 @@ TOPIC = "What is the capital of Australia?"
 
 def run(
     tmp_path: Path, reply: Callable[[ModelCall], Reply] = answer, **config: Any
-) -> tuple[dict[str, Any], FakeModel]:
+) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, make_config(config)).run(), model

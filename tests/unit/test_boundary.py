@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -270,7 +270,7 @@ def test_a_rubric_is_never_a_file_that_a_request_names(tmp_path: Path) -> None:
     assert "hidden" not in str(error.value)
 
 
-def doctored(document: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def doctored(document: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     config = {**document["config"], **said}
     return {**document, "config": config, "state": {**document.get("state", {}), "config": config}}
 

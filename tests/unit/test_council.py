@@ -8,6 +8,7 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.documents import DebateDocument
 from moot.models.adapters import parse_reply
 from moot.prompts.templates import SECTIONS, role_of, shipped_roles
 from moot.protocols.council.council import Convergence
@@ -26,7 +27,7 @@ def council(**settings: Any) -> DebateConfig:
     return make_config({"protocol": "council", "rounds": 2, **settings})
 
 
-def run(tmp_path: Path, config: DebateConfig, reply: Answer = answer) -> tuple[dict[str, Any], FakeModel]:
+def run(tmp_path: Path, config: DebateConfig, reply: Answer = answer) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, config).run(), model

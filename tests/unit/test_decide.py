@@ -10,6 +10,7 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.documents import DebateDocument
 from moot.judging.judge_response import CriterionScore, response_type
 from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
@@ -27,7 +28,7 @@ RULING = {"reasoning": "weighed", "decision": "hold", "winner": "synthesis", "co
 
 def run(
     tmp_path: Path, reply: Callable[[ModelCall], Reply], **config: Any
-) -> tuple[dict[str, Any], FakeModel]:
+) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     settings = {"debaters": PEOPLE, "blackboard": {"extraction": "off"}, **config}
     if config.get("protocol") == "escalate":
@@ -55,7 +56,7 @@ def debating(
     return reply
 
 
-def speeches(document: dict[str, Any]) -> int:
+def speeches(document: DebateDocument) -> int:
     return sum(entry["kind"] in ("speech", "proposal", "refinement") for entry in document["transcript"])
 
 

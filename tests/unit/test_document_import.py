@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +134,10 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def test_any_document_survives_the_round_trip(debates: Debates, drawn: dict[str, Any]) -> None:
     for row in debates.rows():
         debates.get(row.id).delete()
-    template = debates.import_transcript(CSV, topic="x", name="template").document()
+    template: Mapping[str, Any] = debates.import_transcript(CSV, topic="x", name="template").document()
     document = {**template, **drawn, "receipts": [], "agreement": {}}
     before = copy.deepcopy(document)
-    imported = debates.import_document(document, name="again").document()
+    imported: Mapping[str, Any] = debates.import_document(document, name="again").document()
     assert document == before
     kept = {
         key: imported["blackboard"][key] for key in document["blackboard"]

@@ -73,7 +73,7 @@ def test_export_and_import_change_no_count_of_turns(
         make_entry(seq, who, kind, "words", targets=[target])
         for seq, (kind, who, target) in enumerate(told, 1)
     ]
-    document = _document(config, entries)
+    document: Any = _document(config, entries)
     wanted = turns_taken(entries, config.names())
     for _ in range(2):
         if stripped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def _fail(debate: Debate) -> None:
         debate.run()
 
 
-def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
+def _usage(document: Mapping[str, Any]) -> tuple[int, int, int]:
     return tuple(document["usage"][key] for key in ("calls", "prompt_tokens", "completion_tokens"))
 
 

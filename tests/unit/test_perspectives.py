@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from moot.api import open_debates
 from moot.calls.effects import CallGenerator, ModelCall, Reply, gather_calls
+from moot.documents import DebateDocument
 from moot.judging.judge_prompt import FRAME_TOKENS
 from moot.prompts.request import schema_tokens
 from moot.prompts.truncation import Block, fill_remaining, truncate_blocks
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
+from moot.state.conversation import SummaryVersion
 from moot.text.tokens import common_length, counter, prompt_tokens
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
@@ -41,13 +43,13 @@ def council(perspectives: dict[str, Any], **more: Any) -> DebateConfig:
 
 def run(
     tmp_path: Path, config: DebateConfig, reply: Callable[[ModelCall], Reply] = wordy
-) -> tuple[dict[str, Any], FakeModel]:
+) -> tuple[DebateDocument, FakeModel]:
     model = FakeModel(reply)
     with open_debates(str(tmp_path / "moot.sqlite"), environment=model.environment()) as debates:
         return debates.start(TOPIC, config).run(), model
 
 
-def made(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+def made(document: DebateDocument, kind: str) -> list[SummaryVersion]:
     return [version for version in document["summaries"] if version["kind"] == kind]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
+from moot.documents import DebateDocument
 from moot.judging.judge_prompt import FRAME_TOKENS, TranscriptSelector
 from moot.people.person_questions import PersonQuestion
 from moot.state.config import DebateConfig
@@ -58,7 +59,7 @@ def _of(model: FakeModel, purpose: str) -> list[str]:
 
 def _debate(
     tmp_path: Path, config: DebateConfig, model: FakeModel, run: Callable[[Debate], Any]
-) -> dict[str, Any]:
+) -> DebateDocument:
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debate = debates.start(TOPIC, config)
         run(debate)
@@ -234,7 +235,7 @@ def test_a_closing_sees_the_contested_claims_and_who_disagrees_with_whom(tmp_pat
     assert all(re.search(dispute, text) for text in closings)
 
 
-def _all_questions(tmp_path: Path, config: DebateConfig) -> tuple[list[PersonQuestion], dict[str, Any]]:
+def _all_questions(tmp_path: Path, config: DebateConfig) -> tuple[list[PersonQuestion], DebateDocument]:
     """Let a person say something each time, and return what it was asked, and the debate."""
     asked: list[PersonQuestion] = []
 

@@ -11,6 +11,7 @@ import pytest
 from moot import DebateConfig, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.debates.prompt_reconstruction import reconstruct_prompt
+from moot.documents import DebateDocument
 from moot.state.errors import ModelError
 from tests.support.fakes import FakeModel, answer
 
@@ -23,7 +24,7 @@ def _refusing(call: ModelCall) -> Reply:
     return answer(call)
 
 
-def _run(path: Path, model: FakeModel, **config: Any) -> dict[str, Any]:
+def _run(path: Path, model: FakeModel, **config: Any) -> DebateDocument:
     with open_debates(str(path), environment=model.environment()) as debates:
         return debates.start("Which queue?", DebateConfig.model_validate(config), name="d").run()
 

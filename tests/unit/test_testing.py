@@ -16,6 +16,7 @@ def test_a_debate_runs_with_the_fixtures(moot_debates: Debates, moot_model: Scri
     spoken = [entry["content"] for entry in document["transcript"] if entry["kind"] == "speech"]
     assert sorted(spoken) == ["Reply 1.", "Reply 2."]
     assert document["verdict"]["status"] == "ok"
+    assert len(moot_model.calls) == 4
     turns = [call for call in moot_model.calls if not call.parameters["json_schema"]]
     assert "Tabs or spaces?" in str(turns[0].messages)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
@@ -352,7 +353,7 @@ def demo(
     raise Exit(code)
 
 
-def _invite(name: str, path: Path, document: JsonObject, db: str | None) -> None:
+def _invite(name: str, path: Path, document: Mapping[str, Any], db: str | None) -> None:
     """Print four commands that the user can try after the demo."""
     own_model = configured_model()
     asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]

@@ -69,7 +69,7 @@ def audit(
         raise InputError("--replay-without and --turns must be used together: give both")
     with open_stored_debate(db, debate_id) as debate:
         if without is None or turns is None:
-            rows = memory_costs(debate.document())  # type: ignore[arg-type]  # a document
+            rows = memory_costs(debate.document())
             data: object = {"id": debate.id, "memory": [asdict(row) for row in rows]}
             parts = show_parts.memory_costs(rows)
         else:
