@@ -15,6 +15,8 @@ from moot.state.errors import InputError
 
 JsonObject = dict[str, Any]
 """JSON object whose structure is defined elsewhere."""
+JsonMapping = Mapping[str, Any]
+"""Read-only JSON object whose structure is defined elsewhere, such as a `DebateDocument`."""
 
 EntryKind = Literal[
     "topic",  # the topic, as the user wrote it

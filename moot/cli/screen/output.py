@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
+from moot.state.entries import JsonMapping
 from moot.state.errors import InputError
 from moot.state.settings import redact
 
@@ -76,7 +77,7 @@ def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
     return one_line(f"{what}{answering}{f' · in {room}' if room else ''}", 160)
 
 
-def debater_names(config: Mapping[str, Any], width: int = 40) -> dict[str, str]:
+def debater_names(config: JsonMapping, width: int = 40) -> dict[str, str]:
     """Return a mapping from debater id to the debater's name for display."""
     return {each["id"]: one_line(each["name"], width) for each in config.get("debaters", [])}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -32,7 +32,7 @@ from moot.protocols.registry import rules_of
 from moot.reports.positions import cited_quotation
 from moot.state.config import OFFLINE
 from moot.state.config.debate_config import frozen_config
-from moot.state.entries import tokens_of, turns_taken
+from moot.state.entries import JsonMapping, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict
 from moot.text.plain_text import count_noun
 
@@ -51,7 +51,7 @@ BELOW = (1, 0, 0, 0)
 """Padding that inserts one blank line above a part of the verdict."""
 
 
-def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     """Return the parts of a debate's verdict to print."""
     verdict: PanelVerdict | None = document["verdict"]
     protocol = rules_of(document)
@@ -112,7 +112,7 @@ TURNING_POINTS = 3
 """Maximum number of changes of position that the digest of a debate shows."""
 
 
-def answer_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def answer_parts(document: JsonMapping) -> list[RenderableType]:
     """Return a decided debate's short answer with its question, or an undecided debate's verdict."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
@@ -123,7 +123,7 @@ def answer_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     return _answer([each for each in fields if each.lead or each.name == "question"])
 
 
-def digest_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def digest_parts(document: JsonMapping) -> list[RenderableType]:
     """Return a digest of a debate, containing its question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = debater_names(document["config"], 30), rules_of(document)
@@ -247,7 +247,7 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
 
 
 Parts = list[RenderableType]
-Document = Mapping[str, Any]
+Document = JsonMapping
 
 
 def overview(document: Document) -> Parts:
@@ -316,7 +316,7 @@ def transcript(document: Document) -> Parts:
     return parts
 
 
-def summary(version: Mapping[str, Any] | None) -> Parts:
+def summary(version: JsonMapping | None) -> Parts:
     """Return one version of a summary for printing, or a notice if no summary exists."""
     if version is None:
         return [Text("No summary yet: every message is still in the window.")]
