@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from moot.calls.event_loop import GRACE_S, stop
 from moot.cli.group import INTERRUPTED, ignore_interrupts
@@ -38,7 +38,7 @@ from moot.cli.screen.output import (
 from moot.people.person_questions import questions_in
 from moot.state import settings
 from moot.state.config.model_settings import RECORDED, is_built_in
-from moot.state.entries import ends_turn, tokens_of
+from moot.state.entries import JsonMapping, ends_turn, tokens_of
 from moot.state.errors import DebatePaused, JudgeFailed, RunError, WaitingForPerson
 from moot.state.settings import check_database, redact_url
 from moot.storage.catalogue import handle
@@ -63,7 +63,7 @@ class Gate:
     min_confidence: float = 0.0
     """Minimum confidence in the decision, from 0 to 100."""
 
-    def refusal(self, verdict: Mapping[str, Any]) -> str:
+    def refusal(self, verdict: JsonMapping) -> str:
         """Return the reason why a verdict does not pass the gate, or `""` if it passes.
 
         A verdict of the offline model never passes.
@@ -131,7 +131,7 @@ def run_to_end(
     return code or _verdict_code(document["verdict"] or {}, gate, resume)
 
 
-def _verdict_code(verdict: Mapping[str, Any], gate: Gate | None, resume: str) -> int:
+def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
     """Return the exit code for a verdict, and print the reason if it is not 0."""
     if verdict.get("status") == "failed":
         reason = one_line(verdict.get("error", ""), 500)
@@ -226,7 +226,7 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def deliver(debate: Debate, document: Mapping[str, Any], delivery: Delivery, *, finished: bool) -> None:
+def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finished: bool) -> None:
     """Write the output file, then print the JSON document or, if the debate is finished, its verdict.
 
     A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole verdict.

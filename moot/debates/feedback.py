@@ -5,13 +5,13 @@ Brier 1950, *Verification of Forecasts Expressed in Terms of Probability*.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any
 
 from typing_extensions import TypedDict
 
 from moot.debates.stored_debate import Debate
+from moot.state.entries import JsonMapping
 from moot.state.errors import InputError
 from moot.state.verdict import COUNT
 from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
@@ -53,14 +53,14 @@ def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedbac
     return feedback
 
 
-def has_decision(document: Mapping[str, Any]) -> bool:
+def has_decision(document: JsonMapping) -> bool:
     """Return True if a model or a vote reached a decision in the debate."""
     verdict = document["verdict"]
     decided = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
     return bool(decided and verdict.get("decision"))
 
 
-def _forecasts(document: Mapping[str, Any]) -> Iterable[Forecast]:
+def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
     """Yield the decision and the confidence of each judge, or of the vote if no judge decided."""
     verdict = document["verdict"]
     own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]

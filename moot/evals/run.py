@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
 from moot.calls.event_loop import cancel_all
@@ -42,7 +42,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Permissions
 from moot.state.config.config_files import with_settings
 from moot.state.config.model_settings import is_built_in
-from moot.state.entries import Entry, tokens_of, traits_of
+from moot.state.entries import Entry, JsonMapping, tokens_of, traits_of
 from moot.state.errors import ConfigError, DebateNotFound, MootError
 from moot.state.reducers import add_totals
 from moot.state.verdict import TIE, FinalAnswer, PanelVerdict, Verdict
@@ -505,7 +505,7 @@ def outcome_of(debate: Debate, task: Task) -> Outcome:
     )
 
 
-def _answer_text(document: Mapping[str, Any], item: Item) -> str:
+def _answer_text(document: JsonMapping, item: Item) -> str:
     """Return the answer of a debate as text.
 
     A decision between options is the answer. Otherwise it is the last `Answer:` line of the result, or else

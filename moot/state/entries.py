@@ -15,6 +15,8 @@ from moot.state.errors import InputError
 
 JsonObject = dict[str, Any]
 """JSON object whose structure is defined elsewhere."""
+JsonMapping = Mapping[str, Any]
+"""JSON object that is only read, such as a `JsonObject` or a typed dictionary."""
 
 EntryKind = Literal[
     "topic",  # the topic, as the user wrote it

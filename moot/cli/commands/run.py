@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
@@ -28,7 +27,7 @@ from moot.cli.screen.output import (
     write_file,
 )
 from moot.state.config.model_settings import recording_in
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonMapping, JsonObject
 from moot.state.errors import ConfigError, InputError
 from moot.state.settings import check_database
 from moot.text.plain_text import count_noun
@@ -342,7 +341,7 @@ def demo(
     raise Exit(code)
 
 
-def _invite(name: str, path: Path, document: Mapping[str, Any], db: str | None) -> None:
+def _invite(name: str, path: Path, document: JsonMapping, db: str | None) -> None:
     """Print four commands that the user can try after the demo."""
     own_model = configured_model()
     asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]

@@ -32,7 +32,7 @@ from moot.protocols.registry import rules_of
 from moot.reports.positions import cited_quotation
 from moot.state.config import OFFLINE
 from moot.state.config.debate_config import frozen_config
-from moot.state.entries import tokens_of, turns_taken
+from moot.state.entries import JsonMapping, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict
 from moot.text.plain_text import count_noun
 
@@ -51,7 +51,7 @@ BELOW = (1, 0, 0, 0)
 """Padding of one blank line above a part of the verdict."""
 
 
-def verdict_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     """Return the parts of a debate's verdict to print."""
     verdict: PanelVerdict | None = document["verdict"]
     protocol = rules_of(document)
@@ -112,7 +112,7 @@ TURNING_POINTS = 3
 """Maximum number of changes of position that the digest of a debate shows."""
 
 
-def answer_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def answer_parts(document: JsonMapping) -> list[RenderableType]:
     """Return the question and the short answer of a decided debate, and the whole verdict of any other."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
@@ -123,7 +123,7 @@ def answer_parts(document: Mapping[str, Any]) -> list[RenderableType]:
     return _answer([each for each in fields if each.lead or each.name == "question"])
 
 
-def digest_parts(document: Mapping[str, Any]) -> list[RenderableType]:
+def digest_parts(document: JsonMapping) -> list[RenderableType]:
     """Return a debate's digest, which contains the question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
     names, protocol = debater_names(document["config"], 30), rules_of(document)
