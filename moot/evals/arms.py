@@ -48,7 +48,7 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winner of a pair in each presentation order, first with `a` and then with `b` presented first."""
+    """Winners of a pair in the two presentation orders: with `a` first, and with `b` first."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -175,7 +175,7 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return the arm, with the debate arm that it uses added if it is a `first-answers` arm."""
+    """Return an arm. A `first-answers` arm gets the debate arm whose answers it uses."""
     if arm.kind != "first-answers":
         return arm
     source = arm.source or (debates[0] if debates else "")

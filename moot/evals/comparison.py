@@ -39,7 +39,8 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """The debate's question on one line, as worded by the judge or, without a judge, by the topic."""
+    """Question of the debate on one line, in the judge's words, or in the topic's words if there was no
+    judge."""
     decision: str
     """Decision with the judge's confidence, or `""` if there is none."""
     protocol: str
@@ -77,7 +78,7 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if all answers are identical word for word, otherwise `None`."""
+    """True if all answers are identical word for word, or `None` if nothing shows whether they agree."""
     only: list[OnlyPoint]
     """Points that only one debate makes. The list is empty if no model was asked for such points."""
 

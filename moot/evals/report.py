@@ -31,7 +31,7 @@ LISTED = 200
 SHOWN, LISTED_TEXTS = 500, 10
 """Maximum lengths of a text and maximum number of texts per answer in the list of items."""
 ASKED = ("judge", "recorded")
-"""Kinds of arms whose comparison with the baseline is listed directly after that of the debates. Votes and
+"""Kinds of arms that the list of comparisons shows directly after the debates. Votes and
 single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
 """Names of equal-budget arms that are preferred as the baseline."""
@@ -462,7 +462,8 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase that compares an arm's token usage with the baseline's, or `""` if unknown."""
+    """Return a phrase that compares an arm's token usage with the baseline's, or `""` if either is
+    unknown."""
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

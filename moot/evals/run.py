@@ -331,7 +331,7 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many single answers cost as much as the most expensive debate."""
+        """Return the number of single answers whose total cost equals that of the most expensive debate."""
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
         if None in outcomes:
@@ -534,7 +534,8 @@ def _winners_by_judge(
 
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the winner chosen by most judges in each presentation order, or `tie`."""
+    """Return the most frequent winner in each presentation order, or `tie` if several are equally
+    frequent."""
     found = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *others = Counter(ballots).most_common()

@@ -486,7 +486,7 @@ def evaluator_schema() -> type[BaseModel]:
 def evaluate(
     subjects: Sequence[Subject], evaluator: Evaluator, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[list[Evaluation]]:
-    """Score all subjects with one evaluator, and return one evaluation per subject, even if it failed."""
+    """Return one evaluation of each subject by one evaluator. A failed evaluation records its error."""
     params = ModelParams(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
     requests = []
     for subject in subjects:
@@ -548,7 +548,7 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
 
 
 def _chunks(subject: Subject, own: str, fence: str) -> list[Block]:
-    """Return the problem, the solution and other material as prompt blocks."""
+    """Return the prompt blocks that show an evaluator the problem, the solution and its requirements."""
     if own:
         values = {
             "problem": subject.problem,
