@@ -535,7 +535,8 @@ def _winners_by_judge(
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return the most frequent winner in each presentation order, or `tie` if several are equally
-    frequent."""
+    frequent.
+    """
     found = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *others = Counter(ballots).most_common()
