@@ -462,9 +462,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase that compares an arm's token usage with the baseline's, or `""` if either is
-    unknown.
-    """
+    """Return a phrase that compares the token usage of an arm and the baseline, or `""` if unknown."""
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

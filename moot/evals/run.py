@@ -534,9 +534,7 @@ def _winners_by_judge(
 
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the most frequent winner in each presentation order, or `tie` if several are equally
-    frequent.
-    """
+    """Return the most frequent winner in each presentation order, or `tie` for a draw."""
     found = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *others = Counter(ballots).most_common()
