@@ -120,11 +120,13 @@ def test_every_criticism_has_a_label_that_no_other_criticism_has(tmp_path: Path)
     assert named == {1: ["1A", "1B"], 2: ["2A", "2B"]}
 
 
-def test_a_judge_sees_the_labels_by_which_replies_name_criticism(tmp_path: Path) -> None:
+def test_a_judge_sees_the_labels_of_criticism_and_is_offered_no_tie(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     labels = critique_labels(document["transcript"])
     (judging,) = [call for call in model.calls if call.purpose == "judge"]
     asked = text_of(judging)
+    assert judging.schema is not None
+    assert "tie" not in judging.schema.model_json_schema()["properties"]["winner"]["description"]
     for entry in document["transcript"]:
         if entry["kind"] == "critique":
             assert f"[{entry['id']}]: (criticism {labels[entry['id']]} of " in asked
