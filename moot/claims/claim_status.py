@@ -492,9 +492,12 @@ def leaning(event: StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> StanceEvent:
-    """Return a stance event in which `condition` contains all conditions of the debater."""
+    """Return a stance event in which `condition` contains all conditions of the debater.
+
+    An event that names no condition, such as a later concession, keeps the earlier ones.
+    """
     texts = [text for text in change.conditions.values() if text]
-    if len(texts) < 2:
+    if not texts or (len(texts) == 1 and change.event["condition"]):
         return change.event
     return StanceEvent(**{**change.event, "condition": "; ".join(texts), "condition_count": len(texts)})
 

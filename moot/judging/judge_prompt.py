@@ -30,7 +30,7 @@ from moot.prompts.truncation import (
 )
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, MemoryKind, Omission, Summary
-from moot.state.entries import Entry, traits_of
+from moot.state.entries import Entry, critique_labels, traits_of
 from moot.text.plain_text import break_template_tokens, quoted
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 
@@ -332,6 +332,11 @@ class JudgeContext:
         """Return the number of tokens that a message uses in the prompt."""
         return message_tokens(_entry_message(self, entry), self.count)
 
+    @cached_property
+    def critique_labels(self) -> Mapping[str, str]:
+        """Return the labels by which replies name the critiques, keyed by entry id."""
+        return critique_labels(self.state["full_transcript"])
+
     @property
     def labels(self) -> Mapping[str, str]:
         """Return the names by which the judge's prompt refers to the debaters, keyed by debater id."""
@@ -537,7 +542,9 @@ def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> lis
 
 def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
     about = ", ".join(context.label(target) for target in entry["targets"] if target in context.order)
-    note = f"(critique of {about}, round {entry['round']})" if entry["kind"] == "critique" and about else ""
+    note = ""
+    if entry["kind"] == "critique" and about:
+        note = f"(criticism {context.critique_labels[entry['id']]} of {about}, round {entry['round']})"
     if entry["kind"] in ("proposal", "refinement"):
         earlier = f"proposal of round {entry['round']}, replaced since"
         note = f"({earlier if entry in context.selector.earlier else 'final proposal'})"

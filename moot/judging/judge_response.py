@@ -190,6 +190,8 @@ DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate 
 """Description of the JSON schema field `decision` for questions with options."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
 """Description of the JSON schema field `reasoning` for a response that contains only scores."""
+WINNER_OF_SOLUTION = 'The debater whose proposal should be carried out unchanged; else "synthesis".'
+"""Description of the JSON schema field `winner` for a response whose result is a solution."""
 _NEEDED = ("reasoning", "winner")
 """Fields that a response must contain to be valid."""
 
@@ -245,6 +247,8 @@ def response_schema(
     types = {field.name: narrowed[field.kind] for field in asked if field.kind in narrowed}
     types["winner"] = one_of([*sides, *(() if judging in SOLVED else (TIE,)), SYNTHESIS])
     asks = {"reasoning": REASONING_OF_SCORES} if judging == "scores" else {}
+    if judging in SOLVED:
+        asks["winner"] = WINNER_OF_SOLUTION
     if options:
         types["decision"] = one_of([*options, UNDECIDED])
         asks["decision"] = DECISION_OF_OPTIONS

@@ -170,6 +170,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
         options=_options(report),
         considered=_considered(report),
         background=_background(report) if form == "adr" else [],
+        added=_added(report),
         most=MAX_REASONS[form],
         asked=_whole_sentences(beyond_title, TOPIC_CHARS),
     )
@@ -288,9 +289,36 @@ def _background(report: Report) -> list[tuple[str, str]]:
         # Moot itself lists the question's options in a message of this kind.
         if traits_of(entry).user_input == "document" and entry["speaker"] != "moot":
             name, _, text = entry["content"].partition("\n\n")
-            first = _whole_sentences(text, BACKGROUND_CHARS)
-            documents.append((name.strip(), first if first == _one_line(text) else f"{first} […]"))
+            documents.append((name.strip(), _whole_lines(text, BACKGROUND_CHARS)))
     return [(name, text) for name, text in documents if text]
+
+
+def _added(report: Report) -> list[tuple[str, str]]:
+    """Return the id and the beginning of each message that a person wrote to the running debate.
+
+    Such a message may change the facts on which the decision rests.
+    """
+    entries = (
+        entry for entry in report.document["transcript"] if traits_of(entry).user_input == "interjection"
+    )
+    return [(entry["id"], _whole_lines(entry["content"], TOPIC_CHARS)) for entry in entries]
+
+
+def _whole_lines(text: str, limit: int) -> str:
+    """Return as many whole lines of a text as fit into `limit` characters, and mark an omission.
+
+    Of a first line that is too long, return whole sentences. Headings become plain lines.
+    """
+    lines = [line.strip().lstrip("#").strip() for line in text.strip().splitlines()]
+    shown: list[str] = []
+    for line in lines:
+        if sum(map(len, shown)) + len(line) > limit:
+            break
+        shown.append(line)
+    if not any(shown):
+        shown = [_whole_sentences(text, limit)]
+    gone = len(_one_line("\n".join(shown))) < len(_one_line("\n".join(lines)))
+    return "\n".join(shown).strip() + (" […]" if gone else "")
 
 
 def _whole_sentences(text: str, limit: int) -> str:

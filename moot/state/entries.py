@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -293,6 +295,23 @@ def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
 def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
     """Return the round in which a message was written, or 0 if there is no such message."""
     return next((entry["round"] for entry in entries_of([message_id], transcript)), 0)
+
+
+def critique_labels(transcript: Iterable[Entry]) -> dict[str, str]:
+    """Return a label for each critique and each notice of a missing critique, such as 2A, keyed by entry id.
+
+    The number is the round. Each label occurs only once in a debate, so that an answer that names it refers
+    to only one critique, whichever proposal it is about.
+    """
+    labels: dict[str, str] = {}
+    before: Counter[int] = Counter()
+    for entry in transcript:
+        if entry["phase"] == "critique" and entry["kind"] in ("critique", "notice"):
+            place = before[entry["round"]]
+            letters = string.ascii_uppercase[place % 26] * (1 + place // 26)
+            labels[entry["id"]] = f"{entry['round']}{letters}"
+            before[entry["round"]] += 1
+    return labels
 
 
 def clean_text(text: str) -> str:

@@ -344,6 +344,20 @@ def test_a_stored_stance_says_how_many_conditions_it_joins() -> None:
     assert stance_text(claims["p001"]["stances"]["ada"]) == f"yes, on 2 conditions: {IF_TIDE}; {IF_CREW}"
 
 
+def test_a_concession_shows_the_condition_that_the_debater_keeps() -> None:
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "bob", "denies"),
+        plain_event(3, "bob", "conditional", condition=IF_CREW, condition_id="k002"),
+        plain_event(4, "bob", "concedes"),
+    ]
+    ledger = fold_events([*topic_event("p001"), *said])
+    assert ledger.claim_status("p001").conditions == (IF_TIDE, IF_CREW)
+    stance = ledger.stance("bob", "p001")
+    assert stance is not None
+    assert stance_text(stance) == f"conceded, on a condition: {IF_CREW}"
+
+
 def test_a_board_that_a_crux_card_goes_beyond_says_so() -> None:
     board = Board()
     board.note("ada", "asserts", FERRIES)

@@ -14,6 +14,7 @@ from moot.prompts.templates import SECTIONS, role_of, shipped_roles
 from moot.protocols.council.council import Convergence
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
+from moot.state.entries import critique_labels
 from moot.state.errors import ConfigError, ModelError
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown
@@ -102,18 +103,41 @@ def test_a_refinement_sees_its_own_proposal_and_every_critique_of_it_in_full(tmp
         assert all(entry["content"] in text_of(call) for entry in received)
 
 
-def test_every_criticism_has_a_label_that_no_other_round_has(tmp_path: Path) -> None:
-    _, model = run(tmp_path, council())
-    labels: dict[int, list[str]] = {}
+def test_every_criticism_has_a_label_that_no_other_criticism_has(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council())
+    labels = critique_labels(document["transcript"])
+    assert sorted(labels.values()) == [f"{number}{letter}" for number in (1, 2) for letter in "ABCDEF"]
+    named: dict[int, list[str]] = {}
     for call in model.calls:
         if phase_of(call) == "refine" and call.hints["speaker"] == "Architect":
-            labels[call.hints["round"]] = re.findall(r"# Criticism (\w+) of your proposal", text_of(call))
-            assert f"{labels[call.hints['round']][0]}.3 is point 3" in text_of(call)
+            found = re.findall(r"# Criticism (\w+) of (your|.*'s) proposal", text_of(call))
+            named[call.hints["round"]] = own = [label for label, whose in found if whose == "your"]
+            assert f"{own[0]}.3 is point 3" in text_of(call)
+            assert len({label for label, _ in found}) == len(found)
         if phase_of(call) == "critique" and call.hints["round"] == 2:
             (label,) = re.findall(r"# Your criticism (\w+) of the earlier proposal", text_of(call))
             assert f"answers it under the label {label}." in text_of(call)
-            assert label in ("1A", "1B")
-    assert labels == {1: ["1A", "1B"], 2: ["2A", "2B"]}
+            assert label.startswith("1")
+    assert named == {1: ["1A", "1B"], 2: ["2A", "2B"]}
+
+
+def test_a_judge_sees_the_labels_of_criticism_and_is_offered_no_tie(tmp_path: Path) -> None:
+    document, model = run(tmp_path, council())
+    labels = critique_labels(document["transcript"])
+    (judging,) = [call for call in model.calls if call.purpose == "judge"]
+    asked = text_of(judging)
+    assert judging.schema is not None
+    assert "tie" not in judging.schema.model_json_schema()["properties"]["winner"]["description"]
+    for entry in document["transcript"]:
+        if entry["kind"] == "critique":
+            assert f"[{entry['id']}]: (criticism {labels[entry['id']]} of " in asked
+
+
+def test_the_only_round_of_a_council_is_not_numbered(tmp_path: Path) -> None:
+    _, model = run(tmp_path, council(rounds=1))
+    asked = [text_of(call) for call in model.calls if phase_of(call) in ("propose", "critique", "refine")]
+    assert asked
+    assert all("This is the only round." in text and "of at most" not in text for text in asked)
 
 
 def test_from_the_second_round_the_last_refinement_is_the_proposal(tmp_path: Path) -> None:

@@ -145,6 +145,26 @@ def test_a_decision_record_quotes_whole_sentences_and_the_background() -> None:
     assert 240 < len(shown) < 320
 
 
+def test_a_change_of_facts_during_the_debate_is_part_of_the_context() -> None:
+    document = debate(verdict=VERDICT)
+    figures = "\n".join(f"- Figure {number} of the accounts: {number} euro" for number in range(60))
+    document["transcript"].append(make_entry(5, "user", "context", f"costs.md\n\n# Costs\n{figures}"))
+    document["transcript"].append(make_entry(6, "moderator", "interjection", "The budget is cut to 30 euro."))
+    for form in ("brief", "adr"):
+        text = render_brief(document, form)
+        assert "Added during the debate (m000006):\n\n> The budget is cut to 30 euro." in text
+    assert "> Costs\n> - Figure 0 of the accounts: 0 euro\n> - Figure 1 " in text
+    assert "euro […]\n" in text
+    assert "Figure 59" not in text
+
+
+def test_a_brief_says_what_is_agreed_and_how_many_lines_it_leaves_out() -> None:
+    agreed = [f"Agreed point {number}." for number in range(5)]
+    brief = render_brief(debate(verdict={**VERDICT, "agreed": agreed}), "brief")
+    assert "## Agreed\n\n- Agreed point 0." in brief
+    assert "- 2 more in the report" in brief
+
+
 def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_them_up() -> None:
     chosen = [("ada", "buy"), ("grace", "build"), ("grace", "buy")]
     said = [

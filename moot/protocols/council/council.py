@@ -7,7 +7,6 @@ the proposals agree.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -49,18 +48,14 @@ from moot.protocols.prompt_context import (
 from moot.protocols.turn_suffix import plain_turn_suffix
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
-from moot.state.entries import Entry, EntryKind, JsonObject
+from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, truncate_middle
 
 RULES = load_prompt_template("rules", "debaters", "scored", "language", home=__package__)
-PROPOSE = load_prompt_template("propose", "rounds", "words", "focus", home=__package__)
-CRITIQUE = load_prompt_template(
-    "critique", "round", "rounds", "target", "words", "focus", "before", home=__package__
-)
-REFINE = load_prompt_template(
-    "refine", "standing", "round", "rounds", "last", "words", "focus", home=__package__
-)
+PROPOSE = load_prompt_template("propose", "place", "each", "words", "focus", home=__package__)
+CRITIQUE = load_prompt_template("critique", "place", "target", "words", "focus", "before", home=__package__)
+REFINE = load_prompt_template("refine", "standing", "place", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
 """Maximum numbers of words in a proposal or refinement and in a critique. This is about 80 words for each
@@ -187,25 +182,32 @@ def council_instruction(ctx: PromptContext) -> str:
     """Return the instruction for a council turn."""
     phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     focus, most = role_of(ctx.speaker).says(phase), max(now, ctx.config.rounds or ROUNDS)
-    place = {"round": str(now), "rounds": str(most), "focus": focus}
+    place = {"place": _place_of(now, most), "focus": focus}
     match phase:
         case "propose":
-            asked = PROPOSE.render(words=str(PROPOSAL_WORDS), **place)
+            each = "In it" if most == 1 else "In each round"
+            asked = PROPOSE.render(each=each, words=str(PROPOSAL_WORDS), **place)
         case "critique":
             (target,) = ctx.turn["targets"]
             name = prompt_name(target, ctx.names)
-            labels = _labels_of(_critiques_of(ctx, target, now - 1), by=speaker)
+            labels = _labels_of(ctx, _critiques_of(ctx, target, now - 1), by=speaker)
             before = _ANSWERED.format(label=labels[0]) if labels else ""
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
         case _:
-            labels = _labels_of(_critiques_of(ctx, speaker, now))
+            labels = _labels_of(ctx, _critiques_of(ctx, speaker, now))
             standing = _CRITICISED.format(label=labels[0]) if labels else _NOT_CRITICISED
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
                 standing = _NO_PROPOSAL
-            last = ", the last one" if now >= most else ""
-            asked = REFINE.render(standing=standing, last=last, words=str(PROPOSAL_WORDS), **place)
+            asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **place)
     instruction = "\n\n".join(filter(None, (asked, ctx.turn["instruction"])))
     return with_agreement(instruction, ctx.config, answer=ctx.step["phase"] != "critique")
+
+
+def _place_of(now: int, most: int) -> str:
+    """Return a sentence that says where in the debate a round is."""
+    if most == 1:
+        return "This is the only round."
+    return f"This is round {now} of at most {most}{', the last one' if now >= most else ''}."
 
 
 def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> list[Block]:
@@ -215,7 +217,7 @@ def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> li
     entries = _critiques_of(ctx, target, round_no)
     return [
         block
-        for entry, label in zip(entries, _labels_of(entries), strict=True)
+        for entry, label in zip(entries, _labels_of(ctx, entries), strict=True)
         if own or entry["speaker"] == ctx.speaker.id
         for block in _subject(ctx, entry, "critique", heading.format(label), rank)
     ]
@@ -231,23 +233,16 @@ def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) ->
     for target in proposals if ctx.step["phase"] == "refine" else ():
         for round_no in (now - 1, now) if target != ctx.speaker.id else ():
             entries = _critiques_of(ctx, target, round_no)
-            for entry, label in zip(entries, _labels_of(entries), strict=True):
+            for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
                 heading = f"# Criticism {label} of {prompt_name(target, ctx.names)}'s proposal"
                 blocks.append(entry_block(ctx, entry, EARLIER, "critique", heading))
     return blocks
 
 
-def _labels_of(critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return the labels of a round's critiques, such as 2A.
-
-    The round is part of the label, so that an answer to an earlier round names no newer criticism.
-    """
-    letters = [string.ascii_uppercase[place % 26] * (1 + place // 26) for place in range(len(critiques))]
-    return [
-        f"{entry['round']}{letter}"
-        for entry, letter in zip(critiques, letters, strict=True)
-        if by in ("", entry["speaker"])
-    ]
+def _labels_of(ctx: PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
+    """Return the labels of critiques, such as 2A."""
+    labels = critique_labels(ctx.state["full_transcript"])
+    return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
 
 
 def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
