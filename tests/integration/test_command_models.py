@@ -86,7 +86,9 @@ def test_a_missing_program_is_refused_before_the_debate(tmp_path: Path) -> None:
     missing: Any = {"claude": {"command": ["no-such-program", "-p"]}}
     with (
         open_debates(str(tmp_path / "moot.sqlite")) as debates,
-        pytest.raises(ConfigError, match=r"models\.claude\.command: program 'no-such-program' not found"),
+        pytest.raises(
+            ConfigError, match=r"models\.claude\.command: the program 'no-such-program' was not found"
+        ),
     ):
         debates.start("Trams?", DebateConfig(model="claude", models=missing))
 

@@ -303,7 +303,7 @@ def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
         ("a.jsonl", '{"id": "1", "question": "Q?"}', "neither `answer` nor `reference`"),
         ("a.jsonl", "", "has no items: write"),
         ("a.jsonl", "[1]", "a.jsonl:1: expected a JSON object"),
-        ("a.csv", "id,question,answer\n1,Q?", "a.csv:2: 2 cells"),
+        ("a.csv", "id,question,answer\n1,Q?", "a.csv:2: the row has 2 cells"),
         ("a.csv", "id,question,question\n", "a.csv:1: the column names"),
         ("a.txt", "Q?", "must end in .jsonl or .csv"),
         (

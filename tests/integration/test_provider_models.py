@@ -254,8 +254,8 @@ def test_a_key_is_sent_only_to_its_own_endpoint_and_never_shown(monkeypatch: pyt
         (CLAUDE, "langchain_anthropic", r"pip install 'moot\[anthropic\]'"),
         (LLAMA, "langchain.chat_models", r"pip install 'moot\[ollama\]'"),
         ("groq:llama", "langchain_groq", "pip install langchain langchain-groq"),
-        ("bedrock_converse:x", "langchain_aws", r"pip install langchain langchain-aws \("),
-        ("bedrock_converse:x", "langchain.chat_models.base", r"pip install langchain \("),
+        ("bedrock_converse:x", "langchain_aws", r"pip install langchain langchain-aws` \("),
+        ("bedrock_converse:x", "langchain.chat_models.base", r"pip install langchain` \("),
     ],
 )
 def test_a_package_that_is_missing_is_named(

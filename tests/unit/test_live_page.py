@@ -133,7 +133,7 @@ def headers(**more: str) -> dict[str, str]:
     ("path", "body", "sent", "status", "words"),
     [
         pytest.param("", SHORT, headers(origin="https://evil.example"), 403, "evil", id="foreign page"),
-        pytest.param("", SHORT, headers(origin="http://127.0.0.1:1"), 403, "may not", id="other port"),
+        pytest.param("", SHORT, headers(origin="http://127.0.0.1:1"), 403, "is not allowed", id="other port"),
         pytest.param("", SHORT, {"sec-fetch-site": "same-site"}, 403, "another origin", id="same site"),
         pytest.param(
             "", SHORT, headers(host="rebound.example"), 403, "not an address of this machine", id="rebound"

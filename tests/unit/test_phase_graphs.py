@@ -137,7 +137,9 @@ def test_a_debate_of_another_protocol_runs_in_the_node_turn() -> None:
     graph: Any = build_graph(environment=FakeModel().environment(), phases_of="dialogue")
     parts = list(graph.stream(ASKED, context=DebateConfig(turns=2, model="m"), stream_mode="updates"))
     assert [node for part in parts for node in part].count("turn") == 1  # both openings are one step
-    with pytest.raises(ConfigError, match="'vote': use one of council, dialogue"):
+    with pytest.raises(
+        ConfigError, match="'vote' is not a protocol with phases: use one of council, dialogue"
+    ):
         build_graph(phases_of="vote")
 
 

@@ -68,7 +68,8 @@ def _made(
 
 
 def _plain(call: ModelCall) -> Reply:
-    return Reply(text=f"They argued, {call.digest[:6]} {_quoted(call)}.", model="m")
+    word = call.digest[:6].translate(str.maketrans("0123456789", "ghijklmnop"))  # a number would be invented
+    return Reply(text=f"They argued, {word} {_quoted(call)}.", model="m")
 
 
 def _quoted(call: ModelCall) -> str:
