@@ -84,10 +84,8 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
     # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
     if not judged or not exceeds(state["full_transcript"], sides, memory.budget.total // 2):
         return []
-    if (
-        protocol.shows_summary  # so the summary costs model calls
-        and not exceeds(state["full_transcript"], sides, memory.budget.total)
-        and shows_whole(state, config, count, protocol.judge_spec, protocol.judged_entries(state))
+    if not exceeds(state["full_transcript"], sides, memory.budget.total) and shows_whole(
+        state, config, count, protocol.judge_spec, protocol.judged_entries(state)
     ):
         return []
     return entries
