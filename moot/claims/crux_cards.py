@@ -370,7 +370,7 @@ def findings_text(
     ]
     sections = (
         ("Cruxes", list(_cruxes(state, shown))),
-        ("What would change minds", list(_flips(state, shown, flips))),
+        ("What would change minds", list(_flips(state, ledger, shown, flips))),
         ("Where they stand", stances),
         ("Changes of mind", changes),
         ("Conceded", conceded),
@@ -388,8 +388,18 @@ def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
         yield f"{card['question']} ({card_results_text(card, names)}; {card_status(card)}): {path}"
 
 
-def _flips(state: StateValues, names: Names, flips: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _flips(
+    state: StateValues, ledger: Ledger, names: Names, flips: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Yield what would change the debaters' positions, except those that a debater has left since."""
+    main, first = ledger.timeline(MAIN_QUESTION), dict[str, str]()
+    for change in main:
+        if change.side:
+            first.setdefault(change.event["debater"], change.side)
+    moved = main.given_up | {who for who, last in main.last.items() if last.side not in ("", first.get(who))}
     for who, texts in flips.items():
+        if who in moved:
+            continue
         yield from (f"{names.get(who, who)}: {sanitize_line(text)}" for text in texts)
     for card in cards_of(state):
         for who, side in card["sides"].items():

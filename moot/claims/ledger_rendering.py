@@ -39,7 +39,7 @@ SHORT = 100
 """Maximum length in characters of a quotation that shares a line with other text."""
 
 NO_EXTRACTION = (
-    "No claims: extraction needs a model. Set `blackboard.extraction` to `llm`, and `model` to one that "
+    "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`, and `model` to one that "
     "is not `offline`."
 )
 """Message shown instead of claims if no model extracts claims."""

@@ -187,8 +187,11 @@ def test_extraction_reads_what_people_say_between_the_new_messages() -> None:
     said = [*SAID, news, make_entry(4, "bob", "speech", "So rail it is, as [m000003] shows.")]
     state = _state(_llm(), said, claim_events=[], turn_count=6)
     _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
-    (shown,) = (text for each in calls[0].messages if "The barge broke down." in (text := each["content"]))
-    assert shown.startswith("(read before)")
+    texts = [each["content"] for each in calls[0].messages]
+    (place,) = (n for n, text in enumerate(texts) if "The barge broke down." in text)
+    assert texts[place].startswith("(for context)")
+    assert "[m000004]" in texts[place + 1]
+    assert not texts[place - 1].startswith("(for context)")
 
 
 def test_where_the_second_look_differs_nothing_is_noted() -> None:

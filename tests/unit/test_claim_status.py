@@ -10,6 +10,7 @@ import pytest
 from benchmarks.claim_status import DATA, judge_case, read_cases
 from moot.claims.claim_fold import fold_events
 from moot.claims.claim_status import ClaimStatus
+from moot.claims.crux_cards import findings_text
 from moot.claims.ledger_rendering import stance_text
 from moot.claims.reflections import recent_activity
 from moot.documents.document import claim_statuses_of
@@ -365,3 +366,18 @@ def test_a_board_that_a_crux_card_goes_beyond_says_so() -> None:
     assert "stood at [m000001], as noted" in board.prompt_section("ada")
     board.state["claim_events"] = [*board.state["claim_events"], plain_event(2, "bob", "denies")]
     assert "stood at [m000001], with the crux rooms since, as noted" in board.prompt_section("ada")
+
+
+def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:
+    board = Board()
+    for who in ("ada", "bob"):
+        board.entry(who, "Yes.")
+    board.state["claim_events"] = [
+        plain_event(1, "ada", "asserts", "p000"),
+        plain_event(2, "bob", "asserts", "p000"),
+        plain_event(3, "bob", "denies", "p000"),
+    ]
+    flips = {"ada": ["a dry winter"], "bob": ["a wet winter"]}
+    text = findings_text(board.state, {"ada": "Ada", "bob": "Bob"}, flips)
+    assert "Ada: a dry winter" in text
+    assert "a wet winter" not in text

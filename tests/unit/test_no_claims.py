@@ -18,7 +18,7 @@ from moot.reports import render_brief, render_html, render_markdown
 from moot.state.errors import InputError
 from tests.support.ledger_state import NAMES, Board
 
-HINT = "extraction needs a model"
+HINT = "this debate extracts none"
 
 
 @pytest.fixture(scope="module")

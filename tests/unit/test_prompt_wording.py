@@ -216,7 +216,7 @@ def test_words_that_a_message_quotes_from_an_earlier_one_may_be_noted_as_that_on
     opening = [{"ref": "n1", "text": "Fog keeps boats in."}]
     call = _read(minutes, [now], {"claims": opening, "events": events})[0]
     assert call.messages[1]["content"].startswith(
-        f"(read before)\nAda [m000001]: <<{CONFIG.fence}\nFog keeps"
+        f"(for context)\nAda [m000001]: <<{CONFIG.fence}\nFog keeps"
     )
     assert minutes.ledger.status("p001") == "disputed"
     assert minutes.ledger.stance("ada", "p001") is not None
