@@ -57,7 +57,7 @@ from moot.text.tokens import TokenCounter, truncate_middle
 CARD = load_prompt_template("crux-card", "topic", "claim", "debaters")
 
 CYCLES = 2
-"""Default maximum number of steelmanning exchanges in a crux room."""
+"""Default maximum number of exchanges between two debaters in a crux room."""
 LONG = 280
 """Maximum length in characters of a longer text on a crux card, such as the diagnosis."""
 _FRAME = 780

@@ -73,7 +73,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def debates_like(ctx: Context, incomplete: str) -> list[str]:
-    """Return the names of debates that start with the incomplete text, for shell completion."""
+    """Return the names of debates that start with the text typed so far, for shell completion."""
     from moot.cli.inputs import open_catalogue
 
     with open_catalogue(ctx.params.get("db")) as records:

@@ -432,7 +432,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
 
 
 async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
-    """Return the checkpoints of a debate, oldest first, marking those that are still needed."""
+    """Return the checkpoints of a debate, oldest first, and mark the ones that must be kept."""
     found, parents = [], set()
     async for each in session.checkpoints():
         place = each.checkpoint["id"]

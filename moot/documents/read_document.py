@@ -97,7 +97,7 @@ def load_leniently(kind: type[_T], given: object) -> _T:
 
 
 def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the longest prefix of a validation error's path that exists in `value`."""
+    """Return the part of a validation error's path that exists in `value`."""
     for depth, step in enumerate(place):
         try:
             value = value[step]

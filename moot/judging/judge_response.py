@@ -90,7 +90,7 @@ class DebaterCase(BaseModel):
 
     debater: str
     pros: list[CitedReason] = Field([], description="Reasons for the answer that were not refuted.")
-    cons: list[CitedReason] = Field([], description="Reasons against the answer that the debate showed.")
+    cons: list[CitedReason] = Field([], description="Reasons against the answer that came up in the debate.")
 
 
 class UnmetRequirement(BaseModel):

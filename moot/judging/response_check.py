@@ -182,7 +182,7 @@ class ResponseCheck:
         return row
 
     def _cases(self, given: Iterable[DebaterCase], verdict: Verdict) -> dict[str, Case]:
-        """Return the reasons for and against the answer of each known debater."""
+        """Return the checked reasons for and against each debater's answer."""
         cases: dict[str, Case] = {}
         for each in given:
             side = _side_meant(each.debater, self.sides)

@@ -180,7 +180,7 @@ def _background_block(entry: Entry, message: WireMessage, whole: WireMessage | N
 
 @dataclass(frozen=True)
 class _Passages:
-    """Passages of the background."""
+    """Index of the background's passages, for retrieval."""
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex

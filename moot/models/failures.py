@@ -226,7 +226,7 @@ def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
 
 
 def html_failure(status: int, text: str) -> Failure:
-    """Return a failure for an HTML page that was received instead of a model's reply.
+    """Return the error to raise if an endpoint sends an HTML page instead of a model's reply.
 
     Gateways send such pages.
     """

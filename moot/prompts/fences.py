@@ -84,7 +84,7 @@ def system_message(text: str, fence: str) -> WireMessage:
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Insert a middle dot into each fence in quoted text, so that the text cannot end its own block.
+    """Break every fence word in quoted text, so that the text cannot end its block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """

@@ -45,8 +45,8 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of the moment, which is one of `start`, `held`, `shift`, `move` and `end`. A `move` is a change
-    that the judge describes."""
+    """Kind of event in a debater's course, which is one of `start`, `held`, `shift`, `move` and `end`. A
+    `move` is a change that the judge describes."""
     text: str
     before: str = ""
     message_id: str = ""

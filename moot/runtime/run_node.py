@@ -369,7 +369,7 @@ class _NodeRun:
         return update
 
     def failed_run(self, error: ModelError) -> FailedRun:
-        """Return a record of this run for the list of failed runs."""
+        """Return a record of a failed run for the table of failed runs."""
         position = self._position
         usage = {**self.effect_handler.failed, "elapsed_s": time.monotonic() - self._started}
         record: ErrorRecord = {

@@ -177,7 +177,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a copy of the state's values that also contains the given failed runs."""
+    """Return a copy of a debate's state that also counts the usage and errors of failed runs."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)

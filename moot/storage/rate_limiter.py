@@ -72,7 +72,7 @@ _CLOSED = "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOC
 
 
 class RateLimiter(DebateTable):
-    """Table of waits, failures and request rates of model endpoints, shared by all processes."""
+    """Rate limiter and circuit breaker for model endpoints, shared by all processes through a table."""
 
     name = "moot_endpoints"
     columns = """

@@ -32,7 +32,7 @@ Statement = tuple[str, Sequence[Value]]
 
 @dataclass(frozen=True)
 class Permit:
-    """Condition on table rows that a transaction checks before it writes."""
+    """Condition that a transaction checks in the database before it writes."""
 
     statement: Statement
     """Query for the rows on which the condition depends."""
@@ -386,7 +386,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
-    """Return True if a database file can be read without a write-ahead log but cannot be written."""
+    """Return True if a database file is readable but not writable."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
     if _code(error) not in unwritable or not path.is_file():
         return False

@@ -24,7 +24,8 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Seconds to wait for an early error of a new run. Later errors are shown on the page."""
+"""Time in seconds in which a new run that fails at once reports its error to the caller. Later errors are
+shown on the page."""
 
 
 class PageAction(BaseModel):

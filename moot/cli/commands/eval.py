@@ -129,10 +129,11 @@ def run_evaluation(
 ) -> None:
     """Run each arm on each item of a file, and print a report.
 
-    After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call. You
-    may then add or omit arms. The command runs and reports only the arms that you name. --config sets the
-    options of built-in arms and of the judge that grades free-text answers. When an evaluation reaches its
-    limit, Moot starts no more calls, but finishes running calls. The exit code is 3 if an answer is missing.
+    After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call.
+    When you repeat an evaluation, you may add or omit arms. The command runs and reports only the arms that
+    you name. --config sets the options of built-in arms and of the judge that grades free-text answers.
+    When an evaluation reaches its limit, Moot starts no more calls, but finishes running calls. The exit
+    code is 3 if an answer is missing.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms

@@ -102,8 +102,8 @@ def _speaker(config: DebateConfig, name: str) -> str:
 def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = False) -> None:
     """Pause a running debate at the end of its current step.
 
-    The debate first finishes and saves the step. `moot resume` continues the debate. If no process runs the
-    debate, nothing changes.
+    The debate first finishes and saves the step. `moot resume` continues the debate. If no process is
+    running the debate, the command has no effect.
     """
 
     def stop(debate: Debate) -> Done:

@@ -315,10 +315,10 @@ def demo(
 ) -> None:
     """Play a recorded sample debate. Needs no key and no network.
 
-    The command prints the question, the debaters, three turning points and the decision, and writes a report.
-    The replies were recorded with a capable model. Everything else runs as in any other debate. The commands
-    `resume` and `report` work on the sample. After `moot setup`, your own model answers `moot ask` and speaks
-    in a fork. Nobody has checked the facts in the sample debates.
+    The command prints the question, the debaters, three turning points and the decision, and writes a
+    report. The replies in a sample debate were recorded with a large language model. Everything else runs
+    as in any other debate. The commands `resume` and `report` work on the sample. After `moot setup`, your
+    own model answers `moot ask` and speaks in a fork. Nobody has checked the facts in the sample debates.
     """
     from moot.cli.running import run_to_end
     from moot.cli.screen.live import header_lines

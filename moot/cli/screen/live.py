@@ -74,7 +74,7 @@ class RunTally:
     """Planned number of turns, or `None` if the number is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Set the limits of the progress display from a configuration."""
+        """Read the number of turns and the limits that the progress display shows from a configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)

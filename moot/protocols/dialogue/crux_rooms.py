@@ -23,8 +23,8 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence, from 0 to 1, that two debaters disagree on a claim. A crux room opens only above
-    it. Lower this value to get more crux rooms."""
+    """Confidence in a disagreement, from 0 to 1, from which a crux room may open. A crux room opens only
+    above it. Lower this value to get more crux rooms."""
     specific: bool = True
     """True if a crux room opens only for a specific claim. Set `specific` to false for broad topics in which
     no room opens."""

@@ -242,7 +242,7 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the position after `place` in the dialogue's sequence of steps."""
+    """Return the step that follows `place` in the fixed order of a dialogue's steps."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0
