@@ -129,6 +129,7 @@ def test_a_failed_verdict_ends_with_3_and_is_judged_again_by_resume(moot: Moot) 
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(moot: Moot, words: tuple[str, ...], unbuffered: str) -> None:
     assert moot("run", TOPIC, "--turns", "60", "--no-judge", "--id", "p", "-q").code == 0
     shown = subprocess.Popen(

@@ -78,6 +78,7 @@ def test_a_document_is_read_as_text(name: str, write: object, tmp_path: Path) ->
     assert "x()" not in document["content"]
 
 
+@pytest.mark.slow
 def test_an_upload_is_converted_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("markitdown")
     _pdf(tmp_path / "a.pdf")

@@ -77,6 +77,7 @@ def test_the_calls_of_a_phase_run_concurrently(tmp_path: Path) -> None:
     assert all(len(kinds) == 1 for kinds in model.met)
 
 
+@pytest.mark.slow
 def test_a_council_is_measured_against_a_server() -> None:
     command = [sys.executable, "-m", "benchmarks.council", "--json", "--latency", "0.01"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)

@@ -234,6 +234,7 @@ with open_debates(sys.argv[1], environment=model.environment()) as debates:
 
 
 @pytest.mark.parametrize("phase", ["crux-positions", "crux-exchange", "crux-steelman"])
+@pytest.mark.slow
 def test_a_dialogue_killed_inside_a_crux_room_goes_on_to_the_uninterrupted_result(
     tmp_path: Path, uninterrupted: tuple[DebateDocument, ScriptedDebaters], phase: str
 ) -> None:

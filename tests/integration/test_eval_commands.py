@@ -434,6 +434,7 @@ def test_csv_columns_are_read_by_name(moot: Moot) -> None:
     assert report["arms"][0]["correct"] == sum(default_plan.is_right("m", item, 1) for item in range(4))
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_the_answers_and_exits_with_130(moot: Moot) -> None:
     with OpenAIServer(default_plan.act, latency=0.05) as server:
         variables: Any = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k", "MOOT_MODEL": "m"}
@@ -471,7 +472,10 @@ def journalled(moot: Moot) -> int:
 
 @pytest.mark.parametrize(
     ("items", "kills"),
-    [(8, 3), pytest.param(200, 20, marks=[pytest.mark.heavy, pytest.mark.timeout(HEAVY_TIMEOUT_S)])],
+    [
+        pytest.param(8, 3, marks=pytest.mark.slow),
+        pytest.param(200, 20, marks=[pytest.mark.heavy, pytest.mark.timeout(HEAVY_TIMEOUT_S)]),
+    ],
     ids=["small", "20 kills"],
 )
 def test_kills_at_random_moments_change_no_figure_and_repeat_no_completed_call(

@@ -152,12 +152,14 @@ def run_recipe(moot: Moot, variables: Mapping[str, str]) -> dict[str, int]:
     return codes
 
 
+@pytest.mark.slow
 def test_the_workflow_of_the_docs_holds_a_change_that_no_model_judged(moot: Moot) -> None:
     codes = run_recipe(moot, {"MOOT_MODEL": "offline"})
     assert codes == {"Collect the change": 0, "Debate the change": 7, "Show the decision": 0}
     assert "no model judged this" in (moot.folder / "summary.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_workflow_of_the_docs_lets_a_change_pass_that_the_debate_wants_to_merge(moot: Moot) -> None:
     with OpenAIServer(deciding("merge", 88)) as server:
         variables = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test", "MOOT_MODEL": "m"}

@@ -82,6 +82,7 @@ def test_the_same_over_a_wire_with_structured_answers(moot: Moot) -> None:
 
 @pytest.mark.skipif(not TELEVISED.exists(), reason="the televised debates are not here")
 @pytest.mark.parametrize("over_a_wire", [False, True], ids=["offline", "loopback"])
+@pytest.mark.slow
 def test_a_televised_debate_goes_all_the_way(moot: Moot, over_a_wire: bool) -> None:
     config = {"memory": {"summarizer": "llm" if over_a_wire else "rule-based"}, "model": "test-model"}
     if not over_a_wire:

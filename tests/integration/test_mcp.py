@@ -217,6 +217,7 @@ def http_process(db: Path, models: OpenAIServer) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("serving", [http_process, stdio_process])
+@pytest.mark.slow
 def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
     serving: Any, tmp_path: Path
 ) -> None:

@@ -161,6 +161,7 @@ def test_a_citation_opens_the_folded_block_of_a_long_debate(browser: webdriver.C
     assert until(lambda: in_view(browser, "m000655"))
 
 
+@pytest.mark.slow
 def test_ten_thousand_turns_render_open_and_jump_quickly(browser: webdriver.Chrome, site: Site) -> None:
     def shown(turns: int, last: str) -> tuple[float, float]:
         """Return the seconds that rendering takes the processor, and opening takes the browser at best."""

@@ -414,6 +414,7 @@ def test_a_persona_s_contract_is_in_its_prompt() -> None:
 
 
 @pytest.mark.parametrize("aspects", [["freight"], []], ids=["configured", "asked for"])
+@pytest.mark.slow
 def test_a_dialogue_without_rooms_makes_calls_within_the_range_that_was_planned(aspects: list[str]) -> None:
     config, model = scripted_debaters(3, dialogue={"aspects": aspects, "max_aspects": 2}), ScriptedDebaters()
     run_scripted_debate(config, model)

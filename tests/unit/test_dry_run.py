@@ -285,6 +285,7 @@ def test_what_is_expected_never_passes_the_upper_bound(
         pytest.param({"protocol": "council", "rounds": 16, **FIXED}, id="council with fresh perspectives"),
     ],
 )
+@pytest.mark.slow
 def test_an_extrapolated_debate_is_counted_nearly_as_if_it_was_run_whole(config: dict[str, Any]) -> None:
     whole = make_config(config)
     extrapolated = dry_run.dry_run(whole, "agreeing")
@@ -300,6 +301,7 @@ def test_an_extrapolated_debate_is_counted_nearly_as_if_it_was_run_whole(config:
     assert extrapolated.critical_path == pytest.approx(walked.critical_path, rel=0.05)
 
 
+@pytest.mark.slow
 def test_ten_thousand_turns_are_planned_from_a_few_hundred() -> None:
     few, many = (estimate_of(make_config({"turns": turns})) for turns in (10, 10_000))
     assert len(many.batches) == len(few.batches)

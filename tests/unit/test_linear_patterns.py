@@ -245,7 +245,13 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("end", ["-", ":", ""], ids=["miss", "colon", "end"])
-@pytest.mark.parametrize("work", WORKS.values(), ids=WORKS)
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(work, id=name, marks=[pytest.mark.slow] if name == "blinding" else [])
+        for name, work in WORKS.items()
+    ],
+)
 def test_hostile_text_is_read_in_linear_time(work: Callable[[str], object], end: str) -> None:
     for run in HOSTILE:
         texts = [run[:-1] + run[-1] * length + end for length in (SHORT, LONG)]

@@ -21,6 +21,7 @@ CONFIGS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.slow
 def test_nothing_that_is_read_of_the_past_changes(name: str, tmp_path: Path) -> None:
     environment = FakeModel().environment()
     with open_debates(str(tmp_path / "m.sqlite"), environment=environment) as debates:
