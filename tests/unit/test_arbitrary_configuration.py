@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from moot.debates.dry_run import estimate
@@ -42,6 +43,7 @@ def refused_with_words(error: type[MootError]) -> Iterator[None]:
 
 
 @settings(max_examples=250, deadline=None)
+@example([(("judge", "panel", 1, "rubric"), {"": math.inf})])
 @given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=3))
 def test_whatever_stands_anywhere_a_configuration_is_one_or_refused_with_words(
     bad_value: list[tuple[tuple[Any, ...], Any]],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Container
@@ -268,6 +269,17 @@ RubricSource = str | dict[str, Any]
 """Rubric given as the name of a shipped rubric, as a file path, or as the rubric's content."""
 
 
+def _check_numbers_in_rubric(rubric: RubricSource | None) -> RubricSource | None:
+    """Return a rubric after checking that JSON can represent its numbers."""
+    try:
+        json.dumps(rubric, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("the rubric contains a number that is not finite: give a finite number") from error
+    except TypeError:
+        pass  # other checks report values of other types
+    return rubric
+
+
 class PanelJudge(Section):
     """Configuration of one judge on a panel. Fields that are not set take their values from `judge`."""
 
@@ -281,6 +293,7 @@ class PanelJudge(Section):
     """Sampling temperature of this judge's model. `None`: `judge.temperature`."""
 
     _model_name = field_validator("model")(check_model_name)
+    _rubric = field_validator("rubric")(_check_numbers_in_rubric)
 
 
 class JudgeConfig(Section):
@@ -316,6 +329,7 @@ class JudgeConfig(Section):
     cut off."""
 
     _model_name = field_validator("model")(check_model_name)
+    _rubric = field_validator("rubric")(_check_numbers_in_rubric)
 
     @field_validator("panel")
     @classmethod
