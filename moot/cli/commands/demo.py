@@ -1,0 +1,106 @@
+"""`moot demo`: play a recorded sample debate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option
+
+from moot.cli import options as shared
+from moot.cli.group import command
+from moot.cli.inputs import command_line, configured_model, open_database
+from moot.cli.screen.output import format_of, print_note, print_result, render, write_file
+from moot.state.entries import JsonMapping
+
+DEMO_DELAY_S = 0.1
+"""Delay in seconds after each word that `moot demo` prints. People read silently at 238 words a minute
+(Brysbaert 2019), but only skim scrolling text."""
+
+
+def _samples(incomplete: str) -> list[str]:
+    """Return the names of recorded sample debates that start with the text, for shell completion."""
+    from moot.models.offline import recordings
+
+    return [name for name in recordings() if name.startswith(incomplete)]
+
+
+@command(panel="Run debates", examples=("", "rate-limiter --full"))
+def demo(
+    sample: Annotated[
+        str,
+        Argument(
+            metavar="[NAME]",
+            help="Sample debate: monolith, rate-limiter or free-transport.",
+            autocompletion=_samples,
+        ),
+    ] = "monolith",
+    full: Annotated[
+        bool, Option("--full", help="Print every message and the whole verdict, at reading speed.")
+    ] = False,
+    fast: Annotated[
+        bool,
+        Option(
+            "--fast", help="Print every message and the whole verdict at once, without the pauses of --full."
+        ),
+    ] = False,
+    db: shared.DbOption = None,
+    output: shared.OutputOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
+) -> None:
+    """Play a recorded sample debate. Needs no key and no network.
+
+    The command prints the question, the debaters, three turning points and the decision, and writes a
+    report. The replies in a sample debate were recorded with a large language model. Everything else runs
+    as in any other debate. The commands `resume` and `report` work on the sample. After `moot setup`, your
+    own model answers `moot ask` and speaks in a fork. Nobody has checked the facts in the sample debates.
+    """
+    from moot.cli.running import run_to_end
+    from moot.cli.screen.live import header_lines
+    from moot.cli.screen.show_parts import digest_parts
+    from moot.models.offline import RecordedModel, recording_config
+    from moot.runtime.environment import Environment
+    from moot.state.config import DebateConfig
+    from moot.state.config.participants import unique_slug
+
+    settings = recording_config(sample)
+    topic = settings.pop("topic")
+    paced = full and not (fast or quiet or as_json)
+    model = RecordedModel(recording=sample, pace_s=DEMO_DELAY_S if paced else 0.0)
+    environment = Environment(factory=lambda name, settings: model)
+    with open_database(db, make=True, environment=environment) as debates:
+        name = unique_slug(sample, {row.name for row in debates.rows()})
+        debate = debates.start(topic, DebateConfig(**settings), name=name)
+        path = output or Path(f"{name}.html")
+        if full or fast or as_json:
+            code = run_to_end(debate, shared.Delivery(None, path, db, as_json, quiet))
+            document = debate.document()
+        else:
+            if not quiet:
+                print_note(header_lines(topic, debate.config())[1])
+            document = debate.run()
+            code = 0
+            write_file(path, render(document, format_of(path)))
+            print_result(*digest_parts(document))
+        if not quiet and code == 0:
+            _invite(name, path, document, db)
+    raise Exit(code)
+
+
+def _invite(name: str, path: Path, document: JsonMapping, db: str | None) -> None:
+    """Print four commands that the user can try after the demo."""
+    own_model = configured_model()
+    asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]
+    said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
+    model = ("--model", own_model or "NAME")
+    other = ("fork", name, "--without", said[0], *model, "--run") if said else ("judge", name, *model)
+    start = command_line("Should we …?")
+    for label, line in (
+        ("read the report", command_line("report", name, "--open", db=db)),
+        ("ask about it", command_line("ask", name, asked[0], db=db)),
+        ("without the news" if said else "judge it again", command_line(*other, db=db)),
+        ("your question", start if own_model else f"{command_line('setup')} && {start}"),
+    ):
+        print_note(f"  {label:18} {line}")
+    print_note(f"The report is in {path}.")
