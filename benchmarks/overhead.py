@@ -23,6 +23,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import PrivateAttr
 
 from moot.api import open_debates
+from moot.claims.model_extraction import CONTEXT_MARK
 from moot.models.local import LocalModel
 from moot.models.offline import smallest_instance
 from moot.prompts.request import sent_form
@@ -192,7 +193,7 @@ class ReplayModel(LocalModel):
 
     def _extraction(self, messages: list[BaseMessage], schema: Mapping[str, Any]) -> dict[str, Any]:
         """Return the recorded operations on the new messages of a prompt."""
-        new = [m.text for m in messages[1:] if not m.text.startswith("(read before)")]
+        new = [m.text for m in messages[1:] if not m.text.startswith(CONTEXT_MARK)]
         shown = {key: text for text in new if (key := next(iter(_ID.findall(text)), ""))}
         ids = {text: key for key, text in _CLAIM.findall(messages[0].text)}
         refs: dict[str, str] = {}

@@ -59,7 +59,7 @@ FRAME_TOKENS = 1050
 OUTPUT_TOKENS_PER_INPUT = 4
 """Maximum number of output tokens for each input token of an extraction. A capable model used 1.5 to 4.4 in
 two debates."""
-_MARK = "(for context)"
+CONTEXT_MARK = "(for context)"
 """Mark of the messages that an extraction prompt shows, but from which it extracts nothing new."""
 _MARGIN = 400
 """Number of extra output tokens allowed for each extraction, whatever the length of the input."""
@@ -252,7 +252,7 @@ def extract_claims(
     left = remaining // 2 - sum(map(count, said))
     if left > MIN_CITED_TOKENS * len(cited):
         # A message that changed the facts stands where it was written, not before what it changed.
-        texts = [f"{_MARK}\n{text}" for text in shown_entries(cited, config, left, count)]
+        texts = [f"{CONTEXT_MARK}\n{text}" for text in shown_entries(cited, config, left, count)]
         pairs = [*zip(cited, texts, strict=True), *zip(entries, said, strict=True)]
         said = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
     schema = extraction_schema(
@@ -266,7 +266,7 @@ def extract_claims(
     budget = prompt_budget(config.memory.budget.total, schema, count)
     left = budget - count(system) - sum(count(text) + MESSAGE_TOKENS for text in ("", *said))
     known = extraction.background("\n".join(entry["content"] for entry in entries), left)
-    said = [f"{_MARK}\n{text}" for text in known] + said
+    said = [f"{CONTEXT_MARK}\n{text}" for text in known] + said
     least = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)
     call = structured_call(
         "extract", config, system, said, schema, count, memory_kind="ledger", about=entries, least=least
