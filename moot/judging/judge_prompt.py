@@ -544,7 +544,7 @@ def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
     about = ", ".join(context.label(target) for target in entry["targets"] if target in context.order)
     note = ""
     if entry["kind"] == "critique" and about:
-        note = f"(criticism {context.critique_labels[entry['id']]} of {about}, round {entry['round']})"
+        note = f"(criticism {context.critique_labels[entry['id']]} of {about})"
     if entry["kind"] in ("proposal", "refinement"):
         earlier = f"proposal of round {entry['round']}, replaced since"
         note = f"({earlier if entry in context.selector.earlier else 'final proposal'})"
