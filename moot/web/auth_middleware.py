@@ -82,12 +82,8 @@ class AuthMiddleware:
         visitor_token: str | None = None,
         launch_token: str | None = None,
     ) -> None:
-        self._app, self._pages, self._visitor_token, self._launch_token = (
-            app,
-            pages,
-            visitor_token,
-            launch_token,
-        )
+        self._app, self._pages = app, pages
+        self._visitor_token, self._launch_token = visitor_token, launch_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass an allowed request to the application, and reject a forbidden one."""
