@@ -273,7 +273,7 @@ def propose_debaters(
 
 
 def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Ask a model to propose two debaters, and return the debaters in the reply."""
+    """Return the two debaters that a model proposes for a question."""
     params = model_params(config, config.debaters[0])
     blocks = [
         Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),

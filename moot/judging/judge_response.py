@@ -81,7 +81,7 @@ class CriterionScore(BaseModel):
 class CitedReason(BaseModel):
     """Reason about the question itself, not about the quality of the arguments."""
 
-    text: str = Field(description="A reader without the debate understands it.")
+    text: str = Field(description="Must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
 
 
@@ -97,7 +97,7 @@ class UnmetRequirement(BaseModel):
     """Requirement of the topic that no answer meets."""
 
     text: str
-    major: bool = Field(False, description="True if the result is unusable without it.")
+    major: bool = Field(False, description="True if the result is unusable until this is met.")
 
 
 class FinalPosition(BaseModel):

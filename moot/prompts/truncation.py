@@ -33,11 +33,11 @@ LABEL_TOKENS = 18 + FENCE_TOKENS
 """Estimated number of tokens in a message's label. They include the fence lines. A name of one word needs 12
 tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
-"""Maximum number of characters of a speaker's name in a message label."""
+"""Maximum length of a speaker's name in a message label, in characters."""
 TIME_TOKENS = 14
 """Estimated number of tokens for the time in a message label."""
 TIME_CHARS = 40
-"""Maximum number of characters for the time in a message label."""
+"""Maximum length of a time in a message label, in characters."""
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
 _PLAIN_NUMBER = re.compile(r"[\d.,\s]+")
 _NO_BRACKETS = str.maketrans("", "", "()[]")
@@ -213,7 +213,7 @@ def _cost(message: WireMessage, count: TokenCounter) -> int:
 def truncate_messages(messages: Sequence[WireMessage], budget: int, count: TokenCounter) -> Prompt:
     """Drop the oldest messages until a prompt fits into `budget` tokens.
 
-    The very first and last message are kept.
+    The first and the last message always stay in the prompt.
     """
     last = len(messages) - 1
     blocks = [

@@ -160,8 +160,8 @@ def _states_answer(entry: Entry) -> bool:
 def stop_reason(state: ConversationState, config: DebateConfig) -> str:
     """Return the reason why a `stop` condition ends the debate now, or `""` if no condition is met.
 
-    A debate with planned interjections goes on until they are read. A debate that ended at this point before
-    goes on until the next message.
+    A debate does not stop before it has read all planned interjections. If a debate that stopped here is
+    continued, it goes on until the next message.
     """
     if not config.stop or (state.get("step") or {}).get("kind") == "close":
         return ""
@@ -182,9 +182,9 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
 ASK = load_prompt_template("final_answer", "form", home=__package__)
 
 SHOWN_CHARS = 100
-"""Maximum number of characters of an answer in the displayed tally."""
+"""Maximum length of an answer in the displayed tally, in characters."""
 QUESTION_CHARS = 160
-"""Maximum number of characters of the question in a verdict."""
+"""Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
 """Confidence from 0 to 100 that a weighted vote uses for an answer without a stated confidence."""
 

@@ -109,9 +109,9 @@ MAX_REASONS = {"brief": 2, "adr": 3}
 page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
-"""Maximum number of characters of each background document in a decision record."""
+"""Maximum length of each background document in a decision record, in characters."""
 TOPIC_CHARS = 600
-"""Maximum number of characters of the topic in a brief, the one-page report."""
+"""Maximum length of the topic in a brief, the one-page report, in characters."""
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,9 @@ def row_usage(usage: Mapping[str, float]) -> RowUsage:
 
 _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
-"""Maximum number of characters of a debate's topic in the catalogue."""
+"""Maximum length of a debate's topic in the catalogue, in characters."""
 FINAL_ANSWER_CHARS = 400
-"""Maximum number of characters of a debate's result in the catalogue."""
+"""Maximum length of a debate's result in the catalogue, in characters."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"

@@ -204,7 +204,7 @@ class UnreadInbox:
     asked: Mapping[str, float] = field(default_factory=dict)
     """Usage of the questions about the debate that were answered outside its graph."""
     last_number: int = 0
-    """Number of the last row, or 0 if there is no row."""
+    """Number of the newest unread row in the inbox, or 0 if no row is unread."""
 
 
 class InboxTable(DebateTable):

@@ -143,7 +143,7 @@ class DebateTable:
 
     name: ClassVar[str]
     columns: ClassVar[str]
-    """Column definitions of the table, in the syntax of `CREATE TABLE`."""
+    """Definitions of the table's columns, written in SQL."""
     debate: ClassVar[str] = "debate"
     """Name of the column that contains the debate's id."""
 

@@ -219,9 +219,9 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Connect to an MCP server, run a function and disconnect, all within a time limit.
+    """Call a function with a new session of an MCP server, and return its result.
 
-    It runs on a thread of its own, because the caller may be in an event loop.
+    The session has a time limit. It runs in its own thread, because the caller may be in an event loop.
 
     Raises:
         ConfigError: the package `mcp` or an environment variable is missing.

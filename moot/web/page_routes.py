@@ -70,7 +70,7 @@ STATIC = Path(__file__).parent / "static"
 MAX_ENTRIES = 100
 """Maximum number of transcript entries in one response."""
 MAX_ROWS = 500
-"""Maximum number of debates in the list on the live page. The search covers all debates."""
+"""Maximum number of debates that the live page lists. Its search also finds all other debates."""
 FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "json": ("application/json", lambda document: json.dumps(document, ensure_ascii=False, indent=2)),
     "html": ("text/html", render_html),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from moot.memory.questions import DebateAnswer
 
 QUOTE_CHARS = 160
-"""Maximum number of characters of each cited message in the output."""
+"""Maximum length of each cited message in the output, in characters."""
 
 
 @command(panel="Read results", examples=('mono "What would change Ben\'s mind?"',))

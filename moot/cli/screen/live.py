@@ -365,7 +365,7 @@ def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
 
 
 def _read_answer() -> str:
-    """Read a multi-line answer from stdin, ending at an empty line.
+    """Read lines from stdin up to an empty line, and return them as the answer.
 
     If the first line is empty, the answer is empty.
     """

@@ -375,10 +375,10 @@ def lacking_points(
 
 
 def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of every message in a perspective that no later message replaces.
+    """Return the `seq` of the messages that still count for a perspective summary.
 
-    They are the debater's latest proposal and the criticism of its round. `None`: all messages, in any other
-    summary.
+    These are the debater's latest proposal and the criticism of the same round. In any other kind of
+    summary, all messages count, and the result is `None`.
     """
     if request.kind != "perspective":
         return None

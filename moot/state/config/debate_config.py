@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 OPTION_CHARS = 200
-"""Maximum number of characters of an option."""
+"""Maximum length of an option, in characters."""
 
 
 class LimitsConfig(Section):
