@@ -13,7 +13,7 @@ from moot import DebateConfig, open_debates
 from moot.evals.arms import read_arms
 from moot.evals.items import read_items
 from moot.evals.store import EvaluationRecord, Evaluations
-from tests.support.browser import button, chromium, first, log, shows, width
+from tests.support.browser import chromium, click, first, log, shows, texts, width
 from tests.support.live_page import serve_in_thread
 from tests.support.patience import until
 from tests.support.scripted_answers import jsonl, question_rows
@@ -40,7 +40,7 @@ def store_evaluation(folder: Path) -> Path:
 
 
 def items_shown(browser: Any) -> list[str]:
-    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".items tbody th")]
+    return texts(browser, ".items tbody th")
 
 
 @pytest.mark.slow
@@ -48,14 +48,14 @@ def test_an_evaluation_is_sorted_filtered_and_read_to_the_last_answer(tmp_path: 
     database = store_evaluation(tmp_path)
     with serve_in_thread(database, DebateConfig()) as url, chromium(tmp_path / "chromium") as browser:
         browser.get(f"{url}/evals")
-        first(browser, ".rows a").click()
+        click(browser, ".rows a")
         assert shows(browser, "h1", NAME)
         assert shows(browser, ".conclusion", "below")
         assert browser.find_elements(By.CSS_SELECTOR, ".scatter circle")
         good, weak = (f"recorded:{tmp_path}/{name}.jsonl" for name in ANSWERS)
-        button(browser, ".items thead button", weak).click()
+        click(browser, ".items thead button", weak)
         assert until(lambda: items_shown(browser)[:4] == ["q0", "q1", "q2", "q3"])
-        button(browser, ".items thead button", f"{weak} ▾").click()
+        click(browser, ".items thead button", f"{weak} ▾")
         assert until(lambda: items_shown(browser)[0] == "q4")
         Select(first(browser, "select[aria-label=Arm]")).select_by_visible_text(weak)
         Select(first(browser, "select[aria-label='Items to show']")).select_by_visible_text(
@@ -64,7 +64,7 @@ def test_an_evaluation_is_sorted_filtered_and_read_to_the_last_answer(tmp_path: 
         assert until(lambda: sorted(items_shown(browser)) == ["q4", "q5", "q6", "q7"])
         Select(first(browser, "select[aria-label=Group]")).select_by_visible_text("odd")
         assert until(lambda: sorted(items_shown(browser)) == ["q5", "q7"])
-        button(browser, ".items tbody button", "q5").click()
+        click(browser, ".items tbody button", "q5")
         assert shows(browser, ".answers", HOSTILE)
         assert shows(browser, ".answers", "Expected: B")
         Select(first(browser, ".heading select")).select_by_visible_text(weak)

@@ -12,7 +12,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from moot import DebateConfig
-from tests.support.browser import chromium, first, log, shows, width
+from tests.support.browser import chromium, click, first, log, shows, texts, width
 from tests.support.live_page import PausedModel, open_page, serve_in_thread
 from tests.support.patience import until
 from tests.support.report_documents import ATTACKS
@@ -74,16 +74,16 @@ def assert_nothing_ran(browser: webdriver.Chrome) -> None:
 def test_a_debate_is_begun_heard_joined_and_judged(browser: webdriver.Chrome, page: Page) -> None:
     width(browser, 1280)
     browser.get(page.url)
-    first(browser, ".heading button.main").click()
+    click(browser, ".heading button.main")
     first(browser, "textarea[name=question]").send_keys("Tabs or spaces? <img src=x onerror=window.ran=1>")
     assert shows(browser, "dialog [role=status]", "calls: ")
-    first(browser, "dialog button.main").click()
+    click(browser, "dialog button.main")
     assert shows(browser, ".now .words", "We should measure")
     assert first(browser, "#tab-positions").get_attribute("aria-selected") == "true"
-    first(browser, "#tab-record").click()
+    click(browser, "#tab-record")
     assert shows(browser, ".node.lit", "turn")
-    first(browser, "#tab-verdict").click()
-    assert "Pause" in first(browser, ".controls").text
+    click(browser, "#tab-verdict")
+    assert shows(browser, ".controls", "Pause")
     field = first(browser, ".message-form input")
     field.send_keys("Mind the costs of moving.", Keys.ENTER)
     assert shows(browser, ".told", "at the start of its next step")
@@ -93,8 +93,8 @@ def test_a_debate_is_begun_heard_joined_and_judged(browser: webdriver.Chrome, pa
     assert shows(browser, "#announced", "We should measure the **cost** first.")
     first(browser, ".find input").send_keys("costs of moving", Keys.ENTER)
     assert shows(browser, ".item.current .entry", "Mind the costs of moving.")
-    first(browser, "#tab-prompts").click()
-    first(browser, ".budget").click()
+    click(browser, "#tab-prompts")
+    click(browser, ".budget")
     assert shows(browser, "dialog.prompt .pill", "exact")
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
     ActionChains(browser).send_keys(Keys.ESCAPE).perform()
@@ -112,8 +112,8 @@ def test_hostile_words_and_names_stay_words_wherever_they_are_shown(
     start = browser.current_url
     assert shows(browser, ".item .entry", "window.ran=1")
     for tab in ("verdict", "ledger", "prompts", "positions", "board", "record"):
-        first(browser, f"#tab-{tab}").click()
-        assert until(lambda: "Loading" not in first(browser, "#panel").text)
+        click(browser, f"#tab-{tab}")
+        assert until(lambda: "Loading" not in " ".join(texts(browser, "#panel")))
         browser.execute_script(
             """
             for (const details of document.querySelectorAll("#panel details")) details.open = true;

@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import Select
 from moot import DebateConfig
 from moot.models.offline import recording_config
 from moot.state.errors import WaitingForPerson
-from tests.support.browser import button, chromium, first, log, shows, width
+from tests.support.browser import chromium, click, first, log, shows, width
 from tests.support.live_page import PausedModel, open_page, serve_in_thread
 from tests.support.patience import until
 
@@ -64,33 +64,32 @@ def test_a_room_unfolds_a_note_is_corrected_a_message_pinned_and_a_fork_goes_its
 ) -> None:
     width(browser, 1280)
     browser.get(f"{page.url}/d/{page.dialogue}")
-    first(browser, "#tab-ledger").click()
+    click(browser, "#tab-ledger")
     room = first(browser, ".room")
     assert not room.find_elements(By.CSS_SELECTOR, ".entry")
-    first(browser, ".room summary").click()
+    click(browser, ".room summary")
     assert shows(browser, ".room .entry .who", "Nora Feld")
     ids = "return [...document.querySelectorAll('[id]')].map((each) => each.id)"
     assert len(found := browser.execute_script(ids)) == len(set(found))
 
-    first(browser, ".claim button.quiet").click()
+    click(browser, ".claim button.quiet")
     Select(first(browser, ".claim select[name=kind]")).select_by_visible_text("unsure")
     first(browser, ".claim input[name=why]").send_keys("She only asked.")
-    first(browser, ".claim form button").click()
+    click(browser, ".claim form button")
     assert shows(browser, ".claim .reason b", "unsure")
     assert until(lambda: not browser.find_elements(By.CSS_SELECTOR, ".claim form"))
 
     browser.get(f"{page.url}/d/{page.dialogue}#m000002")
     assert until(lambda: browser.execute_script("return document.activeElement.id") == "m000002", 20)
-    item = browser.find_element(By.CSS_SELECTOR, "[data-seq='2']")
-    pin, fork, _ = item.find_elements(By.CSS_SELECTOR, ".tools button")
-    pin.click()
-    assert until(lambda: "pinned" in str(item.get_attribute("class")))
-    assert pin.get_attribute("aria-pressed") == "true"
-    fork.click()
+    tools = "[data-seq='2'] .tools button"
+    click(browser, f"{tools}:nth-of-type(1)")
+    assert until(lambda: browser.find_elements(By.CSS_SELECTOR, "[data-seq='2'].pinned"))
+    assert until(lambda: browser.find_elements(By.CSS_SELECTOR, f"{tools}[aria-pressed=true]"))
+    click(browser, f"{tools}:nth-of-type(2)")
     assert shows(browser, ".top .about p", "forked from")
     assert page.dialogue not in browser.current_url
     assert shows(browser, ".find [role=status]", "3 messages")
-    first(browser, ".controls a.button").click()
+    click(browser, ".controls a.button")
     assert shows(browser, ".compared", "free of charge")
     assert [row["message"] for row in log(browser, "browser")] == []
 
@@ -145,22 +144,22 @@ def test_a_council_is_begun_by_its_form_and_all_three_are_heard_at_once(
     notes.write_text("<p>Queues lose messages.</p>")
     width(browser, 1280)
     browser.get(page.url)
-    first(browser, ".heading button").click()
+    click(browser, ".heading button")
     first(browser, "textarea[name=question]").send_keys("Which queue?")
     Select(first(browser, "select[name=protocol]")).select_by_visible_text("council")
     first(browser, "input[name=model]").send_keys("mine")
     first(browser, "input[type=file]").send_keys(str(notes))
     assert shows(browser, ".documents", "notes.html: 3 words")
-    first(browser, "dialog button.main").click()
+    click(browser, "dialog button.main")
     begun = "return [...document.querySelectorAll('.now .words')].map((each) => each.textContent.slice(0, 9))"
     assert until(lambda: browser.execute_script(begun) == ["We should"] * 3, 20)
     names = "return [...document.querySelectorAll('.now .who bdi')].map((each) => each.textContent)"
     assert len(set(browser.execute_script(names))) == 3
-    button(browser, ".controls button", "Pause").click()
+    click(browser, ".controls button", "Pause")
     assert shows(browser, ".told", "The debate pauses at the end of this step.")
     page.model.go.set()
     assert shows(browser, ".top .pill", "paused")
-    button(browser, ".controls button", "Continue").click()
+    click(browser, ".controls button", "Continue")
     assert shows(browser, ".top .pill", "done")
 
 
@@ -170,28 +169,27 @@ def test_a_sample_is_played_asked_about_renamed_and_its_deletion_undone(
     width(browser, 1280)
     with serve_in_thread(tmp_path / "d.sqlite", DebateConfig()) as url:
         browser.get(url)
-        first(browser, "button[aria-label='Play the sample monolith']").click()
+        click(browser, "button[aria-label='Play the sample monolith']")
         assert shows(browser, ".top h1", "Should we split the monolith into services over the next year?")
         assert shows(browser, ".top .pill", "done")
         assert shows(browser, "#panel .headline", "Do not split this year")
-        labels = browser.find_elements(By.CSS_SELECTOR, ".choices label")
-        next(each for each in labels if each.text == "Partly").click()
+        click(browser, ".choices label", "Partly")
         first(browser, ".feedback textarea").send_keys("Two teams left.")
-        button(browser, ".feedback button", "Save feedback").click()
+        click(browser, ".feedback button", "Save feedback")
         assert shows(browser, ".told", "Your feedback is saved.")
-        assert button(browser, ".feedback button", "Change feedback").is_displayed()
+        assert first(browser, ".feedback button", "Change feedback").is_displayed()
 
-        button(browser, ".controls button", "Ask").click()
+        click(browser, ".controls button", "Ask")
         first(browser, "dialog.ask input").send_keys("What about checkout?", Keys.ENTER)
         assert shows(browser, "dialog.ask .prose", "checkout")
         ActionChains(browser).send_keys(Keys.ESCAPE).perform()
-        first(browser, ".menu summary").click()
+        click(browser, ".menu summary")
         field = first(browser, ".rename input")
         field.clear()
         field.send_keys("ours", Keys.ENTER)
-        button(browser, ".menu button", "Delete").click()
-        button(browser, ".menu button", "Undo").click()
-        assert button(browser, ".menu button", "Delete").is_displayed()
+        click(browser, ".menu button", "Delete")
+        click(browser, ".menu button", "Undo")
+        assert first(browser, ".menu button", "Delete").is_displayed()
         browser.get(url)
         assert shows(browser, ".rows", "ours")
         assert shows(browser, ".rows", "confidence 80 of 100")

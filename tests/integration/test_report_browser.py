@@ -19,7 +19,7 @@ from selenium.webdriver.common.by import By
 from moot.api import DebateConfig, open_debates
 from moot.models.offline import recording_config, recordings
 from moot.reports import render_brief_html, render_html
-from tests.support.browser import chromium, log, width
+from tests.support.browser import chromium, click, log, width
 from tests.support.patience import until
 from tests.support.report_documents import debate, hostile
 
@@ -146,16 +146,16 @@ def test_no_script_of_a_debate_runs_even_when_every_link_is_clicked(
 
 def test_a_citation_scrolls_to_its_message(browser: webdriver.Chrome, site: Site) -> None:
     opened(browser, site, debate(20))
-    browser.find_element(By.CSS_SELECTOR, '#verdict a[href="#m000003"]').click()
+    click(browser, '#verdict a[href="#m000003"]')
     assert until(lambda: in_view(browser, "m000003"))
 
 
 def test_a_citation_opens_the_folded_block_of_a_long_debate(browser: webdriver.Chrome, site: Site) -> None:
     opened(browser, site, debate(900, solution="As m000655 says."))
     assert browser.find_elements(By.ID, "m000655") == []
-    browser.find_element(By.CSS_SELECTOR, '#solution a[href="#m000655"]').click()
+    click(browser, '#solution a[href="#m000655"]')
     assert until(lambda: in_view(browser, "m000655"))
-    browser.find_element(By.CSS_SELECTOR, '#verdict a[href="#m000003"]').click()
+    click(browser, '#verdict a[href="#m000003"]')
     assert until(lambda: in_view(browser, "m000003"))
     browser.back()
     assert until(lambda: in_view(browser, "m000655"))

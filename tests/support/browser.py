@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.support.patience import LONG_TIMEOUT_S, until
 
@@ -22,6 +27,12 @@ FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync --window-size=1280,900"
 )
+EVERY_S = 0.02
+FIND = """
+const [selector, text] = arguments;
+return [...document.querySelectorAll(selector)].find((each) => !text || each.innerText.trim() === text);
+"""
+REPLACED = (StaleElementReferenceException, ElementNotInteractableException, ElementClickInterceptedException)
 WATCH = """
 window.violations = [];
 addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
@@ -60,23 +71,29 @@ def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> N
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
 
-def first(browser: webdriver.Chrome, selector: str) -> WebElement:
-    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, selector))), selector
-    return browser.find_element(By.CSS_SELECTOR, selector)
+def first(browser: webdriver.Chrome, selector: str, text: str = "") -> WebElement:
+    """Return the first element that a selector finds, or the first with this text, once it is there."""
+    wait = WebDriverWait(browser, LONG_TIMEOUT_S, EVERY_S)
+    found: WebElement = wait.until(lambda _: browser.execute_script(FIND, selector, text), f"{selector} {text}")
+    return found
+
+
+def click(browser: webdriver.Chrome, selector: str, text: str = "") -> None:
+    """Click such an element, once it can be clicked. Find it again where the page has just replaced it."""
+
+    def clicked(_: webdriver.Chrome) -> bool:
+        first(browser, selector, text).click()
+        return True
+
+    wait = WebDriverWait(browser, LONG_TIMEOUT_S, EVERY_S, ignored_exceptions=REPLACED)
+    wait.until(clicked, f"{selector} {text}")
+
+
+def texts(browser: webdriver.Chrome, selector: str) -> list[str]:
+    """Return the texts of all elements that a selector finds at one moment."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent.trim())"
+    return list(browser.execute_script(script, selector))
 
 
 def shows(browser: webdriver.Chrome, selector: str, words: str, seconds: float = LONG_TIMEOUT_S) -> bool:
-    script = "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent).join(' ')"
-    return until(lambda: words in browser.execute_script(script, selector), seconds)
-
-
-def button(browser: webdriver.Chrome, selector: str, text: str) -> WebElement:
-    """Return the button with this text, once it is there."""
-    found: list[WebElement] = []
-
-    def appears() -> bool:
-        found[:] = [each for each in browser.find_elements(By.CSS_SELECTOR, selector) if each.text == text]
-        return bool(found)
-
-    assert until(appears), text
-    return found[0]
+    return until(lambda: words in " ".join(texts(browser, selector)), seconds)
