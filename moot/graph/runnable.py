@@ -139,7 +139,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run the debate and yield its events while it runs. `invoke` and `batch` call this method, too."""
         with self._lease(config) as leased, debate_span(leased) as traced:
-            input = _checked_input(input)
+            input = _checked_input(input, config)
             if self.checkpointer and _has_thread(config):
                 if _names_checkpoint(config):
                     _require_checkpoint(self.get_state(config or {}))
@@ -160,7 +160,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         require_asyncio("the graph")
         async with enter_in_thread(self._lease(config)) as leased:
             with debate_span(leased) as traced:
-                input = _checked_input(input)
+                input = _checked_input(input, config)
                 if self.checkpointer and _has_thread(config):
                     if _names_checkpoint(config):
                         _require_checkpoint(await self.aget_state(config or {}))
@@ -315,11 +315,12 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
             yield with_lease(config or {}, lease)
 
 
-def _checked_input(graph_input: object) -> object:
+def _checked_input(graph_input: object, config: RunnableConfig | None) -> object:
     """Check a run's input, and add an id to every message without one.
 
     Raises:
-        InputError: a value has another type than its channel, or a command chooses the next node.
+        InputError: a key is unknown, a value has another type than its channel, or a command chooses the next
+            node.
     """
     if isinstance(graph_input, Command):
         if graph_input.goto:
@@ -337,7 +338,7 @@ def _checked_input(graph_input: object) -> object:
         return replace(graph_input, update=with_message_ids(update))
     if not isinstance(graph_input, Mapping):
         return graph_input
-    check_input(graph_input)
+    check_input(graph_input, of_parent=_is_subgraph(config))
     return with_message_ids(graph_input)
 
 
@@ -346,8 +347,7 @@ def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | N
 
     For a parent graph, return only the debate's own messages.
     """
-    namespace = ensure_config(config).get("configurable", {}).get("checkpoint_ns", "")
-    if not namespace or not isinstance(output, dict) or "messages" not in output:
+    if not _is_subgraph(config) or not isinstance(output, dict) or "messages" not in output:
         return output
     known = {message.id for message in convert_to_messages((graph_input or {}).get("messages") or [])}
     own = [
@@ -361,6 +361,11 @@ def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | N
 
 
 _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
+
+
+def _is_subgraph(config: RunnableConfig | None) -> bool:
+    """Check whether a parent graph runs the debate as one of its nodes."""
+    return bool(ensure_config(config).get("configurable", {}).get("checkpoint_ns"))
 
 
 def _has_thread(config: RunnableConfig | None) -> bool:

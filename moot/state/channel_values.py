@@ -102,12 +102,20 @@ def _check_messages(given: Any) -> None:
             ) from error
 
 
-def check_input(given: Mapping[str, Any]) -> None:
+def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
     """Validate the input of a run against the types of the state channels. `None` counts as missing.
 
+    Args:
+        given: The input.
+        of_parent: Whether a parent graph passes its own state, whose other keys do not matter to the debate.
+
     Raises:
-        InputError: A value has the wrong type. The message names the channel.
+        InputError: A key is unknown, or a value has the wrong type. The message names the key.
     """
+    unknown = sorted(str(key) for key in given.keys() - ConversationInput.__annotations__.keys())
+    if unknown and not of_parent:
+        keys = ", ".join(ConversationInput.__annotations__)
+        raise InputError(f"{unknown[0]}: a debate has no input with this name: the inputs are {keys}")
     known = ConversationInput.__annotations__.keys() - {"topic"}  # `open` reports an invalid topic
     check_channels({key: value for key, value in given.items() if key in known and value is not None})
 

@@ -136,12 +136,12 @@ def _call_of(model: ScriptedDebaters, phase: str) -> int:
         ("opening", 0),
         ("respond", 1),
         ("crux-positions", -1),
-        ("crux-positions", 0),
+        pytest.param("crux-positions", 0, marks=pytest.mark.slow),
         ("crux-exchange", 0),
-        ("crux-steelman", 0),
-        ("crux-steelman", 1),
+        pytest.param("crux-steelman", 0, marks=pytest.mark.slow),
+        pytest.param("crux-steelman", 1, marks=pytest.mark.slow),
         ("crux-steelman", 2),
-        ("closing", 0),
+        pytest.param("closing", 0, marks=pytest.mark.slow),
     ],
 )
 def test_a_dialogue_that_dies_in_any_phase_goes_on_to_the_uninterrupted_result(

@@ -84,7 +84,7 @@ def expected_rows(script: Script, items: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     "items",
     [
-        12,
+        5,
         pytest.param(40, marks=pytest.mark.slow),
         pytest.param(1_000, marks=[pytest.mark.heavy, pytest.mark.timeout(HEAVY_TIMEOUT_S)]),
     ],
@@ -127,6 +127,7 @@ def test_the_table_equals_what_follows_from_the_script_and_a_second_call_asks_no
     assert ok(moot("eval", "list", "--json")).json[0]["answers"] == 4 * items
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config", [f"{DEBATE}decide: weighted-vote\n", WEIGHTED_VOTE], ids=["debate", "vote"]
 )
@@ -251,6 +252,7 @@ def test_pairs_measure_a_judge_by_order_and_against_people(moot: Moot) -> None:
     assert elsewhere["calls"] == 0
 
 
+@pytest.mark.slow
 def test_lineups_meet_in_both_orders_and_are_rated(moot: Moot) -> None:
     (moot.folder / "topics.jsonl").write_text(
         jsonl([{"id": f"t{n}", "topic": f"Topic {n}?"} for n in range(3)])
@@ -326,6 +328,7 @@ def test_a_bad_set_is_refused_with_its_line_before_any_call(
 
 
 def test_a_changed_set_or_arm_under_the_same_name_is_refused(moot: Moot) -> None:
+    (moot.folder / "set.jsonl").write_text(jsonl(question_rows(2)))
     with OpenAIServer(default_plan.act) as server:
         ok(evaluate(moot, server, "run", "set.jsonl", "--arm", "debate.yaml", "-q"))
         (moot.folder / "debate.yaml").write_text(DEBATE.replace("turns: 3", "turns: 4"))
@@ -378,6 +381,7 @@ def test_a_later_call_runs_and_reports_the_arms_that_it_names(moot: Moot) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_a_limit_holds_for_the_whole_evaluation_and_a_higher_one_goes_on(moot: Moot) -> None:
     words = ("run", "set.jsonl", "--arm", "single", "--arm", "vote@5", "--concurrency", "2", "--json", "-q")
     with OpenAIServer(default_plan.act, latency=0.01) as server:

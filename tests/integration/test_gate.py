@@ -82,6 +82,7 @@ def test_the_offline_model_never_passes_a_gate(moot: Moot) -> None:
     assert "no model reached a decision" in done.err
 
 
+@pytest.mark.slow
 def test_a_list_reminds_of_a_date_until_there_is_feedback(moot: Moot) -> None:
     words = ("run", "Merge?", "--turns", 2, "--options", "merge,hold", "--model", "m", "-q")
     with OpenAIServer(deciding("merge", 80)) as server:

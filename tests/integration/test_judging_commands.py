@@ -71,6 +71,7 @@ def test_a_transcript_is_imported_judged_and_reported(moot: Moot) -> None:
     assert len(document["verdicts"]) == 1
 
 
+@pytest.mark.slow
 def test_the_same_over_a_wire_with_structured_answers(moot: Moot) -> None:
     with OpenAIServer() as server:
         document = import_judge_report(wired(moot, server), Path("talk.csv"), "--model", "test-model")
@@ -230,6 +231,7 @@ def test_an_import_goes_on(moot: Moot) -> None:
     assert document["verdict"]["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_an_export_is_imported_the_same(moot: Moot, tmp_path: Path) -> None:
     ok(moot("run", "Round trip?", "--turns", "4", "--id", "r", "-q", "-o", "r.json"))
     ok(moot("import", "r.json", "-q", MOOT_DB=str(tmp_path / "other.sqlite")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Iterator
@@ -74,7 +75,8 @@ def width(browser: webdriver.Chrome, pixels: int, *, scheme: str = "light") -> N
 def first(browser: webdriver.Chrome, selector: str, text: str = "") -> WebElement:
     """Return the first element that a selector finds, or the first with this text, once it is there."""
     wait = WebDriverWait(browser, LONG_TIMEOUT_S, EVERY_S)
-    found: WebElement = wait.until(lambda _: browser.execute_script(FIND, selector, text), f"{selector} {text}")
+    script = functools.partial(browser.execute_script, FIND, selector, text)
+    found: WebElement = wait.until(lambda _: script(), f"{selector} {text}")
     return found
 
 

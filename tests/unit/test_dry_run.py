@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
@@ -124,10 +125,27 @@ READ: dict[str, dict[str, Any]] = {
         "memory": {"summarizer": "llm"},
     },
 }
+SLOW = {
+    "council 3 by 3 with summaries",
+    "council by rule",
+    "council of two, one round",
+    "council judged in two orders",
+    "council unjudged",
+    "council until so many turns",
+    "council with clarifications",
+    "dialogue without rooms",
+    "round-robin read by a model",
+}
+"""Cases that take seconds, and of which the others show the most important part."""
+
+
+def quick_and_slow(cases: Iterable[str]) -> list[Any]:
+    """Return the cases, and mark the slow ones."""
+    return [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in cases]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("case", [*CASES, *READ])
+@pytest.mark.parametrize("case", quick_and_slow([*CASES, *READ]))
 def test_a_debate_that_goes_like_a_scenario_makes_the_calls_that_were_planned(
     case: str, scenario: Scenario, tmp_path: Path
 ) -> None:
@@ -156,7 +174,7 @@ def test_every_shipped_protocol_is_compared() -> None:
     assert shipped <= {make_config(case).protocol for case in (*CASES.values(), *READ.values())}
 
 
-@pytest.mark.parametrize("case", sorted(CASES.keys() - {"council read by a model"}))
+@pytest.mark.parametrize("case", quick_and_slow(sorted(CASES.keys() - {"council read by a model"})))
 def test_a_model_that_answers_briefly_takes_as_many_calls_as_are_planned(case: str, tmp_path: Path) -> None:
     config = make_config(CASES[case])
     model = FakeModel(obliging)
