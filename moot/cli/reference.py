@@ -22,10 +22,11 @@ INTRODUCTION = f"""\
 {MADE}
 
 Commands write results to stdout, and progress and other messages to stderr. Every command that reads or
-writes a debate has two common options. `--json` prints one JSON document, and `--db` selects the database.
-On a terminal, Moot prints control characters in a debate's text as visible symbols. `-h` is short for
-`--help`. After you run `moot --install-completion`, your shell completes commands, options and the names of
-debates. In place of a debate's name, you can write `latest` for the most recently active debate.
+writes a debate accepts the options `--json` and `--db`. `--json` prints one JSON document, and `--db`
+selects the database. On a terminal, Moot replaces control characters in a debate's text with visible
+symbols. `-h` is short for `--help`. After you run `moot --install-completion`, your shell completes
+commands, options and the names of debates. In place of a debate's name, you can write `latest` for the most
+recently active debate.
 """
 ENVIRONMENT = "\n".join(
     [
@@ -45,9 +46,9 @@ def pages() -> Mapping[str, str]:
 
 {MADE}
 
-This page lists all settings with their descriptions and defaults, as in the file that `moot config init`
-writes. TOML and JSON files have the same keys. `moot config schema` prints the JSON Schema of the
-configuration, and `moot config check FILE` checks a configuration file.
+This page lists all settings with their descriptions and defaults, in the same form as the file that `moot
+config init` writes. TOML and JSON configuration files use the same keys as YAML files. `moot config schema`
+prints the JSON Schema of the configuration, and `moot config check FILE` checks a configuration file.
 
 ```yaml
 {template()}```

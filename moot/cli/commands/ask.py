@@ -61,7 +61,7 @@ def ask(
 ) -> None:
     """Answer a question about a debate and cite its messages.
 
-    Asking changes no message. The answer counts towards the tokens and the cost of the debate.
+    Asking changes no message. The answer's tokens and cost are added to the debate's totals.
     """
     asked = sys.stdin.read() if question == "-" else question
     with open_stored_debate(db, debate_id) as debate:
@@ -178,13 +178,13 @@ def judge(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Judge a debate again, or end a paused debate with its verdict.
+    """Judge a debate again, or end a paused debate with a verdict.
 
     The command prints the verdict and the agreement among the judges. By default, the judges do not see the
-    debaters' names. Unless the protocol is council or vote, each judge gives two verdicts, the second with
-    the debaters in reverse order. Moot stores new verdicts in addition to the earlier verdicts. If the
-    debate has its own configuration, Moot reads only `judge` and `models` from --config. The exit code is 3
-    if judging fails.
+    debaters' names. Except in the protocols council and vote, each judge gives a second verdict with the
+    debaters in reverse order. Moot keeps the earlier verdicts when it stores new verdicts. If a debate has
+    its own configuration, Moot uses only the keys `judge` and `models` of the --config file. The exit code
+    is 3 if judging fails.
     """
     from moot.cli.inputs import file_of
     from moot.configuration.configure import read_rubric

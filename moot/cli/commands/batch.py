@@ -76,7 +76,7 @@ def jobs() -> None:
 
 @app.command("list")
 def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
-    """List queued, running and failed debates in the order in which workers take them."""
+    """List queued, running and failed debates in the order in which workers pick them up."""
     entries = open_queue(db).entries()
     with open_catalogue(db) as records:
         known = {row.id: row for row in records.rows()} if records else {}
@@ -152,10 +152,11 @@ def batch(
 ) -> None:
     """Run many debates at once, one per line of a file.
 
-    The settings in a line of the file override the command-line options. After Ctrl-C or a failure, run the
-    same command again. A repeated command skips finished debates and continues unfinished ones. Several
-    processes may use the same database. The exit code is 3 if a debate failed. With --queue, `moot worker`
-    runs the debates, on this machine or on other machines.
+    Settings in a line of the input file override the command-line options. After Ctrl-C or a failure, run
+    the same command again to continue the unfinished debates. When you repeat the command, it skips
+    finished debates and continues unfinished debates. Several processes may use the same database. The exit
+    code is 3 if any debate fails. With --queue, `moot worker` processes run the debates on this machine or
+    on other machines.
     """
     from moot.api import run_many
     from moot.cli.running import handle_sigterm_as_interrupt

@@ -37,7 +37,7 @@ def init(
     ] = Path("moot.yaml"),
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a YAML file with every setting, its description and its default."""
+    """Write a YAML file that lists every setting with its description and default."""
     check_folder(path)
     if path != STDOUT and path.exists() and not force:
         raise InputError(f"{str(path)!r} already exists: add --force to replace it")
@@ -53,7 +53,8 @@ def check(
 ) -> None:
     """Check a configuration file and print its debaters, protocol and models.
 
-    The command makes the same checks as a run, but does not import the Python objects that the file names.
+    The command performs the same checks as a run, but does not import the Python objects named in the
+    configuration file.
     """
     from moot.cli.run_config import run_config
 
@@ -64,7 +65,7 @@ def check(
 
 @app.command()
 def schema() -> None:
-    """Print the JSON Schema of a configuration file."""
+    """Print the JSON Schema for configuration files."""
     from moot.graph.json_schemas import config_schema
 
     print_json(config_schema())

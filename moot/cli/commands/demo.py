@@ -51,10 +51,11 @@ def demo(
 ) -> None:
     """Play a recorded sample debate. Needs no key and no network.
 
-    The command prints the question, the debaters, three turning points and the decision, and writes a
-    report. The replies in a sample debate were recorded with a large language model. Everything else runs
-    as in any other debate. The commands `resume` and `report` work on the sample. After `moot setup`, your
-    own model answers `moot ask` and speaks in a fork. Nobody has checked the facts in the sample debates.
+    The demo prints the question, the debaters, three turning points and the decision, and writes a report.
+    The model replies in a sample debate were recorded from a large language model. Apart from its recorded
+    replies, a sample debate runs like any other debate. The commands `resume` and `report` also work on a
+    sample debate. After `moot setup`, your own model answers the questions of `moot ask` and writes the
+    replies in forked debates. The facts in the sample debates have not been verified.
     """
     from moot.cli.running import run_to_end
     from moot.cli.screen.live import header_lines

@@ -126,10 +126,10 @@ def doctor(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the installation, the key, the database and all debates.
+    """Check the installation, the API key, the database and all debates.
 
-    Without --repair, the command changes nothing. Without --models, the command calls no model. The exit
-    code is 1 if a problem is found.
+    Without --repair, the command changes nothing. Without --models, the command does not call any model.
+    The exit code is 1 if a problem is found.
     """
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
@@ -447,7 +447,7 @@ def backup(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy an SQLite database to a file, even while debates run."""
+    """Copy an SQLite database to a file, even while debates are running."""
     from moot.storage.sqlite import SqliteSql
 
     with present_records(db) as records:
@@ -479,9 +479,9 @@ def gc(
 ) -> None:
     """Delete intermediate checkpoints of finished debates.
 
-    Other debates may run while checkpoints are deleted. You can still resume, fork and replay the finished
-    debates and show their prompts. LangGraph's history of a debate no longer contains the deleted
-    checkpoints.
+    Other debates can run while the command deletes checkpoints. After the checkpoints are deleted, you can
+    still resume, fork and replay finished debates and show their prompts. LangGraph's history of a debate
+    no longer contains the deleted checkpoints.
     """
     from moot.debates.lifecycle import prune, shrink
     from moot.state.conversation import ENDED_STATUSES

@@ -127,13 +127,13 @@ def run_evaluation(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run each arm on each item of a file, and print a report.
+    """Run each configuration (arm) on each item of a file, and print a report.
 
     After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call.
     When you repeat an evaluation, you may add or omit arms. The command runs and reports only the arms that
-    you name. --config sets the options of built-in arms and of the judge that grades free-text answers.
-    When an evaluation reaches its limit, Moot starts no more calls, but finishes running calls. The exit
-    code is 3 if an answer is missing.
+    you name. --config configures the built-in arms and the judge that grades free-text answers. When an
+    evaluation reaches its limit, Moot starts no new model calls, but waits for running calls to finish. The
+    exit code is 3 if an answer is missing.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -312,10 +312,10 @@ def report_evaluation(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Print or write the report of an evaluation.
+    """Print the report of an evaluation, or write the report to a file.
 
-    The report begins with an explanation of the differences in plain words. All confidence intervals are 95 %
-    intervals.
+    The evaluation report begins with a plain-language explanation of the differences. All confidence
+    intervals have a confidence level of 95 %.
     """
     if feedback:
         if name or html or md or output:
@@ -390,7 +390,7 @@ def safe_file_name(name: str) -> str:
 
 @app.command("list")
 def list_evaluations(db: DbOption = None, as_json: JsonOption = False) -> None:
-    """List the evaluations in the database, including their arms and number of answers."""
+    """List the evaluations in the database with their arms and numbers of answers."""
     from moot.evals.store import Evaluations
 
     with open_database(db) as debates:
@@ -462,7 +462,7 @@ def evaluate_debates(
     """Score finished debates from 1 to 10 on each criterion.
 
     The command prints the average of the evaluators' scores, or N/A if no evaluator gave a score. The exit
-    code is 3 if a debate has no evaluation.
+    code is 3 if any debate remains without an evaluation.
     """
     from moot.cli.inputs import file_of
     from moot.debates.preflight import check_judges

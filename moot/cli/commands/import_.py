@@ -74,10 +74,11 @@ def import_debate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate to judge, report or continue.
+    """Import a transcript as a debate that you can judge, report on or continue.
 
-    The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the file
-    is an exported debate (moot.debate/1), the command also restores its summaries, blackboard and verdicts.
+    The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the
+    file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
+    and verdicts.
     """
     from moot.cli.inputs import read_topic, read_transcript
     from moot.cli.run_config import run_config
@@ -210,10 +211,11 @@ def report(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
+    """Write a debate as HTML, Markdown, JSON, a brief, an architecture decision record (ADR) or Argdown.
 
-    The HTML report is one file and needs no network. The report shows the verdict, positions, contested
-    claims, summaries, tokens and transcript. A brief is HTML, or Markdown in a .md file and on stdout.
+    The HTML report is a single file and needs no network access. The report shows the verdict, positions,
+    contested claims, summaries, tokens and transcript. A brief is Markdown if it is written to a .md file
+    or to stdout, and otherwise HTML.
     """
     if as_json:
         if formats or output not in (None, STDOUT):

@@ -102,8 +102,8 @@ def _speaker(config: DebateConfig, name: str) -> str:
 def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = False) -> None:
     """Pause a running debate at the end of its current step.
 
-    The debate first finishes and saves the step. `moot resume` continues the debate. If no process is
-    running the debate, the command has no effect.
+    The debate finishes and saves its current step before it pauses. `moot resume` continues the debate. If
+    no process is running the debate, the command has no effect.
     """
 
     def stop(debate: Debate) -> Done:
@@ -123,7 +123,7 @@ def pin(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin a message so that every prompt includes it, or unpin it."""
+    """Pin a message so that every prompt includes it, or unpin a message."""
 
     def change(debate: Debate) -> Done:
         ids = debate.pin(message, pinned=not remove)
@@ -163,9 +163,10 @@ def correct(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct or remove a claim event, or merge two claims.
+    """Correct or remove an event recorded for a claim, or merge two claims.
 
-    Later claim extraction keeps the correction. `moot show ID --blackboard` lists the claim events.
+    Later claim extraction keeps the correction. `moot show ID --blackboard` lists the events recorded for
+    the debate's claims.
     """
 
     def change(debate: Debate) -> Done:
@@ -187,7 +188,7 @@ def feedback(
 ) -> None:
     """Record how a decision turned out.
 
-    Feedback shows how far the confidence of each judge and model can be trusted. `moot eval report
+    Feedback shows how reliable the stated confidence of each judge and model is. `moot eval report
     --feedback` prints the Brier scores of judges and models. New feedback on a debate replaces earlier
     feedback.
     """

@@ -359,7 +359,7 @@ def fork(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Copy a debate up to a given message as a new debate.
+    """Create a new debate from a copy of an existing debate up to a given message.
 
     The original debate does not change. The copy does not repeat interjections that came after the given
     message. The options --model, --judge-model and --config apply to the new turns of the copy.
@@ -455,12 +455,13 @@ def plan(
 ) -> None:
     """Estimate the calls, tokens, time and cost of a debate.
 
-    Moot runs the debate twice in memory without calling a model. In the first run, the debaters agree, which
-    needs the fewest model calls. In the second run, the debaters dispute every claim, which needs the most
-    model calls.
-    The estimate is the average of the two runs. The estimate does not include tool calls, retries and repairs
-    of structured replies, and ignores limits. The maximum number of tokens is calculated from the token
-    budgets. Moot uses the prices in the configuration, or the list prices of well-known models.
+    To make the estimate, Moot simulates the debate twice in memory without calling a model. In the first
+    simulated debate, the debaters agree, so the debate needs the fewest model calls. In the second
+    simulated debate, the debaters dispute every claim, so the debate needs the most model calls. The
+    estimate is the average of the two simulated debates. The estimate ignores limits and does not include
+    tool calls, retries or repairs of structured replies. The maximum number of tokens is calculated from
+    the token budgets. Moot calculates the cost from the prices in the configuration, or from the list
+    prices of well-known models.
     """
     from moot.cli.inputs import read_topic
     from moot.cli.run_config import warn_of_ignored_length

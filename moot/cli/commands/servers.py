@@ -53,16 +53,18 @@ def serve(
     show: Annotated[bool, Option("--open", help="Open the live page in the browser.")] = False,
     db: DbOption = None,
 ) -> None:
-    """Serve a web page to start, watch and control debates.
+    """Serve a web page for starting, watching and controlling debates.
 
-    The command prints the page's address with a launch token. Whoever opens this address is the operator:
-    they may use every model of your endpoint, and name other endpoints and the variables of their keys. Keep
-    the address to yourself. The value of MOOT_TOKEN gives the same rights.
+    The command prints the address of the web page, including a launch token. Whoever opens this address is
+    the operator: they may use every model of your endpoint, and name other endpoints and the variables of
+    their keys. Keep the address to yourself. The value of MOOT_TOKEN gives the same rights as the launch
+    token.
 
-    Visitors without these tokens use the defaults that --config and --model set. Visitors may not use other
-    models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, nobody has access without a
-    token, even from this machine. Without MOOT_TOKEN, only this machine has access. If --host is another
-    address and MOOT_TOKEN is not set, Moot creates a token for visitors.
+    Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Visitors
+    may use models, tools, files and endpoints other than the defaults only if you allow it. If MOOT_TOKEN
+    is set, all access requires a token, even from this machine. If MOOT_TOKEN is not set, only this machine
+    can access the web page. If --host opens the page to other machines and MOOT_TOKEN is not set, Moot
+    creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise ConfigError("the live page needs additional packages: run `pip install 'moot[serve]'`")
@@ -106,13 +108,13 @@ def mcp(
     ] = None,
     db: DbOption = None,
 ) -> None:
-    """Start an MCP server for agents (Model Context Protocol).
+    """Start a Model Context Protocol (MCP) server for agents.
 
     The server communicates over stdio, or over HTTP if --http is given.
 
-    The options --config and --model set the defaults of debates that agents start. Agents may not use other
-    models, tools, files or endpoints unless you allow them. If MOOT_TOKEN is set, every request over HTTP
-    needs that token, and may name any model.
+    The options --config and --model set the defaults for debates that agents start. Agents may use models,
+    tools, files and endpoints other than the defaults only if you allow it. If MOOT_TOKEN is set, every
+    HTTP request must include the token, and may name any model.
     """
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")

@@ -63,11 +63,12 @@ def setup(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Store your key, endpoint and default model once for all debates.
+    """Store your API key, endpoint and default model once for all debates.
 
-    On a terminal, the command asks for every value that no option sets. The command then makes one small
-    call and prints its price. If the call succeeds, the settings are stored in a file of your configuration
-    folder that only you can read. Environment variables and a `.env` file have priority over this file.
+    On a terminal, the command asks for every value that you do not set with an option. The command then
+    makes one small model call and prints the price of the call. If the test call succeeds, the command
+    stores the settings in your configuration folder, in a file that only you can read. Environment
+    variables and a `.env` file take precedence over the settings that `moot setup` stored.
     """
     from moot.models.registry import OPENAI_URL, Access
 

@@ -57,9 +57,10 @@ def audit(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the cost and the use of each kind of memory.
+    """Show what each kind of memory costs and how it is used.
 
-    With --replay-without, repeat some turns without one kind of memory and print both versions.
+    With --replay-without, repeat some turns without one kind of memory, and print the original and the
+    repeated turns.
     """
     from moot.cli.screen import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
@@ -131,7 +132,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the overview and verdict of a debate, or one of its parts."""
+    """Show a debate's overview and verdict, or a selected part of the debate."""
     wanted = {
         "transcript": transcript,
         "summary": summary,
