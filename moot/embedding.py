@@ -126,9 +126,9 @@ class DebateRequest(BaseModel):
         max_length=MAX_QUESTION_CHARS, description="Question to debate, including the relevant facts."
     )
     protocol: str = Field(
-        "", description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: as configured."
+        "", description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: the configured protocol."
     )
-    turns: int = Field(0, ge=0, description="Maximum number of turns. Default: as configured.")
+    turns: int = Field(0, ge=0, description="Maximum number of turns. Default: the configured maximum.")
 
 
 def debate_tool(
@@ -185,8 +185,9 @@ def debate_tool(
         lambda *words, **request: call_from_sync(lambda: adebate(*words, **request), loop=BATCH_LOOP),
         adebate,
         name="debate",
-        description="Let language models debate a question and let a judge decide it. This takes minutes. "
-        "The tool returns the verdict, its reasons, the open points, and the id of the debate.",
+        description="Have language models debate a question and a judge decide it. A debate takes several "
+        "minutes. The tool returns the verdict, the reasons for it, the open points, and the id of the "
+        "debate.",
         args_schema=DebateRequest,
         handle_tool_error=True,
     )

@@ -43,7 +43,7 @@ def require_asyncio(what: str) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         raise InputError(
-            f"{what} needs an asyncio event loop. In trio, call the synchronous form in a worker "
+            f"{what} needs an asyncio event loop: under trio, call its synchronous version in a worker "
             "thread with `trio.to_thread.run_sync`"
         ) from None
 

@@ -422,11 +422,11 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
         return [Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if known["type"] != "event":
         raise InputError(
-            f"claim event {note_id!r} is not a stance, so its kind cannot be changed: omit "
-            f"{kind!r} to remove the claim event"
+            f"claim event {note_id!r} does not record a stance, so its kind cannot be changed: to remove "
+            f"the event, omit {kind!r}"
         )
     if kind not in KINDS:
-        raise InputError(f"{kind!r} is not a kind of claim event: use one of {', '.join(KINDS)}")
+        raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")
     number = 1 + sum(claim_event["type"] == "event" for claim_event in taken)
     changed = {**known, "id": f"e{number:03d}", "kind": kind, "by": "person", "confidence": 1.0}
     if kind != "conditional":

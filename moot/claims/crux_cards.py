@@ -149,9 +149,11 @@ class SideFinding(BaseModel):
     debater: str
     reasoning: str
     answer: CardResult
-    falsifier: str = Field(description="A finding that would make the debater change this answer.")
+    falsifier: str = Field(description="A finding that would change the debater's answer.")
     now: StanceKind = Field(description="The debater's current stance on the disputed claim.")
-    condition: str = Field("", description="Condition on which a yes or no depends, in the debater's words.")
+    condition: str = Field(
+        "", description="Condition on which the debater's yes or no depends, in the debater's own words."
+    )
     message_id: str
     quote: str = Field(
         description="Quotation from the debater's messages in the room that shows the stance, word for word."

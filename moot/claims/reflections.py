@@ -56,7 +56,7 @@ class ReflectionFinding(BaseModel):
 
     content: str
     kind: ReflectionKind
-    about: list[str] = Field(description="Ids of the debaters whom the reflection concerns.")
+    about: list[str] = Field(description="Ids of the debaters that the reflection is about.")
     message_ids: list[str]
     importance: int = Field(
         ge=1, le=10, description="Importance of the reflection, from 1 (low) to 10 (high)."

@@ -177,7 +177,7 @@ BatchArgument = Annotated[
     Path,
     Argument(
         metavar="FILE",
-        help="File with one topic per line, or a list of configurations in a .jsonl or .yaml file.",
+        help="File with one topic per line, or a .jsonl or .yaml file with a list of configurations.",
     ),
 ]
 WorkersOption = Annotated[
@@ -199,7 +199,8 @@ DebaterOption = Annotated[
         "--debater",
         "-d",
         metavar="NAME[:ROLE[:STANCE]]",
-        help="Name, role and stance of a debater: Ada:engineer:in favour. Repeat it for each debater.",
+        help="Name, role and stance of a debater, such as Ada:engineer:in favour. Repeat the option for "
+        "each debater.",
     ),
 ]
 RoundsOption = Annotated[
@@ -208,7 +209,7 @@ RoundsOption = Annotated[
         "--rounds",
         min=1,
         metavar="N",
-        help="Number of rounds in the debate. Default for the protocol council: 3.",
+        help="Number of rounds in the debate. Default for the council protocol: 3.",
     ),
 ]
 ProtocolOption = Annotated[
@@ -227,8 +228,8 @@ ModelOption = Annotated[
         "-m",
         metavar="NAME",
         help=(
-            "Model for all debaters and judges that have no model of their own. Default: the "
-            "model of `moot setup` or MOOT_MODEL, otherwise the built-in offline model."
+            "Model for all debaters and judges that have no model of their own. Default: the model set with "
+            "`moot setup` or MOOT_MODEL, otherwise the built-in offline model."
         ),
         autocompletion=models_like,
     ),

@@ -336,14 +336,14 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
     said = _without_none(request)
     if isinstance(debaters := said.get("debaters"), list | tuple) and len(debaters) > MAX_REQUESTED_DEBATERS:
         raise ConfigError(
-            f"debaters: {len(debaters)} debaters are too many: a request may name at most "
-            f"{MAX_REQUESTED_DEBATERS}"
+            f"debaters: the request names {len(debaters)} debaters, but at most {MAX_REQUESTED_DEBATERS} "
+            "are allowed"
         )
     panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
     if isinstance(panel, list | tuple) and len(panel) > MAX_REQUESTED_JUDGES:
         raise ConfigError(
-            f"judge.panel: {len(panel)} judges are too many: a request may have at most "
-            f"{MAX_REQUESTED_JUDGES}"
+            f"judge.panel: the request has {len(panel)} judges, but at most {MAX_REQUESTED_JUDGES} are "
+            "allowed"
         )
     for key, own in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):
         if isinstance(asked := said.get(key), dict):

@@ -175,8 +175,8 @@ def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
     recorded = recording_in(frozen_config(snapshot.values).model_names())
     if recorded and not is_over(snapshot) and session.records.find(session.thread).parent:
         raise InputError(
-            f"the model {recorded!r} only repeats a recorded debate and cannot reply in a fork of "
-            f"it: {OWN_MODEL}"
+            f"the model {recorded!r} can only replay a recorded debate and cannot reply in a fork of that "
+            f"debate: {OWN_MODEL}"
         )
 
 
@@ -336,7 +336,7 @@ def judge_values(
     argued = [entry for entry in values["full_transcript"] if entry["speaker"] in config.names()]
     check_judges(config, [entry["model"] for entry in argued], environment)
     if not argued:
-        raise InputError("the debate has no messages of debaters yet, so there is nothing to judge")
+        raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.token_counter_for(config))
     made, asked = call_from_sync(run_to_end, flow, environment, permissions, place)
     calls, usage = asked.numbered_receipts(values.get("calls") or []), asked.spent

@@ -300,15 +300,15 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
-            f"no debater's turn ended at entry {after}: run `moot show ID --receipts` to list the "
-            "entries that end a turn"
+            f"entry {after} does not end a debater's turn: run `moot show ID --receipts` to list the "
+            "entries that do"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
         channels = stored.checkpoint["channel_values"]
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
-    raise InputError(f"entry {after} is not the last entry of its step: choose the last one")
+    raise InputError(f"entry {after} is not the last entry of its step: choose the step's last entry")
 
 
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:

@@ -189,8 +189,8 @@ def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
                 return shorter
         config = shorter
     raise ConfigError(
-        f"the shortest debate with protocol {config.protocol!r} may need {_turn_count(config)} "
-        f"turns, but at most {most} are allowed: allow more turns, or use another protocol"
+        f"even the shortest debate with protocol {config.protocol!r} may need {_turn_count(config)} turns, "
+        f"but at most {most} are allowed: allow more turns, or use another protocol"
     )
 
 
@@ -208,8 +208,8 @@ def _turn_count(config: DebateConfig) -> int:
     planned = estimate(config)
     if planned is None:
         raise ConfigError(
-            f"the number of turns with protocol {config.protocol!r} cannot be determined: "
-            "remove the limit on the turns"
+            f"the number of turns that protocol {config.protocol!r} needs cannot be determined: remove the "
+            "limit on turns"
         )
     return planned.turns_at_most
 
@@ -266,8 +266,8 @@ def propose_debaters(
             debaters.append(DebaterConfig(id=own_id, name=unreserved_name(name), role=role, stance=stance))
     if len(debaters) < 2 or debaters[0].name == debaters[1].name:
         raise ModelError(
-            f"model {config.model!r} did not propose two debaters: name two, each with --debater "
-            "NAME:ROLE:STANCE"
+            f"model {config.model!r} did not propose two debaters: name two debaters yourself, each with "
+            "--debater NAME:ROLE:STANCE"
         )
     return tuple(debaters), float(usage.get("cost_usd", 0.0))
 

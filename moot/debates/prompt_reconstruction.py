@@ -242,7 +242,8 @@ def replay_without(
     receipts = known[max(0, first - 1) : last]
     if not receipts or first > last or first < 1:
         raise InputError(
-            f"--turns {first}-{last} is not a range of this debate's turns: use turns from 1 to {len(known)}"
+            f"--turns {first}-{last} is not a valid range of turns in this debate: use turns from 1 to "
+            f"{len(known)}"
         )
     usable = [each for each in KINDS if each != "judge's summary"]
     if kind not in usable:

@@ -144,7 +144,7 @@ class Debate:
         """
         words = clean_text(text).strip()
         if not words:
-            raise InputError("the interjection is empty: give a text")
+            raise InputError("the interjection is empty: write a message")
         check_length(words)
         if SLUG.fullmatch(speaker) and not can_interject(speaker):
             raise InputError(

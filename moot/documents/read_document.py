@@ -54,8 +54,8 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
         wrong, *others = errors_in(error)
         more = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"this is not a valid moot.debate/1 document: {wrong}{more}; remove its `format` key "
-            "to import only the messages"
+            f"the file is not a valid moot.debate/1 document: {wrong}{more}; to import only its messages, "
+            "remove the `format` key"
         ) from error
     check_schema_version(document)
     for seq, entry in enumerate(document["transcript"]):
@@ -69,8 +69,8 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
     for summary in (*current, *carried.get("perspective_summaries", {}).values()):
         if summary and not -1 <= summary["covers_through_seq"] < len(document["transcript"]):
             raise InputError(
-                f"state: a summary has covers_through_seq {summary['covers_through_seq']}, but no "
-                "entry of the transcript has this seq"
+                f"state: a summary has covers_through_seq {summary['covers_through_seq']}, but the "
+                "transcript has no entry with this seq"
             )
     return document
 

@@ -131,9 +131,11 @@ def read_arms(
         ConfigError: An arm is unknown or invalid, or does not fit the items.
     """
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ConfigError(f"--arm {min(twice)} is given twice: give each arm once")
+        raise ConfigError(f"--arm {min(twice)} is given twice: give each arm only once")
     if not names:
-        raise ConfigError("no arm is given: add --arm with a protocol, vote@5 or a configuration file")
+        raise ConfigError(
+            "there is no configuration to evaluate: add --arm with a protocol, vote@5 or a configuration file"
+        )
     arms = [_read_arm(name, items, flags, base, warn) for name in names]
     for arm in arms:
         if arm.kind not in KINDS[items.kind]:
@@ -145,17 +147,20 @@ def read_arms(
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name!r} needs a debate whose budget it can match: add --arm "
-            "FILE.yaml or another protocol"
+            f"--arm {matched[0].name!r} must match the budget of a debate, but the evaluation includes no "
+            "debate: add --arm FILE.yaml, or --arm with another protocol"
         )
     if matched and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
     if items.kind == "topic" and len(arms) < 2:
-        raise ConfigError("an evaluation of line-ups needs at least two of them: add another --arm FILE.yaml")
+        raise ConfigError(
+            "an evaluation of line-ups (sets of debaters) needs at least two line-ups: add another --arm "
+            "FILE.yaml"
+        )
     if items.needs_comparison and len({arm.name for arm in (*arms, *earlier)}) < 2:
         raise ConfigError(
-            f"{items.name}: the items have neither `answer` nor `reference`, so a judge compares "
-            "the answers of two arms: add one of these keys, or give a second --arm"
+            f"{items.name}: the items have neither `answer` nor `reference`, so a judge must compare two "
+            "configurations: add one of these keys, or give a second --arm"
         )
     return [_with_source(arm, debates) for arm in arms]
 
@@ -181,8 +186,9 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
     source = arm.source or (debates[0] if debates else "")
     if source not in debates:
         raise ConfigError(
-            f"--arm {arm.name!r} needs a debate arm that supplies the answers: add one, or write "
-            f"first-answers:ARM with one of {', '.join(debates) or 'the debate arms'}"
+            f"--arm {arm.name!r} takes its answers from a debate, but the evaluation includes no suitable "
+            "one: add a debate with --arm, or write first-answers:ARM with one of "
+            f"{', '.join(debates) or 'the debate arms'}"
         )
     return replace(arm, source=source)
 
@@ -213,7 +219,8 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
     if name in protocol_names():
         return Arm(name, "debate", _check(name, read_config(base, {**flags, "protocol": name}, warn)))
     raise ConfigError(
-        f"--arm {name!r} is neither a built-in arm nor a configuration file: use {_ADVICE[items.kind]}"
+        f"--arm {name!r} is neither a built-in configuration nor a configuration file: use "
+        f"{_ADVICE[items.kind]}"
     )
 
 
@@ -323,9 +330,8 @@ def _check_comparable(one: Arm, other: Arm) -> None:
     sizes = len(one.config.debaters), len(other.config.debaters)
     if one.config.protocol != "round-robin" and sizes[0] != sizes[1]:
         raise ConfigError(
-            f"line-ups {one.name!r} ({sizes[0]} debaters) and {other.name!r} ({sizes[1]} debaters) "
-            f"have different sizes: with protocol {one.config.protocol!r}, give both the same "
-            "number of debaters"
+            f"line-ups {one.name!r} ({sizes[0]} debaters) and {other.name!r} ({sizes[1]} debaters) differ "
+            f"in size: protocol {one.config.protocol!r} needs the same number of debaters in both line-ups"
         )
 
 

@@ -212,7 +212,7 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         "Point",
         point=(str, Field(description="The point that an answer makes, in one sentence.")),
         answer=(number_type, Field(description="Number of the answer that makes the point.")),
-        quote=(str, Field(description="Word-for-word quotation of the point from this answer.")),
+        quote=(str, Field(description="Passage of the answer that makes the point, quoted word for word.")),
     )
     schema = create_model("Points", __base__=BaseModel, points=(list[point], Field(max_length=MAX_POINTS)))
     texts = [f"Answer {number}:\n\n{answer_text(row)}" for number, row in answered.items()]

@@ -94,7 +94,7 @@ class QuestionItem(_Item):
                 f"the number of choices is {len(value)}: give 2 to {MAX_CHOICES} choices, or none"
             )
         if len({_folded(each) for each in value}) < len(value) or not all(map(str.strip, value)):
-            raise ValueError("choices must be distinct and not blank")
+            raise ValueError("the choices must be distinct, and none may be blank")
         return value
 
     @model_validator(mode="after")
@@ -102,9 +102,9 @@ class QuestionItem(_Item):
         if self.choices and self.answer is not None and self.right_choice is None:
             raise ValueError(f"answer {self.answer!r} is neither the letter nor the text of a choice")
         if isinstance(self.answer, tuple) and not (self.answer and all(map(normal_text, self.answer))):
-            raise ValueError("`answer` must be a list of one or more non-empty texts")
+            raise ValueError("`answer` must be a list of one or more non-empty strings")
         if isinstance(self.answer, str) and not normal_text(self.answer):
-            raise ValueError("`answer` is empty: write the right answer, or leave out the key")
+            raise ValueError("`answer` is empty: write the correct answer, or leave out the key")
         if isinstance(self.answer, float) and not isfinite(self.answer):
             raise ValueError("`answer` must be a finite number")
         return self
@@ -305,7 +305,8 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
         header = [name.strip() for name in next(reader, [])]
         if len(set(header)) < len(header) or not all(header):
             raise ConfigError(
-                f"{path}:1: the column names of the header must be distinct and not empty, but are {header}"
+                f"{path}:1: the column names in the header must be distinct and not empty, but they are "
+                f"{header}"
             )
         start = reader.line_num + 1
         for cells in reader:

@@ -55,7 +55,7 @@ def evaluation_report(
     names = [arm.name for arm in evaluation.arms]
     if baseline and baseline not in names:
         raise InputError(
-            f"--baseline {baseline!r} is not an arm of this evaluation: choose from {', '.join(names)}"
+            f"--baseline {baseline!r} is not part of this evaluation: choose from {', '.join(names)}"
         )
     base = baseline or _baseline(scored)
     meetings = meeting_scores(scored.meetings)

@@ -129,7 +129,7 @@ class EvaluationRun:
             priced = budget.max_cost is not None or any(a.match == "cost" for a in self.evaluation.arms)
             if priced and (unpriced := models.names_without_price(config.model_names())):
                 raise ConfigError(
-                    "vote@cost and limits on the cost need prices: set input_usd_per_million and "
+                    "vote@cost and cost limits need prices: set input_usd_per_million and "
                     f"output_usd_per_million under `models` for {', '.join(map(repr, unpriced))}"
                 )
         if self.evaluation.items.kind == "topic":

@@ -130,7 +130,8 @@ def _columns_by_content(rows: Sequence[tuple[int, list[str]]]) -> _Columns:
     filled = [index for index, cells in enumerate(columns) if any(cells)]
     if len(filled) < 2:
         raise InputError(
-            f"line {line}: the row has only one column; write `speaker,minute,text`, separated by commas"
+            f"line {line}: the row has only one column; write the columns `speaker,minute,text`, separated "
+            "by commas"
         )
 
     def holding(form: str) -> list[int]:
@@ -164,8 +165,8 @@ def _message(number: int, row: list[str], columns: _Columns, delimiter: str) -> 
         row = [*row[: columns.text], delimiter.join(row[columns.text :])]
     elif any(cell.strip() for cell in beyond):
         raise InputError(
-            f"line {number}: the row has {len(row)} columns instead of {columns.width}; put quotes "
-            f"around a text that contains {delimiter!r}"
+            f"line {number}: the row has {len(row)} columns instead of {columns.width}; put quotes around "
+            f"any text that contains {delimiter!r}"
         )
     if not row[columns.speaker].strip():
         raise InputError(f"line {number}: the row has no speaker; fill in column {columns.speaker + 1}")
@@ -187,8 +188,8 @@ def parse_json(text: str, line: int = 0) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column "
-            f"{error.colno}); correct it, or set the format"
+            f"line {line or error.lineno}: the text is not valid JSON ({error.msg}, column {error.colno}); "
+            "correct the JSON, or set the format"
         ) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"line {line or 1}: the text is not valid JSON ({error})") from error
@@ -305,7 +306,7 @@ def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
         if not name:
             raise InputError(f"{where}: the message has no speaker; add the key `speaker`")
         if not any(key in item for key in CONTENT_KEYS) and not calls:
-            raise InputError(f"{where}: the message of {name!r} has no content; add the key `content`")
+            raise InputError(f"{where}: the message from {name!r} has no content; add the key `content`")
         at = _first_text(item, TIME_KEYS)
         message = ParsedMessage(name, _text_of(_content(item), where), at)
         made, number = _CONTRIBUTION_KINDS.get(str(item.get("type"))), item.get("round")
@@ -373,7 +374,7 @@ def _text_of(value: object, where: str) -> str:
         return _text_of(inner, where)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise InputError(f"{where}: {json.dumps(value)[:60]} is not a text; put quotes around the message")
+    raise InputError(f"{where}: {json.dumps(value)[:60]} is not text; put quotes around the message")
 
 
 SpeakerLines = Mapping[int, ParsedMessage]

@@ -66,7 +66,8 @@ def read_upload(name: str, data: bytes) -> str:
             )
         except subprocess.TimeoutExpired as error:
             raise InputError(
-                f"{name!r} could not be converted within {UPLOAD_TIMEOUT_S} seconds: convert it to text first"
+                f"{name!r} could not be converted to text within {UPLOAD_TIMEOUT_S} seconds: convert the "
+                "file yourself first"
             ) from error
     if done.returncode == 0:
         return done.stdout.decode()
@@ -106,8 +107,8 @@ def _document_text(path: Path) -> str:
         raise InputError(f"cannot read context from {str(path)!r}: {reason[-1].lstrip(' -')}") from error
     if not text.strip():
         raise InputError(
-            f"cannot read context from {str(path)!r}: the file contains no text. Apply text "
-            "recognition to a scanned document first"
+            f"cannot read context from {str(path)!r}: the file contains no text. If the document is a scan, "
+            "run text recognition (OCR) on it first"
         )
     return clean_text(text)
 

@@ -331,7 +331,10 @@ def make_blinding(
     """
     names = {debater: name.strip() or debater for debater, name in debaters.items()}
     if len(names) > len(_LETTERED):
-        raise ValueError(f"blinding can label at most {len(_LETTERED)} debaters, but there are {len(names)}")
+        raise ValueError(
+            f"the names of at most {len(_LETTERED)} debaters can be hidden, but there are {len(names)} "
+            "debaters"
+        )
     texts, background = list(texts), list(background)
     kind = _free_kind([*names, *names.values()], texts)
     taken = {

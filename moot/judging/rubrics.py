@@ -207,9 +207,8 @@ def rubric_for(
     rubric = find_rubric(given)
     if rubric is None:  # a rubric file is read only if the operator names it on the command line
         raise ConfigError(
-            f"judge.rubric: the rubric {given!r} is unknown: use "
-            f"{', '.join(map(repr, rubric_names()))}, or write the criteria here. Only the command "
-            "line accepts a file name"
+            f"judge.rubric: the rubric {given!r} is unknown: use {', '.join(map(repr, rubric_names()))}, or "
+            "list the criteria under this key. Only the command line accepts a file name"
         )
     return rubric
 

@@ -33,7 +33,7 @@ class AskAnswer(BaseModel):
     """Structured reply of the model to a question about a debate."""
 
     reasoning: str = Field(
-        description="Facts about the question that the transcript contains, and facts that are missing."
+        description="Facts about the question that are in the transcript, and facts that are missing from it."
     )
     answer: str = Field(description="Answer in Markdown that cites message ids in brackets.")
     citations: list[str] = Field(description="Ids of the messages that support the answer.")

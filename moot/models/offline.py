@@ -285,8 +285,8 @@ class RecordedModel(LocalModel):
                 return AIMessage(json.dumps(reply["answers"], ensure_ascii=False) if text is None else text)
         place = ", ".join(str(hints[key]) for key in _PLACE if hints.get(key))
         raise ModelError(
-            f"the sample debate {self.recording!r} has no reply for this call ({place}): "
-            "to continue it, choose a model with --model",
+            f"the sample debate {self.recording!r} has no reply for this call ({place}): to continue the "
+            "debate, choose a model with --model",
             retryable=False,
         )
 

@@ -218,7 +218,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
         host = base_url.rpartition("://")[2]
         near = host.startswith(("localhost", "127.", "[::1]", "192.168.", "10."))
         whole = redact_url(f"http{'' if near else 's'}://{host}")
-        raise ConfigError(f"{where} {redact_url(base_url)!r} has no scheme: write {whole}")
+        raise ConfigError(f"{where} {redact_url(base_url)!r} has no URL scheme: write {whole}")
     return Access(key or "not-needed", base_url)
 
 
@@ -512,5 +512,5 @@ def _check_keys(name: str, chat: BaseChatModel, settings: ModelSettings) -> None
         if variable and settings.base_url and not settings.api_key_env:
             raise ConfigError(
                 f"models.{name}.base_url: the key in {variable} belongs to another endpoint; set "
-                "`api_key_env` to the variable that holds the key of this endpoint"
+                "`api_key_env` to the environment variable that holds this endpoint's key"
             )

@@ -53,7 +53,9 @@ def check_length(text: str) -> None:
         InputError: the message is too long.
     """
     if len(text) > MAX_MESSAGE_CHARS:
-        raise InputError(f"the interjection has {len(text):,} characters: give at most {MAX_MESSAGE_CHARS:,}")
+        raise InputError(
+            f"the interjection has {len(text):,} characters: shorten it to at most {MAX_MESSAGE_CHARS:,}"
+        )
 
 
 def new_input_messages(state: StateValues) -> list[BaseMessage]:
@@ -229,8 +231,8 @@ def _check_message(
         if message.id in shown and entry is None:
             return [message]
         raise InputError(
-            f"{message.id!r} cannot be removed, because the transcript is append-only. "
-            "Fork the debate before this entry"
+            f"{message.id!r} cannot be removed, because the transcript is append-only. To leave the entry "
+            "out, fork the debate before it"
         )
     if entry is not None:
         return _amendments(entry, str(message.text), shown.get(message.id))

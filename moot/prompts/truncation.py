@@ -197,7 +197,7 @@ def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -
         smaller = message_tokens(shorter, count)
         if smaller >= cost:
             raise ValueError(
-                f"the messages that the prompt must contain do not fit in its budget of {budget} tokens"
+                f"the messages that the prompt must contain exceed the prompt's budget of {budget} tokens"
             )
         shown[index] = shorter, smaller
 

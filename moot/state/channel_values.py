@@ -133,7 +133,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
         raise InputError(f"{unknown[0]}: the state of a debate has no channel with this name")
     if internal := [channel for channel in _INTERNAL if channel in update]:
-        raise InputError(f"{internal[0]}: only the debate itself can write this channel")
+        raise InputError(f"{internal[0]}: only the debate itself can write to this channel")
     check_channels(update)
     known = state.get("topic") if state.get("config") else None
     if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):
@@ -168,11 +168,11 @@ def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     turns = step.get("turns") or []
     if len(turns) > MAX_REQUESTED_DEBATERS:
         raise InputError(
-            f"step.turns: {len(turns)} turns are too many: give at most {MAX_REQUESTED_DEBATERS}"
+            f"step.turns: there are {len(turns)} turns, but at most {MAX_REQUESTED_DEBATERS} are allowed"
         )
     known = {each.get("id") for each in config.get("debaters") or () if isinstance(each, Mapping)}
     for number, turn in enumerate(turns):
         if known and turn["speaker"] not in known:
             raise InputError(
-                f"step.turns.{number}.speaker: {turn['speaker']!r} is not a debater of this debate"
+                f"step.turns.{number}.speaker: {turn['speaker']!r} is not a debater in this debate"
             )

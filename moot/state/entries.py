@@ -327,7 +327,7 @@ def topic_text(given: str | None) -> str:
     """
     said: object = given or ""
     if not isinstance(said, str):
-        raise InputError(f"the topic {said!r} is not a text: give a text")
+        raise InputError(f"the topic {said!r} is not text: give the topic as text")
     return clean_text(said).strip()
 
 

@@ -180,7 +180,7 @@ class Catalogue(DebateTable):
             raise DebateNotFound(f"there is no debate {name!r}: {meant}run `moot list` to see all debates")
         if len(rows) > 1:
             raise InputError(
-                f"{name!r} is the beginning of the ids of {len(rows)} debates: give more characters"
+                f"{name!r} matches the beginning of {len(rows)} debate ids: give more characters"
             )
         return rows[0]
 

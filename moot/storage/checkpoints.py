@@ -117,13 +117,13 @@ class CompressingSerializer(JsonPlusSerializer):
                 tag, blob = tag.removeprefix(_PREFIX), inflating.decompress(blob, MAX_INFLATED)
                 if inflating.unconsumed_tail:
                     raise StorageError(
-                        "the database contains a value of more than 1 GiB, which Moot does not read: use "
-                        "another database"
+                        "the database contains a value larger than 1 GiB, and Moot does not read such large "
+                        "values: use another database"
                     )
             return super().loads_typed((tag, blob))
         except (TypeError, ValueError, AttributeError, NotImplementedError, zlib.error) as error:
             raise StorageError(
-                f"a value of the debate is damaged in the database: restore a backup ({error})"
+                f"a stored value of the debate is damaged: restore a backup of the database ({error})"
             ) from error
 
 

@@ -215,9 +215,7 @@ class Records:
         check_name(name)
         others = [row for row in self.catalogue.rows() if row.id != debate]
         if any(name == row.name or thread_id_of(name) == row.id for row in others):
-            raise DebateExists(
-                f"the name {name!r} belongs or belonged to another debate: choose another name"
-            )
+            raise DebateExists(f"the name {name!r} is or was used by another debate: choose another name")
         self.catalogue.update(debate, name=name)
 
     def forget(self, debate: str) -> None:

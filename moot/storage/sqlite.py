@@ -312,8 +312,8 @@ class SqliteSql(Sql):
             kept = False
         if not kept:
             raise DebateNotFound(
-                f"the database file {str(self._file)!r} was deleted or replaced while it was open, so "
-                "nothing more is stored: restore the file, or start again"
+                f"the database file {str(self._file)!r} was deleted or replaced while it was open, so no "
+                "more data is stored: restore the file, or start again"
             )
 
     @override

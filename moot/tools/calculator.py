@@ -63,7 +63,7 @@ def evaluate(expression: str) -> Number:
     text = expression.strip().replace("^", "**").replace("×", "*").replace("÷", "/").replace("−", "-")
     # Python's parser warns about text such as "1if", so such text is refused before parsing.
     if not _ARITHMETIC.fullmatch(text) or _GLUED.search(text):
-        raise ToolFailed("this is not an arithmetic expression")
+        raise ToolFailed("the input is not an arithmetic expression")
     walker = SimpleEval(_OPERATORS, _FUNCTIONS, {"pi": math.pi, "e": math.e})
     kinds = (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
     walker.nodes = {kind: _bounding(walker.nodes[kind]) for kind in kinds}
@@ -80,7 +80,7 @@ def evaluate(expression: str) -> Number:
     except InvalidExpression as error:
         raise ToolFailed(f"unknown name or operation: {error}") from None
     except (SyntaxError, TypeError, RecursionError, MemoryError):
-        raise ToolFailed("this is not an arithmetic expression") from None
+        raise ToolFailed("the input is not an arithmetic expression") from None
 
 
 def value_text(value: Number) -> str:
@@ -126,7 +126,7 @@ def _bits(value: Fraction) -> int:
 def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
         if _bits(base) * abs(exponent.numerator) > MAX_BITS and abs(base) != 1:
-            raise ToolFailed("an intermediate power is too large")
+            raise ToolFailed("a power in the expression is too large")
         return Fraction(base**exponent.numerator)
     return math.pow(base, exponent)
 
@@ -143,7 +143,7 @@ def _round(value: Number, places: Number = Fraction(0)) -> Number:
     """Round a number to `places` decimal places. Ties are rounded away from zero."""
     count = int(places)
     if abs(count) > 100:
-        raise ToolFailed("round takes at most 100 decimal places")
+        raise ToolFailed("round accepts at most 100 decimal places")
     scale = Fraction(10) ** count
     scaled = abs(Fraction(value)) * scale + Fraction(1, 2)
     return Fraction(math.floor(scaled)) / scale * (1 if value >= 0 else -1)
@@ -151,7 +151,7 @@ def _round(value: Number, places: Number = Fraction(0)) -> Number:
 
 def _whole(value: Number) -> int:
     if not isinstance(value, Fraction) or value.denominator != 1:
-        raise ToolFailed("factorial and gcd take whole numbers")
+        raise ToolFailed("factorial and gcd accept only whole numbers")
     return value.numerator
 
 

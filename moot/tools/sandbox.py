@@ -113,7 +113,7 @@ def _components(path: str, *, folder: bool = False) -> list[str]:
     if not parts and not folder:
         raise AccessRefused(f"{path!r} is the context folder itself: give a file in this folder")
     if len(parts) > MAX_DEPTH:
-        raise AccessRefused(f"{path!r} has more than {MAX_DEPTH} levels of folders: use a shorter path")
+        raise AccessRefused(f"{path!r} is nested more than {MAX_DEPTH} folders deep: use a shorter path")
     return parts
 
 

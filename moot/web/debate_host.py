@@ -163,7 +163,8 @@ class DebateHost:
         with self._counting:
             if self._asked[debate.id] >= MAX_ASKED_AT_ONCE:
                 raise InputError(
-                    f"{MAX_ASKED_AT_ONCE} questions about this debate are being answered: ask again later"
+                    f"{MAX_ASKED_AT_ONCE} questions about this debate are already being answered: ask again "
+                    "later"
                 )
             self._asked[debate.id] += 1
         try:

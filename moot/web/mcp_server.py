@@ -86,7 +86,7 @@ TurnsWanted = Annotated[
 ModelName = Annotated[
     str,
     Field(
-        description="Model of all debaters and the judge. Omit the model to use the server's default.",
+        description="Model for all debaters and the judge. If omitted, the server's default is used.",
         examples=["anthropic:claude-sonnet-5"],
     ),
 ]
@@ -113,7 +113,9 @@ class DebateOutcome(BaseModel):
     decision: str = Field(
         "", description="Decision of the debate in one line. Empty until the debate is finished."
     )
-    debate: str = Field(description="Id of the debate, for the other tools and for moot://debates/ID/report.")
+    debate: str = Field(
+        description="Id of the debate, for use with the other tools and in moot://debates/ID/report."
+    )
     status: str = Field(
         description=(
             "Status of the debate: done, limit, running, waiting (call `answer`) or paused (call `start`)."
@@ -349,7 +351,8 @@ class McpDebates:
         answers: Annotated[
             str | dict[str, str],
             Field(
-                description="Answers keyed by question id, or one text if there is only one question.",
+                description="Answers keyed by question id, or the answer alone as text if there is only one "
+                "question.",
                 examples=[{"ada.1": "We have 40 engineers."}],
             ),
         ],

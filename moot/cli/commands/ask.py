@@ -44,7 +44,8 @@ QUOTE_CHARS = 160
 def ask(
     debate_id: DebateArgument,
     question: Annotated[
-        str, Argument(metavar="QUESTION", help="Question about the debate, or - to read it from stdin.")
+        str,
+        Argument(metavar="QUESTION", help="Question about the debate, or - to read the question from stdin."),
     ],
     model: Annotated[
         str | None,
@@ -121,7 +122,7 @@ def judge(
         str | None,
         Argument(
             metavar="ID|FILE",
-            help="Finished debate to judge, or a file with a transcript or an exported debate.",
+            help="Finished debate to judge, or a file that contains a transcript or an exported debate.",
         ),
     ] = None,
     model: Annotated[
@@ -138,7 +139,7 @@ def judge(
         Option(
             "--rubric",
             metavar="NAME|FILE",
-            help="Rubric that lists the judge's criteria: debate, design, or a file.",
+            help="Rubric with the judge's criteria: debate, design, or the path of a rubric file.",
         ),
     ] = None,
     panel: Annotated[
@@ -147,7 +148,7 @@ def judge(
             "--panel",
             min=1,
             metavar="N",
-            help="Number of judges on a panel whose judges all use the same model.",
+            help="Number of judges on the panel. All of these judges use the same model.",
         ),
     ] = None,
     rule: Annotated[
@@ -229,8 +230,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of them, "
-            "because a debate with its own configuration ignores the rest of this file"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys. All "
+            "other keys are ignored for a debate that has its own configuration"
         )
     return replace(options, configured=data)
 

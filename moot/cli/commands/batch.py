@@ -142,7 +142,8 @@ def batch(
             "--priority",
             metavar="N",
             help=(
-                "Priority of debates that --queue adds. Debates with a higher priority run first. Default: 0."
+                "Priority of the debates that --queue adds to the queue. Debates with a higher priority run "
+                "first. Default: 0."
             ),
         ),
     ] = None,

@@ -31,7 +31,7 @@ def demo(
         str,
         Argument(
             metavar="[NAME]",
-            help="Sample debate: monolith, rate-limiter or free-transport.",
+            help="Name of the sample debate: monolith, rate-limiter or free-transport.",
             autocompletion=_samples,
         ),
     ] = "monolith",

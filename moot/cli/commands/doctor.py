@@ -72,7 +72,8 @@ def models(
             "--model",
             "-m",
             metavar="NAME",
-            help="Name of a model in the --config file. The command lists the models of its endpoint.",
+            help="Name of a model in the --config file. The command lists the models available at that "
+            "model's endpoint.",
         ),
     ] = None,
     config: shared.ConfigOption = None,
@@ -115,7 +116,7 @@ def doctor(
         bool,
         Option(
             "--models",
-            help=("Call each model of the configuration once to test it. Providers charge for these calls."),
+            help=("Test each model in the configuration with one call. Providers charge for these calls."),
         ),
     ] = False,
     yes: Annotated[
@@ -398,7 +399,7 @@ async def _context_size(name: str, models: Models) -> int:
 @command(panel="Manage debates", examples=("mono monorepo",))
 def rename(
     debate_id: DebateArgument,
-    name: Annotated[str, Argument(metavar="NAME", help="New name of the debate.")],
+    name: Annotated[str, Argument(metavar="NAME", help="New name for the debate.")],
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -443,7 +444,12 @@ def delete(
 
 @command(panel="Manage debates", examples=("debates-backup.sqlite",))
 def backup(
-    path: Annotated[Path, Argument(metavar="FILE", help="File to create. To use the copy, pass it to --db.")],
+    path: Annotated[
+        Path,
+        Argument(
+            metavar="FILE", help="File in which to store the copy. To use the copy, pass the file to --db."
+        ),
+    ],
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -463,7 +469,7 @@ def gc(
         list[str] | None,
         Argument(
             metavar="[ID …]",
-            help="Debates whose checkpoints are deleted. Default: all finished debates.",
+            help="Debates whose checkpoints are to be deleted. Default: all finished debates.",
             autocompletion=debates_like,
         ),
     ] = None,

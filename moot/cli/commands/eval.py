@@ -69,8 +69,8 @@ def run_evaluation(
         Path,
         Argument(
             metavar="SET",
-            help="File of items, .jsonl or .csv: questions with answers, pairs of answers that test a judge, "
-            "or topics that line-ups debate.",
+            help="File of items (.jsonl or .csv): questions with answers, pairs of answers to test a judge, "
+            "or topics for line-ups (sets of debaters) to debate.",
         ),
     ],
     arm: Annotated[
@@ -79,18 +79,28 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="Arm to evaluate: a protocol (such as single), a configuration file, vote@K, vote@tokens, "
-            "vote@cost, first-answers, judge:FILE, or recorded:FILE. Repeat the option for each arm.",
+            help="Arm (configuration under evaluation): a protocol (such as single), a configuration file, "
+            "vote@K, vote@tokens, vote@cost, first-answers, judge:FILE, or recorded:FILE. Repeat the option "
+            "for each arm.",
         ),
     ],
     name: Annotated[
         str | None,
-        Option("--name", "-n", metavar="NAME", help="Name of the evaluation. Default: the name of the set."),
+        Option(
+            "--name",
+            "-n",
+            metavar="NAME",
+            help="Name of the evaluation. Default: the name of the evaluation set.",
+        ),
     ] = None,
     seeds: Annotated[
         int,
         Option(
-            "--seeds", min=1, max=1000, metavar="N", help="Number of answers that each arm gives per item."
+            "--seeds",
+            min=1,
+            max=1000,
+            metavar="N",
+            help="Number of answers that each arm gives for each item.",
         ),
     ] = 1,
     max_cost: Annotated[
@@ -169,8 +179,8 @@ def run_evaluation(
             except KeyboardInterrupt:
                 ignore_interrupts()
                 raise Interrupted(
-                    "the evaluation was interrupted, and its answers so far are saved. Run the same "
-                    "command again to continue"
+                    "the evaluation was interrupted, but all answers so far are saved: run the same command "
+                    "again to continue"
                 ) from None
         report = _report_of(run)
     _deliver_run(report, result, left_out, db, as_json=as_json, quiet=quiet)
@@ -281,20 +291,22 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
 @app.command("report")
 def report_evaluation(
     name: Annotated[
-        str, Argument(metavar="NAME", help="Name of the evaluation to report. Not needed with --feedback.")
+        str, Argument(metavar="NAME", help="Name of the evaluation to report on. Not needed with --feedback.")
     ] = "",
     baseline: Annotated[
         str,
         Option(
             "--baseline",
             metavar="ARM",
-            help="Arm with which all others are compared. Default: the vote with an equal budget.",
+            help="Arm with which all other arms are compared. Default: the vote with an equal budget.",
         ),
     ] = "",
     feedback: Annotated[
         bool,
         Option(
-            "--feedback", help="Report the Brier score of each judge and model, based on `moot feedback`."
+            "--feedback",
+            help="Report the Brier score of each judge and model, calculated from the feedback given with "
+            "`moot feedback`.",
         ),
     ] = False,
     html: Annotated[bool, Option("--html", help="Write an HTML page with a chart.")] = False,
@@ -319,10 +331,12 @@ def report_evaluation(
     """
     if feedback:
         if name or html or md or output:
-            raise InputError("--feedback covers all debates: remove NAME, --html, --md and -o")
+            raise InputError("--feedback always covers all debates: use it without NAME, --html, --md and -o")
         return _report_feedback(db, as_json=as_json)
     if not name:
-        raise InputError("no evaluation is given: add its NAME (see `moot eval list`), or add --feedback")
+        raise InputError(
+            "no evaluation is given: add the NAME of an evaluation (see `moot eval list`), or add --feedback"
+        )
     from moot.cli.screen.output import json_text
     from moot.evals.report_text import report_html, report_markdown
     from moot.evals.run import EvaluationRun
@@ -407,7 +421,8 @@ def evaluate_debates(
         list[str],
         Argument(
             metavar="ID|FILE…",
-            help="Debates to score, given as names, ids, or files with exported or dialectic debates.",
+            help="Debates to score, given as names, ids, or files that contain exported debates or debates "
+            "from dialectic.",
         ),
     ],
     problem: Annotated[
@@ -435,7 +450,7 @@ def evaluate_debates(
             "--config",
             "-c",
             metavar="FILE",
-            help="File that defines the evaluators, as YAML or dialectic's JSON.",
+            help="File that defines the evaluators, in YAML or in dialectic's JSON format.",
         ),
     ] = None,
     form: Annotated[
@@ -443,7 +458,7 @@ def evaluate_debates(
         Option(
             "--format",
             "-f",
-            help="Output format. Default: the format of the output file's suffix, otherwise a table.",
+            help="Output format. Default: determined by the output file's suffix, otherwise a table.",
         ),
     ] = None,
     output: Annotated[
@@ -452,7 +467,7 @@ def evaluate_debates(
             "-o",
             "--output",
             metavar="FILE",
-            help="File to write. Rows are appended to an existing .csv file.",
+            help="File to write. If a .csv file already exists, rows are appended to it.",
         ),
     ] = None,
     db: DbOption = None,

@@ -50,7 +50,9 @@ def import_debate(
     name: NameOption = None,
     form: Annotated[
         Format | None,
-        Option("--format", "-f", help="Format of the file. Default: detected from its suffix and content."),
+        Option(
+            "--format", "-f", help="Format of the file. Default: detected from the file's suffix and content."
+        ),
     ] = None,
     debater: Annotated[
         list[str] | None,
@@ -188,10 +190,10 @@ def report(
             "--format",
             "-f",
             metavar="FORMAT[,FORMAT…]",
-            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. "
-            "json: a document in the format moot.debate/1. brief: one-page summary. "
-            "adr: decision record in MADR form. argdown: claims with support and attack, for argument maps. "
-            "Separate several formats by commas, or repeat the option.",
+            help="html (the default): the whole debate as one page. md: the whole debate in Markdown. json: "
+            "a document in the moot.debate/1 format. brief: a one-page summary. adr: a decision record in "
+            "MADR format. argdown: claims that support or attack each other, for argument maps. Separate "
+            "several formats with commas, or repeat the option.",
             autocompletion=_formats,
         ),
     ] = None,
@@ -204,7 +206,7 @@ def report(
             help="File or folder to write, or - for stdout. Default: a file named after the debate.",
         ),
     ] = None,
-    show: Annotated[bool, Option("--open", help="Open the first file in the browser.")] = False,
+    show: Annotated[bool, Option("--open", help="Open the first output file in the browser.")] = False,
     db: DbOption = None,
     as_json: Annotated[
         bool, Option("--json", help="Print the debate as JSON on stdout. Short for --format json -o -.")
@@ -250,8 +252,8 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
         return chosen or ["html"]
     if len(chosen) > 1:
         raise InputError(
-            f"-o {str(output)!r} is one file, but several formats are given: give one --format, or "
-            "an existing folder"
+            f"-o {str(output)!r} names a single file, but several formats are given: give only one "
+            "--format, or set -o to an existing folder"
         )
     if output == STDOUT:
         return chosen or ["html"]
@@ -296,7 +298,7 @@ def compare(
         bool,
         Option(
             "--only",
-            help="Let the first debate's model list the points that occur in only one of the debates.",
+            help="Have the first debate's model list the points that appear in only one of the debates.",
         ),
     ] = False,
     output: Annotated[
@@ -321,7 +323,10 @@ def compare(
     check_folder(output)
     form = "md" if output == STDOUT else format_of(output)
     if len(debate_ids) < 2 or form == "json":
-        raise InputError("give at least two debates. -o takes FILE.html or FILE.md; --json prints JSON")
+        raise InputError(
+            "the arguments are invalid: give at least two debates. -o takes FILE.html or FILE.md, and "
+            "--json prints JSON"
+        )
     with open_database(db) as debates:
         compared = [debates.get(each) for each in debate_ids]
         comparison = compare_debates([each.document() for each in compared])

@@ -37,7 +37,11 @@ def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *,
 def say(
     debate_id: DebateArgument,
     text: Annotated[
-        str, Argument(metavar="TEXT|@FILE|-", help="Text of the message, @FILE, or - for stdin.")
+        str,
+        Argument(
+            metavar="TEXT|@FILE|-",
+            help="Text of the message, @FILE to read the text from a file, or - to read it from stdin.",
+        ),
     ],
     speaker: Annotated[
         str,
@@ -139,20 +143,21 @@ def pin(
 def correct(
     debate_id: DebateArgument,
     note: Annotated[
-        str, Argument(help="Id of the claim event to correct, such as e003. With --same-as: id of a claim.")
+        str,
+        Argument(help="Id of the claim event to correct, such as e003. With --same-as, the id of a claim."),
     ],
     kind: Annotated[
         str,
         Argument(
-            help="Corrected kind: asserts, denies, conditional, concedes, withdraws or unsure. "
-            "If omitted, the claim event is removed."
+            help="Corrected kind of the claim event: asserts, denies, conditional, concedes, withdraws or "
+            "unsure. If omitted, the event is removed."
         ),
     ] = "",
     why: Annotated[
         str, Option("--why", help="Reason for the correction. It is stored with the correction.")
     ] = "",
     same_as: Annotated[
-        str, Option("--same-as", help="Id of another claim that means the same, such as p001.")
+        str, Option("--same-as", help="Id of another claim with the same meaning, such as p001.")
     ] = "",
     opposite: Annotated[
         bool,

@@ -61,7 +61,7 @@ class RunOptions:
         Option(
             "--rubric",
             metavar="NAME|FILE",
-            help="Rubric that lists the judge's criteria: {rubrics}, or a file.",
+            help="Rubric with the judge's criteria: {rubrics}, or the path of a rubric file.",
         ),
     ] = None
     no_judge: Annotated[bool, Option("--no-judge", help="Skip the verdict.")] = False
@@ -70,8 +70,8 @@ class RunOptions:
         Option(
             "--context",
             metavar="FILE|DIR",
-            help="File to show to every debater, or a folder that the tools may read. Repeat the option for "
-            "several files. PDF, Word, Excel and HTML files need `pip install 'moot[documents]'`.",
+            help="File to show to every debater, or folder that the debaters' tools may read. Repeat the "
+            "option for several files. PDF, Word, Excel and HTML files need `pip install 'moot[documents]'`.",
         ),
     ] = None
     tools: Annotated[
@@ -94,8 +94,8 @@ class RunOptions:
         bool,
         Option(
             "--propose",
-            help="Let the model propose two debaters if you name none, and show the price before the start. "
-            "A question without a command sets this option.",
+            help="Let the model propose two debaters if you name none, and show the price before the debate "
+            "starts. This option is set automatically when you give a question without a command.",
         ),
     ] = False
     yes: Annotated[
@@ -129,7 +129,7 @@ class RunOptions:
         Option(
             "--revisit",
             metavar="DATE",
-            help="Date, such as 2027-03-01, from which `moot list` asks you for feedback.",
+            help="Date from which `moot list` asks you for feedback, such as 2027-03-01.",
         ),
     ] = None
 
@@ -289,7 +289,7 @@ def resume(
         bool,
         Option(
             "--reconfigure",
-            help="Apply the settings in --config that differ from the debate's configuration.",
+            help="Apply the settings in the --config file that differ from the debate's configuration.",
         ),
     ] = False,
     answer: Annotated[
@@ -344,8 +344,8 @@ def fork(
             "--without",
             metavar="ID",
             help=(
-                "Interjection to leave out. The fork starts before this interjection and repeats all "
-                "later ones."
+                "Interjection to leave out of the fork. The fork starts before this interjection and "
+                "repeats all later interjections."
             ),
         ),
     ] = None,
@@ -353,7 +353,7 @@ def fork(
     model: shared.OtherModelOption = None,
     judge_model: shared.JudgeModelOption = None,
     config: shared.ConfigOption = None,
-    run: Annotated[bool, Option("--run", help="Run the fork to its end.")] = False,
+    run: Annotated[bool, Option("--run", help="Run the forked debate until it ends.")] = False,
     turns: shared.MoreTurnsOption = None,
     db: shared.DbOption = None,
     as_json: shared.JsonOption = False,

@@ -46,11 +46,11 @@ def setup(
         Option(
             "--key-env",
             metavar="NAME",
-            help="Environment variable that holds the key. The key itself is not stored.",
+            help="Environment variable that holds the API key. The key itself is not stored.",
         ),
     ] = None,
     key_stdin: Annotated[
-        bool, Option("--key-stdin", help="Read the key from the first line of stdin.")
+        bool, Option("--key-stdin", help="Read the API key from the first line of stdin.")
     ] = False,
     no_key: Annotated[
         bool, Option("--no-key", help="Use this option if the endpoint needs no API key.")
@@ -136,7 +136,7 @@ def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without
         return f"${{{key_env}}}", key
     if from_stdin:
         if not (key := sys.stdin.readline().strip()):
-            raise InputError("--key-stdin found no key on stdin")
+            raise InputError("stdin contains no key: with --key-stdin, pass the key on stdin")
         return key, key
     # A key is sent only to the endpoint to which it belongs.
     known = settings.variable("OPENAI_API_KEY") or ""
@@ -214,6 +214,6 @@ def _test(name: str) -> str:
     finding = inspect_models(validate({"model": name}))[0]
     if not finding.replied:
         raise ModelError(
-            f"{finding.message}. Nothing was stored. To store the settings without a test, add --no-test"
+            f"{finding.message}. The settings were not stored. To store them without a test, add --no-test"
         )
     return finding.message

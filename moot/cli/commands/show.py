@@ -43,7 +43,7 @@ def audit(
         Option(
             "--replay-without",
             metavar="KIND",
-            help="Repeat turns while this kind of memory is left out of the prompts.",
+            help="Repeat turns with this kind of memory left out of the prompts.",
         ),
     ] = None,
     turns: Annotated[
@@ -52,7 +52,7 @@ def audit(
     ] = None,
     model: Annotated[
         str | None,
-        Option("--model", help="Model for the repeated turns. Default: the model of each speaker."),
+        Option("--model", help="Model for the repeated turns. Default: each speaker's own model."),
     ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -111,7 +111,8 @@ def show(
         bool,
         Option(
             "--calls",
-            help="Show the number of tokens in each section of all prompts other than those for turns.",
+            help="Show the number of tokens in each section of every prompt that is not for a debater's "
+            "turn.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
@@ -120,14 +121,14 @@ def show(
         Option(
             "--prompt",
             metavar="SEQ",
-            help=(
-                "Show the exact prompt that produced a message (12 or m000012) or another model call "
-                "(c000012)."
-            ),
+            help=("Show the exact prompt of a message (12 or m000012) or of another model call (c000012)."),
         ),
     ] = None,
     follow: Annotated[
-        bool, Option("--follow", help="Print new messages of a running debate until the run ends.")
+        bool,
+        Option(
+            "--follow", help="Print the new messages of a running debate as they arrive, until the run ends."
+        ),
     ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -211,11 +212,11 @@ def list_debates(
         Option(
             "--grep",
             metavar="WORDS",
-            help="Show only debates with WORDS in their name, topic, model or result.",
+            help="Show only debates whose name, topic, model or result contains WORDS.",
         ),
     ] = None,
     evaluations: Annotated[
-        bool, Option("--evaluations", help="Also list the debates that evaluations ran.")
+        bool, Option("--evaluations", help="Also list the debates that were run by evaluations.")
     ] = False,
     db: DbOption = None,
     as_json: JsonOption = False,

@@ -184,7 +184,7 @@ class StubReplies:
         if not self._in_flight:
             self._batch += 1
             if self._batch > MAX_BATCHES:
-                raise EndlessDebate(f"the debate does not end within {MAX_BATCHES} batches of calls")
+                raise EndlessDebate(f"the debate did not end within {MAX_BATCHES} batches of model calls")
         self._in_flight += 1
         try:
             self._round = call.hints.get("round", self._round) if call.purpose == "turn" else self._round

@@ -120,7 +120,9 @@ def _mended(text: str, source: str) -> str:
             end = sentence.start + len(sentence.text)
             dropped += len(sentence.text)
     if 2 * dropped > len(text):
-        raise SummaryFailed("most sentences of the model's summary contain numbers that occur in no message")
+        raise SummaryFailed(
+            "most sentences in the model's summary contain numbers that appear in none of the messages"
+        )
     return "".join([*kept, text[end:]]).strip()
 
 

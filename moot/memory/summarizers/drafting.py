@@ -82,7 +82,7 @@ def check_draft(draft: Any) -> Draft:
     if "points" in draft.points:
         _POINTS.validate_python(draft.points, strict=True)
         if not all(point["message_ids"] for point in draft.points["points"]):
-            raise SummaryFailed("a point of the summary has no message ids")
+            raise SummaryFailed("a point in the summary cites no message ids")
     if not draft.text.strip():
         raise SummaryFailed("the summary is empty")
     return draft
@@ -117,7 +117,7 @@ class _DraftCalls:
                 for call in batch:
                     if not call.digest or prompt_tokens(call.messages, self.request.count) > most:
                         raise SummaryFailed(
-                            f"a prompt of the summarizer has more than {most} tokens, the limit for prompts"
+                            f"a prompt from the summarizer exceeds the limit of {most} tokens"
                         )
 
                 replies = yield list(batch)

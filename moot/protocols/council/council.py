@@ -327,7 +327,7 @@ class Convergence(BaseModel):
         [], description="Points that are still in dispute, one list item per point."
     )
     agreement: float = Field(
-        ge=0, le=1, description="Share of agreement, as a fraction between 0 and 1, not as a percentage."
+        ge=0, le=1, description="Degree of agreement as a fraction between 0 and 1, not as a percentage."
     )
 
 

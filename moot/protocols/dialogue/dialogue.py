@@ -96,7 +96,9 @@ class Aspects(BaseModel):
     reasoning: str
     aspects: list[str] = Field(description="Aspects of the topic as short phrases, most important first.")
     descriptions: list[str] = Field(
-        [], description="What each aspect covers, in one sentence each, in the order of the aspects."
+        [],
+        description="Descriptions of what the aspects cover, one sentence for each aspect, in the same "
+        "order as the aspects.",
     )
 
 

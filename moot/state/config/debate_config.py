@@ -188,7 +188,9 @@ class DebateConfig(Section):
         if twice := duplicates([option.casefold() for option in options]):
             raise ValueError(f"duplicate options {twice}: give each option once")
         if UNDECIDED in map(str.casefold, options):
-            raise ValueError(f"{UNDECIDED!r} is always possible and cannot be an option: leave it out")
+            raise ValueError(
+                f"{UNDECIDED!r} is always a possible decision and cannot be listed as an option: leave it out"
+            )
         return options
 
     @field_validator("stop", mode="before")

@@ -78,8 +78,8 @@ class Budget(Section):
         parts = self.system + self.summary + self.messages
         if parts > self.total:
             raise ValueError(
-                f"memory.budget.total is {self.total} tokens, but system, summary and messages add up "
-                f"to {parts}: raise the total, or lower one of the three"
+                f"memory.budget.total is {self.total} tokens, but system, summary and messages add up to "
+                f"{parts}: raise the total, or lower one of these three budgets"
             )
         if self.turn_suffix > self.total // 2:
             raise ValueError(

@@ -147,7 +147,7 @@ class ModelSettings(Section):
         if self.command and (self.base_url or self.api_key_env):
             raise ValueError("a model with `command` has no endpoint: remove `base_url` and `api_key_env`")
         if self.command and not self.command[0].strip():
-            raise ValueError("the program in `command` is empty: give the name of a program")
+            raise ValueError("`command` names no program: give the name of a program")
         return self
 
     @field_validator("base_url")
@@ -155,9 +155,8 @@ class ModelSettings(Section):
     def _check_address(cls, value: str | None) -> str | None:
         if value is not None and redact_url(value) != value:
             raise ValueError(
-                f"{redact_url(value)!r} contains a password or key, which would be stored with each "
-                "debate: set the address in OPENAI_BASE_URL, or name the key's variable in "
-                "`api_key_env`"
+                f"{redact_url(value)!r} contains a password or key that would be stored with every debate: "
+                "set the address in OPENAI_BASE_URL, or set `api_key_env` to the name of the key's variable"
             )
         return value
 

@@ -185,7 +185,8 @@ class DebaterConfig(Section):
         size = sum(len(document.text) for document in value)
         if size > MAX_REFERENCE_CHARS:
             raise ValueError(
-                f"the reference documents have {size} characters: give at most {MAX_REFERENCE_CHARS}"
+                f"the reference documents have {size} characters: shorten them to at most "
+                f"{MAX_REFERENCE_CHARS}"
             )
         return value
 
@@ -210,9 +211,9 @@ class DebaterConfig(Section):
     @classmethod
     def _check_name(cls, value: str) -> str:
         if slug(value) in RESERVED_NAMES:
-            raise ValueError(f"the name {value!r} is reserved: give another name")
+            raise ValueError(f"the name {value!r} is reserved: choose another name")
         if ENTRY_ID.search(value):
-            raise ValueError(f"{value!r} looks like the id of a message: give another name")
+            raise ValueError(f"{value!r} looks like the id of a message: choose another name")
         return value
 
     @field_validator("id")
@@ -227,7 +228,7 @@ class DebaterConfig(Section):
                 f"{value!r} is not a valid id: use at most 40 of the characters a-z, 0-9, - and _"
             )
         if value in RESERVED_IDS or ENTRY_ID.fullmatch(value):
-            raise ValueError(f"the id {value!r} is reserved: give another id")
+            raise ValueError(f"the id {value!r} is reserved: choose another id")
         return value
 
     _model_name = field_validator("model")(check_model_name)
