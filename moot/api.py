@@ -87,7 +87,7 @@ def open_debates(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> Debates:
-    """Open a database of debates, or create the database if it does not exist.
+    """Open a database of debates, creating it if it does not exist.
 
     Args:
         database: A path or `postgresql://…`. `None`: `MOOT_DB`, otherwise a file in the user's data
@@ -198,7 +198,7 @@ class Debates(AbstractContextManager["Debates"]):
         return Debate(start_debate(self._session, given, config or DebateConfig(), name))
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
-        """Create a debate that replays the stored replies of another debate, so that no model is called.
+        """Create a debate that replays another debate's stored replies without calling a model.
 
         Args:
             source: Id or name of the debate to replay.
@@ -299,7 +299,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedDebate:
-    """A debate that `run_many` starts, or resumes if it already exists."""
+    """Debate for `run_many` to start, or to resume if it already exists."""
 
     id: str
     """Unique name under which later runs find the debate in the database."""
@@ -312,7 +312,7 @@ class PlannedDebate:
 
 
 def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
-    """Return a name for a planned debate that depends on its configuration.
+    """Return a name for a planned debate, derived from the debate's configuration.
 
     Equal facts and configurations give the same name.
     """
@@ -326,7 +326,7 @@ P = TypeVar("P", bound=PlannedDebate)
 def run_many(
     debates: Debates, planned: Sequence[P], workers: int, refuse: Callable[[], str] = str
 ) -> Iterator[tuple[P, str]]:
-    """Start or resume several debates, and skip finished debates.
+    """Start or resume several debates, skipping those that have finished.
 
     At most `workers` debates run at the same time. Each debate has its own id. Other processes may work on
     the same debates.

@@ -105,7 +105,7 @@ MAX_QUESTION_CHARS = 300_000
 
 
 class DebaterRequest(BaseModel):
-    """Debater in a request for a debate that an agent makes."""
+    """A debater, as specified in an agent's request for a debate."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -120,7 +120,10 @@ class DebaterRequest(BaseModel):
 
 
 class DebateRequest(BaseModel):
-    """Arguments of the debate tool. The operator configures all other settings."""
+    """Arguments of the tool with which an agent runs a debate.
+
+    The operator configures all other settings.
+    """
 
     question: str = Field(
         max_length=MAX_QUESTION_CHARS, description="Question to debate, including the relevant facts."
@@ -194,7 +197,7 @@ def debate_tool(
 
 
 def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> str | None:
-    """Return a debate name that is the same each time when a tool call is repeated.
+    """Return a debate name that stays the same when a tool call is repeated.
 
     The name is `None` if there is no checkpointer.
     """
@@ -205,7 +208,7 @@ def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> 
 
 
 def _get_or_start(debates: Debates, question: str, settings: DebateConfig, name: str | None) -> Debate:
-    """Return the debate with this name, or start it if it does not exist."""
+    """Return the debate with the given name, or start a new debate if none exists."""
     if name is not None:
         try:
             return debates.get(name)

@@ -56,6 +56,6 @@ def moot_model() -> ScriptedModel:
 
 @pytest.fixture
 def moot_debates(tmp_path: Path, moot_model: ScriptedModel) -> Iterator[Debates]:
-    """Yield an empty database of debates to a test."""
+    """Yield an empty debate database for a test."""
     with open_debates(str(tmp_path / "moot.sqlite"), models={MODEL: moot_model}) as debates:
         yield debates

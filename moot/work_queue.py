@@ -51,7 +51,7 @@ MAX_ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class QueuedDebate:
-    """Entry of one debate in the work queue. Finished debates are removed from the queue."""
+    """Work queue entry for one debate. Finished debates are removed from the queue."""
 
     debate: str
     """Id of the queued debate."""
@@ -234,7 +234,7 @@ async def _wait_until_empty(app: App) -> None:
 
 
 async def _rescue(app: App) -> None:
-    """Put the debates of dead workers back into the queue again and again."""
+    """Repeatedly return the debates of dead workers to the queue."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)

@@ -91,7 +91,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Speaker and message ids that are attached to a streamed reply."""
+    """Speaker and message ids attached to a streamed reply."""
 
     entry_id: str
     """Id of the transcript entry that will store the reply."""
@@ -101,7 +101,7 @@ class StreamAs:
 
 
 class Hints(TypedDict, total=False):
-    """Information that helps the offline model or a local model to produce a suitable reply.
+    """Information that helps the offline model or a local model produce a suitable reply.
 
     Providers never receive it.
     """
@@ -213,7 +213,7 @@ class Reply:
 
     @property
     def is_final(self) -> bool:
-        """Return True if the reply may be stored, because repeating the call would give the same result."""
+        """Return True if the reply may be stored because a repeated call would give the same result."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -223,7 +223,7 @@ class Reply:
 
     @property
     def placeholder(self) -> bool:
-        """Return True if the offline model wrote this reply as a placeholder."""
+        """Return True if this reply is a placeholder written by the offline model."""
         return self.provider == OFFLINE
 
     def require(self) -> Reply:
@@ -252,7 +252,7 @@ CallGenerator = Generator[Sequence[ModelCall], list[Reply], T]
 
 
 def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
-    """Run several generators concurrently, and combine their model calls into shared batches.
+    """Run several generators concurrently, and batch their model calls together.
 
     Returns:
         Results of the generators, in order. Only the generators decide which calls are made together, so a
@@ -280,7 +280,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if an interrupt's payload only pauses the run, without a question to a person."""
+    """Return True if an interrupt's payload only pauses the run and does not ask a person a question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -382,13 +382,13 @@ BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
-    """Return a state update with the errors from which a node recovered."""
+    """Return a state update that records the errors a node recovered from."""
     errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 
 
 def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
-    """Run the generator of a node in a test, without a graph.
+    """Run a node's generator in a test, without a graph.
 
     `outcomes` maps each effect to the result that is sent back.
     """

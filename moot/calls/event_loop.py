@@ -79,7 +79,7 @@ async def drain(call: Coroutine[object, None, T]) -> T:
 
 
 async def shield(work: Awaitable[T]) -> T:
-    """Wait until `work` has finished, even if the caller is cancelled meanwhile.
+    """Wait until `work` has finished, even if the caller is cancelled in the meantime.
 
     The cancellation is raised afterwards. LangGraph cancels a node twice, once for its step and once for its
     run.
@@ -133,7 +133,7 @@ non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function directly if it does not have to wait, otherwise on a worker thread.
+    """Run an idempotent function directly, or on a worker thread if it would have to wait.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

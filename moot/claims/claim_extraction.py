@@ -38,7 +38,7 @@ MAX_QUOTATION_CHARS = 400
 
 
 class Operations(TypedDict, total=False):
-    """Changes to the claim ledger that an extractor proposes, grouped by type.
+    """Changes that an extractor proposes to the claim ledger, grouped by type.
 
     New claims have a `ref` until they get an id.
     """
@@ -68,7 +68,7 @@ BackgroundTexts = Callable[[str, int], Sequence[str]]
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
-    """Return an empty result, for debates without background texts."""
+    """Return an empty result for debates that have no background texts."""
     return ()
 
 
@@ -123,7 +123,7 @@ class ClaimExtraction:
 
     @property
     def ledger(self) -> Ledger:
-        """Return the claim ledger with all known and new claim events."""
+        """Return the claim ledger, built from all known and new claim events."""
         return fold_events([*self.known, *self.new], self.topic)
 
     def apply(self, operations: Operations) -> None:
@@ -189,7 +189,7 @@ class ClaimExtraction:
     def _condition_fields(
         self, each: Mapping[str, Any], claim: str, debater: str, text: str
     ) -> dict[str, str]:
-        """Return the id and text of a condition, and the id of the condition that is replaced.
+        """Return a condition's id and text, and the id of the condition that it replaces.
 
         A known id keeps its first text.
         """
@@ -212,7 +212,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add the challenges and questions in the operations, including any answers."""
+        """Add the challenges and questions in the operations, together with any answers to them."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -232,7 +232,7 @@ class ClaimExtraction:
                     self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
 
     def _apply_corrections(self, operations: Operations) -> None:
-        """Add claim merges and retractions."""
+        """Add the claim merges and retractions in the operations."""
         for each in operations.get("same", ()):
             one, other = (self._claim_refs.get(each[key], each[key]) for key in ("one", "other"))
             if one in self._texts and other in self._texts and one != other:
@@ -245,7 +245,7 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Drop new claim events, and new claims that no remaining event mentions."""
+        """Drop the new claim events with these ids, and new claims that no remaining event mentions."""
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
         about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
@@ -280,7 +280,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the only new message that contains the quotation, or `None` if it is not unique."""
+        """Return the new message that contains the quotation, or `None` if not exactly one message does."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
@@ -294,7 +294,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of a claim that an operation names by id, reference or text.
+        """Return the id of the claim that an operation names by id, reference or text.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -362,7 +362,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a text without white space and quotation marks, and the original positions of its characters."""
+    """Strip white space and quotation marks, and return the text with its characters' positions."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]
@@ -439,7 +439,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ClaimEvent]:
-    """Return the claim event with which a person merges two claims.
+    """Return a claim event that records that a person merged two claims.
 
     Args:
         state: state of the debate.

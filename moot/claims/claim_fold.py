@@ -85,7 +85,7 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
 
 
 def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
-    """Return the answer that a debater adopts by conceding to others.
+    """Return the answer that a debater adopts by conceding to other debaters.
 
     It is an option if the question is open: the one that the event names, or else the only one that others
     hold.
@@ -109,7 +109,7 @@ def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChan
 
 
 def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None) -> Mapping[str, str]:
-    """Return the conditions of a debater after a stance event, keyed by condition id.
+    """Return a debater's conditions after a stance event, keyed by condition id.
 
     A new condition is added to the others.
     """
@@ -139,7 +139,7 @@ longer list extends a shorter one."""
 
 
 def ledger_of(state: StateValues) -> Ledger:
-    """Return the claim ledger of a debate's state. Only new claim events are processed."""
+    """Return the claim ledger from a debate's state. Only new claim events are processed."""
     return fold_events(state.get("claim_events") or (), state.get("topic") or "")
 
 
@@ -171,13 +171,13 @@ def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
 
 
 def empty_ledger(topic: str) -> Ledger:
-    """Return a claim ledger without claim events."""
+    """Return a claim ledger that contains no claim events."""
     main_question = Claim(type="claim", id=MAIN_QUESTION, text=topic, aspect=OVERALL, seq=0)
     return Ledger({}, {MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
 
 
 def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
-    """Return a copy of the ledger with new claim events added."""
+    """Return a copy of the claim ledger with new claim events added."""
     kinds: dict[str, list[Any]] = {
         kind: list(claim_events) for kind, claim_events in ledger.claim_events.items()
     }
@@ -217,7 +217,10 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return the new events of one type that are not retracted. Ids of merged claims are replaced."""
+        """Return the new events of one type that have not been retracted.
+
+        Ids of merged claims are replaced.
+        """
         stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
         if not leading or kind == "question":
             return stood
@@ -240,7 +243,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
 
 
 def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mapping[str, Timeline]:
-    """Return the timelines of all claims with new stance events appended.
+    """Return the timelines of all claims, with the new stance events appended.
 
     A timeline that gets an earlier event is computed again.
     """
@@ -261,7 +264,7 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
 
 
 def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
-    """Return the claim that replaces each merged claim, and whether the two claims are opposites."""
+    """Return, for each merged claim, the claim that replaces it and whether the two claims are opposites."""
     found: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:
@@ -286,7 +289,7 @@ def _valid_events(
     leading: Mapping[str, tuple[str, bool]],
     claims: Mapping[str, Claim],
 ) -> list[StanceEvent]:
-    """Return the stance events that are neither retracted nor overruled, in the order of the messages.
+    """Return the stance events that were neither retracted nor overruled, in message order.
 
     If one message has several events on a claim, only those of the highest rank count. A model's event never
     replaces an event that a person retracted.

@@ -116,7 +116,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def stances(self) -> Mapping[str, StanceEvent]:
-        """Return each debater's last stance event with all current conditions, keyed by debater id."""
+        """Return each debater's last stance event, including all current conditions, keyed by debater id."""
         return {who: with_all_conditions(change) for who, change in self.last.items()}
 
     @cached_property
@@ -161,7 +161,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def dispute_starts(self) -> Sequence[str]:
-        """Return the ids of the events with which disputes about the claim began, oldest first."""
+        """Return the ids of the events that started disputes about the claim, oldest first."""
         held: dict[str, str] = {}
         starts, disputed = [], False
         for change in self:
@@ -189,7 +189,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def argued(self) -> Mapping[str, str]:
-        """Return the last answer that each debater argued for, keyed by debater id.
+        """Return the answer that each debater last argued for, keyed by debater id.
 
         Answers given by a concession do not count.
         """
@@ -235,7 +235,7 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Valid claim events of a debate, and the statuses and stances derived from them."""
+    """Record of a debate's valid claim events, and of the statuses and stances derived from those events."""
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
@@ -326,7 +326,7 @@ class Ledger:
         return [(one, other) for first, second in sides for one in first for other in second]
 
     def differ(self, claim: str, one: str, other: str) -> bool:
-        """Return True if two debaters give different answers to a claim, with or without conditions."""
+        """Return True if two debaters give different answers to a claim, regardless of any conditions."""
         sides = {self._side(claim, one), self._side(claim, other)} - {""}
         return len(sides) > 1
 
@@ -475,7 +475,7 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the answer that a debater holds or has conceded to."""
+    """Return the answer that a debater holds or has accepted by conceding."""
     if change is None or change.side:
         return change.side if change else ""
     return {1: "yes", -1: "no"}.get(change.sign, "") if change.event["kind"] == "concedes" else ""
@@ -492,7 +492,7 @@ def leaning(event: StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> StanceEvent:
-    """Return a stance event in which `condition` contains all conditions of the debater.
+    """Return a stance event whose `condition` contains all of the debater's conditions.
 
     An event that names no condition, such as a later concession, keeps the earlier ones.
     """

@@ -71,7 +71,7 @@ def make_room(
     round_no: int,
     cycles: int = CYCLES,
 ) -> Room:
-    """Return a new crux room for two debaters who contradict each other on a claim."""
+    """Return a new side discussion (crux room) for two debaters who contradict each other on a claim."""
     return {
         "id": room_id,
         "claim": claim,
@@ -88,7 +88,7 @@ def make_room(
 
 
 def rooms_to_assess(state: ConversationState) -> list[Room]:
-    """Return the crux rooms that need a new crux card."""
+    """Return the side discussions (crux rooms) that need a new record (crux card)."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()
@@ -98,7 +98,7 @@ def rooms_to_assess(state: ConversationState) -> list[Room]:
 
 
 def current_claim(state: ConversationState, room: Room) -> str:
-    """Return the id of the claim on which the two debaters in a crux room currently disagree.
+    """Return the id of the claim on which the two debaters in a side discussion currently disagree.
 
     Return `""` if the debaters no longer differ on any claim.
     """
@@ -114,7 +114,7 @@ def current_claim(state: ConversationState, room: Room) -> str:
 
 
 def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
-    """Return True if a resolved crux card settles the current dispute about a claim.
+    """Return True if the record of a resolved side discussion settles the current dispute about a claim.
 
     The dispute itself stays open, because only claim events change the status of a claim.
     """
@@ -129,12 +129,12 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
 
 
 def awaits_second(room: Room) -> bool:
-    """Return True if only one of the two debaters has spoken in the room's current stage."""
+    """Return True if only one of the two debaters has spoken in the side discussion's current stage."""
     return not room["closed"] and room.get("second", False)
 
 
 def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:
-    """Add the ids of new transcript entries to their crux rooms, and return the changed rooms."""
+    """Add the ids of new transcript entries to their side discussions, and return the changed discussions."""
     grown: dict[str, Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
@@ -144,7 +144,7 @@ def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[st
 
 
 class SideFinding(BaseModel):
-    """Findings of a model about one debater in a crux room."""
+    """A model's findings about one debater in a side discussion (crux room)."""
 
     debater: str
     reasoning: str
@@ -161,7 +161,7 @@ class SideFinding(BaseModel):
 
 
 class CruxFinding(BaseModel):
-    """Findings of a model about a crux room."""
+    """A model's findings about a side discussion (crux room)."""
 
     reasoning: str
     question: str
@@ -181,7 +181,7 @@ def card_call(
     call_index: int,
     background: BackgroundTexts = no_background,
 ) -> ModelCall:
-    """Return the model call that writes a room's crux card."""
+    """Return the model call that writes the record (crux card) of a side discussion."""
     size = max(200, config.memory.budget.total - _FRAME)
     system = CARD.render(
         topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
@@ -212,7 +212,7 @@ def card_call(
 def card_by_model(
     state: ConversationState, config: DebateConfig, room: Room, data: Mapping[str, Any]
 ) -> CruxCard:
-    """Return the crux card that a model's reply describes.
+    """Return the record of a side discussion (crux card), built from a model's reply.
 
     Debaters missing from the reply are filled in from the claim ledger.
     """
@@ -242,7 +242,7 @@ def card_events(
     data: Mapping[str, Any],
     before: Sequence[ClaimEvent] = (),
 ) -> list[ClaimEvent]:
-    """Return claim events for the debaters' stances after the discussion in a crux room.
+    """Return claim events for the debaters' stances after a side discussion.
 
     A stance without a quotation from the room is dropped.
     """
@@ -269,7 +269,7 @@ def card_events(
 
 
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
-    """Return a crux card made by fixed rules instead of a model.
+    """Return the record of a side discussion (crux card), made by fixed rules instead of a model.
 
     The card is resolved if the two debaters no longer differ on the claim.
     """
@@ -301,7 +301,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
 
 
 def is_room_over(state: ConversationState, room: Room, card: CruxCard) -> bool:
-    """Return True if the crux room should be closed."""
+    """Return True if the side discussion (crux room) should be closed."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     if card["resolved"] or at_cap:
         return True
@@ -318,7 +318,7 @@ def is_room_over(state: ConversationState, room: Room, card: CruxCard) -> bool:
 
 
 def claim_text(state: StateValues, room: Room) -> str:
-    """Return the text of the claim that is discussed in a crux room."""
+    """Return the text of the claim that a side discussion is about."""
     known = ledger_of(state).claims.get(room["claim"])
     return board_text(known["text"]) if known else ""
 
@@ -328,7 +328,7 @@ LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return a mapping from claim id to claim status, starting with the most salient claim."""
+    """Return the status of every claim, keyed by claim id, most salient claim first."""
     ledger = ledger_of(state)
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     over = closing or state.get("status") in ENDED_STATUSES
@@ -393,7 +393,7 @@ def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield what would change the debaters' positions, except those that a debater has left since."""
+    """Yield what would change each debater's position, skipping abandoned positions."""
     main, first = ledger.timeline(MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:
@@ -413,7 +413,7 @@ _UNSETTLED = ("disputed", "unresolved", "conditional")
 
 
 def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -> Iterator[str]:
-    """Yield one line for each claim that is not open, starting with unsettled claims."""
+    """Yield one line for each claim whose status is not open, listing unsettled claims first."""
     for key in sorted(statuses, key=lambda key: statuses[key].status not in _UNSETTLED):
         status = statuses[key]
         if key == MAIN_QUESTION or status.status == "open":

@@ -72,12 +72,12 @@ def why_no_claims(claim_events: Sequence[ClaimEvent], *, extracts: bool) -> str:
 
 
 def board_text(text: str, limit: int = TEXT) -> str:
-    """Return a text as a single line without markup, cut to `limit` characters."""
+    """Return a text as a single line without markup, truncated to `limit` characters."""
     return clip(sanitize_line(" ".join(map(sanitize_line, text.splitlines()))), limit)
 
 
 def quotation(claim_event: Mapping[str, Any], limit: int = SHORT) -> str:
-    """Return the quotation and the message id of a claim event, on one line."""
+    """Return a claim event's quotation and message id on one line."""
     return f"“{board_text(claim_event['quote'], limit)}” [{claim_event['message_id']}]"
 
 
@@ -99,7 +99,7 @@ def short_stance_text(saying: StanceFields) -> str:
 
 
 def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()) -> str:
-    """Return the stances of debaters on a claim as text, grouped by stance.
+    """Return the debaters' stances on a claim as text, grouped by stance.
 
     Args:
         ledger: ledger of the debate.
@@ -122,17 +122,17 @@ def side_conceded(ledger: Ledger, event: StanceEvent) -> str:
 
 
 def cards_of(state: StateValues) -> list[CruxCard]:
-    """Return the crux cards of a debate, from the oldest to the newest."""
+    """Return the records of a debate's side discussions (crux cards), oldest first."""
     return list((state.get("crux_cards") or {}).values())
 
 
 def card_status(card: CruxCard) -> str:
-    """Return "resolved" or "not resolved", depending on the crux card's state."""
+    """Return "resolved" or "not resolved", depending on the state of a crux card."""
     return "resolved" if card["resolved"] else "not resolved"
 
 
 def card_results_text(card: CruxCard, names: Names) -> str:
-    """Return each debater's answer to a crux card's question, on one line."""
+    """Return, on one line, each debater's answer to the question of a side discussion (crux card)."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
 
 
@@ -158,7 +158,7 @@ def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
 
 
 def card_text(card: CruxCard, names: Names) -> str:
-    """Return the question, sides and resolution of a crux card as text."""
+    """Return the question, sides and resolution of a side discussion's record (crux card) as text."""
     sides = [
         f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -196,7 +196,7 @@ lines than could fit into the token limit."""
 
 
 class LedgerLine(NamedTuple):
-    """Line of the rendered claim ledger."""
+    """Line of text in the rendered record of claims."""
 
     section: str
     urgency: int
@@ -257,7 +257,7 @@ def render_blackboard(
 
 
 def _join(heading: str, lines: Sequence[LedgerLine]) -> str:
-    """Join the lines of a ledger into one text, grouped under section headings.
+    """Join the lines of a claim ledger into one text, grouped under section headings.
 
     Return `""` if there are no lines.
     """
@@ -269,7 +269,7 @@ def _join(heading: str, lines: Sequence[LedgerLine]) -> str:
 
 
 def _heading_of(state: StateValues) -> str:
-    """Return the heading of the rendered ledger.
+    """Return the heading of the rendered record of claims.
 
     If later messages exist, the heading names the last message from which claims were extracted. A crux card
     may add events from later messages.
@@ -290,7 +290,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Return the approximate number of tokens in a rendered ledger for each kind of memory."""
+    """Return the approximate number of tokens for each kind of memory in a rendered record of claims."""
     ledger, _, found = text.partition(f"{FOUND}:\n")
     questions = tuple(f"- {card['question']}" for card in cards_of(state))
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -309,7 +309,7 @@ def _board_lines(
     found: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all lines of the rendered ledger, phrased for the reader of the prompt.
+    """Yield all lines of the rendered record of claims, phrased for the reader of the prompt.
 
     See `render_blackboard`.
     """
@@ -345,7 +345,7 @@ def _board_lines(
 
 
 class _LedgerRenderer:
-    """Renderer that turns parts of a claim ledger into lines of text."""
+    """Renderer that turns parts of the claim ledger into lines of text."""
 
     def __init__(self, state: StateValues, names: Names, aspect: str, most: int) -> None:
         self.state = state
@@ -367,7 +367,7 @@ class _LedgerRenderer:
         return round_of(message_id, self.state.get("full_transcript") or [])
 
     def dispute_line(self, key: str) -> str:
-        """Return a line with a disputed claim and the debaters on each side."""
+        """Return a line that names a disputed claim and the debaters on each side."""
         who = [each for side in self.ledger.timeline(key).sides for each in side]
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
@@ -386,14 +386,14 @@ class _LedgerRenderer:
         return f"{self.name_of(key)}: {quotation(event)}"
 
     def concessions(self, who: str = "") -> Iterator[StanceEvent]:
-        """Yield the newest concessions of one or all debaters, without repetitions."""
+        """Yield the newest concessions of one debater or all debaters, omitting repeated concessions."""
         events = reversed(self.ledger.concessions(who))
         return islice(
             (event for event in events if event["id"] not in self.ledger.repeated_concessions), self.most
         )
 
     def changes(self, who: str = "") -> Iterator[StanceChange]:
-        """Yield the newest changes of mind of one or all debaters, except concessions."""
+        """Yield the newest changes of mind, other than concessions, of one debater or all debaters."""
         changes = self.changes_of_side()
         return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
 
@@ -437,7 +437,7 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines on the claims that another debater holds or has given up.
+        """Yield lines about the claims that another debater holds or has given up.
 
         Claims in `told` are left out.
 
@@ -459,7 +459,7 @@ class _LedgerRenderer:
     def waiting(
         self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
     ) -> Iterator[LedgerLine]:
-        """Yield lines on unanswered challenges and questions.
+        """Yield lines about unanswered challenges and questions.
 
         Debaters who spoke after the last message read are left out, because they may have answered.
 
@@ -482,7 +482,7 @@ class _LedgerRenderer:
                     yield LedgerLine(section, urgency, text)
 
     def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
-        """Yield lines on a debater's open challenges, stances, evidence, concessions and changes of mind."""
+        """Yield lines about a debater's open challenges, stances, evidence and changes of mind."""
 
         def needs_evidence(key: str) -> bool:
             """Return True unless the debater has given up the claim with this id."""
@@ -502,7 +502,7 @@ class _LedgerRenderer:
             yield LedgerLine(CONCEDED, 3, f"you changed your mind: {self.change_text(change)}")
 
     def standings(self) -> Iterator[LedgerLine]:
-        """Yield lines on all open challenges, undisputed claims, concessions and changes of mind."""
+        """Yield lines about all open challenges, undisputed claims, concessions and changes of mind."""
         yield from self.waiting(WAITING, 3)
         quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
         # A claim that no debater holds any more is shown as conceded or withdrawn.
@@ -518,7 +518,7 @@ class _LedgerRenderer:
             yield LedgerLine(CHANGES, 3, text)
 
     def last_round(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines on other debaters' concessions and changes of mind in the previous round."""
+        """Yield lines about other debaters' concessions and changes of mind in the previous round."""
         before = int(self.state.get("round") or 0) - 1
         if before <= 0:
             return
@@ -532,7 +532,7 @@ class _LedgerRenderer:
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines with the newest crux cards and the most important recent reflections.
+        """Yield lines about the newest crux cards and the most important recent reflections.
 
         A reader who is not a debater gets crux cards before most other lines, because they are results.
         """

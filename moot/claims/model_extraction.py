@@ -80,7 +80,7 @@ _MAX_VERIFIED = 24
 
 
 def uses_model(extraction: str, model: str, *, auto: bool) -> bool:
-    """Return True if these settings let a model extract claims.
+    """Return True if the extraction settings let a model extract claims.
 
     The offline model never extracts claims. A recorded model does only with `llm`, because the recording must
     hold its replies.
@@ -104,7 +104,9 @@ def extraction_schema(
     options: Sequence[str] = (),
     aspects: Sequence[str] = (),
 ) -> type[BaseModel]:
-    """Return the schema of an extraction reply. Ids are limited to those that the model may use.
+    """Return the schema that a model's claim-extraction reply must match.
+
+    Ids are limited to those that the model may use.
 
     Args:
         entries: the new messages.
@@ -318,14 +320,14 @@ def _verify(
 
 
 def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
-    """Return the option of an open main question that a debater gives up, or `""` if there is none."""
+    """Return the option that a debater gives up in an open main question, or `""` if there is none."""
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
     held = next((each.held.side for each in changes if each.held), "")
     return held if is_given_up(event) and held not in ANSWERS else ""
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that confirm a stance event when it is verified.
+    """Return the kinds of stance that count as confirmation when a stance event is verified.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -356,7 +358,7 @@ def extraction_tokens(config: DebateConfig) -> int:
 
 
 def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
-    """Yield the lines of the claim ledger for an extraction prompt, starting with the most salient claim."""
+    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first."""
     listed = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
     for key in ledger.by_salience:
@@ -375,7 +377,7 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
 
 
 def _kind_of(event: StanceEvent) -> str:
-    """Return the name that the extraction prompt uses for the kind of a stance.
+    """Return the extraction prompt's name for a kind of stance.
 
     A “no, unless …” is a denial.
     """
@@ -458,7 +460,7 @@ def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, A
 
 
 def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
-    """Return one line of text for each debater, giving the id, name, role and stance."""
+    """Return one line of text for each debater, with the debater's id, name, role and stance."""
     return "\n".join(
         f"- {d.id}: {', '.join(sanitize_line(part) for part in (d.name, d.role, d.stance) if part)}"
         for d in config.debaters
@@ -467,7 +469,7 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the entries together with the messages that people wrote between them.
+    """Return transcript entries together with the messages that people wrote between those entries.
 
     Debaters rely on the facts in these messages.
     """
@@ -484,7 +486,7 @@ def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Ent
 def shown_entries(
     entries: Sequence[Entry], config: DebateConfig, remaining: int, count: TokenCounter
 ) -> list[str]:
-    """Return transcript entries as texts for a prompt, within a token limit.
+    """Return transcript entries as prompt texts that fit within a token limit.
 
     The longest are truncated so that all fit `remaining` tokens.
     """

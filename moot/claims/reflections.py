@@ -52,7 +52,7 @@ _FRAME = 570
 
 
 class ReflectionFinding(BaseModel):
-    """Reflection as written by a model."""
+    """Reflection written by a model."""
 
     content: str
     kind: ReflectionKind
@@ -64,14 +64,14 @@ class ReflectionFinding(BaseModel):
 
 
 class Reflections(BaseModel):
-    """Reflections of a model on a debate."""
+    """Reflections that a model wrote about a debate."""
 
     reasoning: str
     reflections: list[ReflectionFinding]
 
 
 class LaterReflections(Reflections):
-    """Reflections of a model that has read the earlier reflections on the debate."""
+    """Reflections by a model that has read the earlier reflections on the debate."""
 
     contradicted: list[str] = []
 
@@ -91,7 +91,7 @@ class RecentActivity(NamedTuple):
         return DISAGREEMENT * len(self.disputes) + given
 
     def message_ids(self, ledger: Ledger) -> list[str]:
-        """Return the ids of the newest messages that caused the recent activity, at most `MAX_SOURCES`."""
+        """Return the ids of up to `MAX_SOURCES` of the newest messages that caused the recent activity."""
         opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
         return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]

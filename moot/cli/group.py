@@ -51,7 +51,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 @dataclass(frozen=True)
 class Declaration:
-    """Arguments of a `command` decorator."""
+    """Arguments passed to a `command` decorator."""
 
     name: str
     panel: Panel
@@ -68,7 +68,7 @@ def command(
     examples: tuple[str, ...] = (),
     app: Typer | None = None,
 ) -> Callable[[Function], Function]:
-    """Decorator that declares a function as a `moot` command.
+    """Return a decorator that declares a function as a `moot` command.
 
     The first line of the function's docstring is the command's short help.
 
@@ -91,7 +91,7 @@ def command(
 
 @dataclass(frozen=True)
 class IndexedCommand:
-    """A `moot` command that was found without importing its module.
+    """`moot` command that was found without importing the command's module.
 
     The module of the command is imported only when the command runs.
     """
@@ -191,7 +191,7 @@ def find_command(name: str) -> IndexedCommand | None:
 
 
 def all_commands() -> dict[str, IndexedCommand]:
-    """Return all commands, keyed by name and grouped by panel."""
+    """Return all commands, keyed by name and grouped by help panel."""
     panels: tuple[str, ...] = Panel.__args__  # type: ignore[attr-defined]  # a Literal has them
     found = {**plugin_commands(), **built_in_commands()}
     return dict(sorted(found.items(), key=lambda each: (panels.index(each[1].panel), each[0])))
@@ -429,14 +429,17 @@ class LazyGroup(TyperGroup):
             ) from None
 
     def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
-        """Parse the options before the command. `-c` stands for a command on the latest debate."""
+        """Parse the options that precede the command name.
+
+        `-c` stands for a command on the latest debate.
+        """
         if args and args[0] in CONTINUE:
             rest = args[1:]
             args = ["ask" if rest and is_question(rest[0]) else "resume", "latest", *rest]
         return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Click, cmd_name: str) -> Click | None:
-        """Return a command without its parameters for use in a list of commands."""
+        """Return a command, without its parameters, for display in a list of commands."""
         indexed = find_command(cmd_name)
         return TyperCommand(cmd_name, help=indexed.help) if indexed else None
 
@@ -460,7 +463,7 @@ class LazyGroup(TyperGroup):
         return ctx.fail(f"No such command {name!r}. {advice}")
 
     def format_commands(self, ctx: Click, formatter: Click) -> None:
-        """Write the commands to the help text, grouped by panel."""
+        """Write the commands to the help text, grouped by help panel."""
         commands = all_commands()
         for panel in dict.fromkeys(each.panel for each in commands.values()):
             with formatter.section(panel):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def configured_model() -> str | None:
-    """Return the user's default model, or `None` if no such model is configured or it is built in."""
+    """Return the user's default model, or `None` if the model is built in or none is configured."""
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
 
@@ -71,7 +71,7 @@ def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Open Moot's own database tables without importing LangGraph, which is slow.
+    """Open Moot's own database tables without the slow import of LangGraph.
 
     Raises:
         DebateNotFound: the database does not exist.
@@ -111,7 +111,7 @@ def open_queue(db: str | None) -> WorkQueue:
 
 
 def command_line(*words: str, db: str | None = None) -> str:
-    """Return a `moot` command that the user can copy, including the user's `--db` option."""
+    """Return a `moot` command that the user can copy, including any `--db` option that the user gave."""
     program, called = "moot", Path(sys.argv[0])
     if called.name == "moot" and not shutil.which(
         "moot"

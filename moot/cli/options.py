@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _new_name(name: str | None) -> str | None:
-    """Check a name for a new debate and return it."""
+    """Validate the name of a new debate and return the name."""
     if name is not None:
         from moot.storage.catalogue import check_name
 
@@ -299,7 +299,7 @@ class SetupOptions:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Command-line options for the progress and the result of a run."""
+    """Command-line options for displaying the progress and delivering the result of a run."""
 
     answers: AnswersOption = None
     """Content of the answers file, or `None` if `--answers` was not given."""

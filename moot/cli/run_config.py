@@ -20,7 +20,7 @@ LENGTHS = ("turns", "rounds")
 
 
 def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
-    """Return the debaters given with the option `--debater`, or `None` without the option.
+    """Return the debaters given with the option `--debater`, or `None` if the option is absent.
 
     Raises:
         InputError: a debater has no name.

@@ -64,7 +64,7 @@ class Gate:
     """Minimum confidence in the decision, from 0 to 100."""
 
     def refusal(self, verdict: JsonMapping) -> str:
-        """Return the reason why a verdict does not pass the gate, or `""` if it passes.
+        """Return why a verdict fails the gate (the required decision), or `""` if it passes.
 
         A verdict of the offline model never passes.
         """
@@ -227,7 +227,7 @@ def handle_sigterm_as_interrupt(*, grace: bool = True) -> Iterator[None]:
 
 
 def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finished: bool) -> None:
-    """Write the output file, then print the JSON document or, if the debate is finished, its verdict.
+    """Write the output file, then print the JSON document or the verdict of a finished debate.
 
     A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole verdict.
     """

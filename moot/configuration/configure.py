@@ -152,7 +152,7 @@ def _rubric(folder: Path, value: object) -> object:
 
 
 def _text(folder: Path, key: str, value: object) -> object:
-    """Return the text of a file that is referred to as `@FILE`. Return any other value unchanged."""
+    """Return the text of the file that an `@FILE` reference names. Return any other value unchanged."""
     if not isinstance(value, str) or not value.startswith("@"):
         return value
     try:
@@ -162,7 +162,7 @@ def _text(folder: Path, key: str, value: object) -> object:
 
 
 def _persona(folder: Path, key: str, value: object) -> object:
-    """Replace file references such as `@FILE` in a persona with the text of the files."""
+    """Replace file references (such as `@FILE`) in a persona with the text of the files."""
     if isinstance(value, Mapping):
         return {title: _text(folder, f"{key}.{title}", text) for title, text in value.items()}
     return _text(folder, key, value)
@@ -177,7 +177,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a reference document in which a file reference is replaced with the file's text.
+    """Return a reference document, with any file reference replaced by the file's text.
 
     Its default name is that of the file.
     """
@@ -312,7 +312,7 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
 
 
 def operators_config() -> DebateConfig:
-    """Return the operator's configuration, as given by `MOOT_CONFIG` and `MOOT_MODEL`.
+    """Return the operator's configuration, as set by `MOOT_CONFIG` and `MOOT_MODEL`.
 
     The result is cached.
 

@@ -57,7 +57,7 @@ counts are large enough."""
 
 @dataclass(frozen=True)
 class Converted:
-    """Result of converting a configuration of the program dialectic to a Moot configuration."""
+    """Result of converting a configuration of the dialectic program to a Moot configuration."""
 
     data: JsonObject
     """Configuration data to pass to `make_config`. `@FILE` names a prompt file in the configuration's
@@ -68,7 +68,7 @@ class Converted:
     enabled have no debater."""
 
     def original_keys(self, errors: str) -> str:
-        """Return validation errors with the setting names of the original configuration file."""
+        """Return validation errors that use the setting names from the original configuration file."""
         return "\n".join(
             f"{self._original_key(key)}{colon}{why}"
             for key, colon, why in (line.partition(": ") for line in errors.splitlines())
@@ -88,12 +88,12 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file has the format of the program dialectic."""
+    """Return True if a configuration file has the format of the dialectic program."""
     return "agents" in data or "debate" in data
 
 
 def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
-    """Convert a configuration of the program dialectic to a Moot configuration.
+    """Convert a configuration of the dialectic program to a Moot configuration.
 
     Paths in the file are relative to `folder`.
 
@@ -131,7 +131,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """Section of a configuration file of the program dialectic that records which keys were read."""
+    """Configuration section from the dialectic program that tracks which of its keys were read."""
 
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
@@ -152,7 +152,7 @@ class _DialecticSection:
 
 
 class _DialecticFile:
-    """Configuration file of the program dialectic that is being converted."""
+    """Configuration file of the dialectic program that is being converted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -318,7 +318,7 @@ class _DialecticFile:
         return given
 
     def budget(self) -> JsonObject:
-        """Return a token budget with enough space for the longest configured summaries."""
+        """Return a token budget large enough for the longest configured summaries."""
         usual = Budget()
         summary, messages = usual.summary, usual.messages
         for each in self._perspectives:

@@ -317,7 +317,7 @@ def judge_values(
     place: JournalPosition | None = None,
     granted: Collection[Capability] = (),
 ) -> Judgement:
-    """Judge a debate that is given as state values. Only journal entries are stored.
+    """Judge the debate that the given state values describe. Only journal entries are stored.
 
     Capabilities that the stored configuration requests are denied unless `granted` contains them. Options
     come from the operator and are trusted.

@@ -11,7 +11,7 @@ from moot.state.entries import Entry
 
 
 class TokenEvent(TypedDict):
-    """Piece of a message that is being streamed by a debater's model."""
+    """Part of a message that a debater's model is streaming."""
 
     event: Literal["token"]
     id: str
@@ -55,7 +55,7 @@ class SummaryEvent(TypedDict):
 
 
 class CruxEvent(TypedDict):
-    """New crux card, the record of a discussion in a crux room."""
+    """New crux card (the record of a side discussion between two debaters who disagree)."""
 
     event: Literal["crux"]
     card: str

@@ -18,7 +18,7 @@ from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
 
 
 class BrierScore(TypedDict):
-    """Brier score of one judge with one model, over all debates with feedback."""
+    """Brier score for one combination of judge and model, over all debates with feedback."""
 
     judge: str
     model: str
@@ -76,7 +76,7 @@ def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
 
 
 def brier_scores(feedback: Sequence[Feedback]) -> list[BrierScore]:
-    """Return the Brier score of each judge and model, best first.
+    """Return the Brier score of each combination of judge and model, best first.
 
     A judge that chose another option than the debate was right where the debate was wrong.
     """

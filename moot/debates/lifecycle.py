@@ -36,7 +36,7 @@ from moot.text.topic_title import question_in
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:
-    """Create a debate that replays another debate from its journal.
+    """Create a debate that replays the journal of another debate.
 
     The replay has the topic, configuration and documents of the original debate, and is extended at the same
     points. A
@@ -176,7 +176,7 @@ def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]
 
 
 def _delete_unstarted(session: DebateSession, name: str) -> None:
-    """Delete a debate whose creation was interrupted by the end of the process."""
+    """Delete a debate whose creation was interrupted when the process ended."""
     with suppress(DebateNotFound, InputError, DebateBusy):
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
@@ -199,7 +199,7 @@ def _discard(session: DebateSession) -> None:
 def fork_debate(
     session: DebateSession, *, after: int | None, name: str | None, without: str | None = None
 ) -> DebateSession:
-    """Create a fork of a debate from the state after an entry or before an interjection.
+    """Fork a debate from its state after a given entry or before a given interjection.
 
     With `after`, the fork does not repeat the interjections that the original received later. With
     `without`, it repeats all of them except the given one.
@@ -448,7 +448,7 @@ async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Seque
 def _statements(
     debate: str, stored: Sequence[_Stored], deltas: Sequence[str], writes: str
 ) -> list[Statement]:
-    """Return the SQL statements that delete checkpoints that are no longer needed.
+    """Return the SQL statements that delete a debate's unneeded checkpoints.
 
     Their writes move to the last remaining checkpoint before them.
     """

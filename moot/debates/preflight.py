@@ -168,7 +168,7 @@ def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
 
 
 def shorten_debate(config: DebateConfig, most: int) -> DebateConfig:
-    """Return a copy of the configuration that limits the debate to at most `most` turns.
+    """Return a copy of the configuration that limits the debate to `most` turns.
 
     The settings that determine the protocol's length are lowered one after another, as little as possible.
 

@@ -111,7 +111,7 @@ class DebateSession:
         return snapshot._replace(values={**snapshot.values})
 
     def caught_up(self) -> StateSnapshot:
-        """Finish an interrupted step if there is one, and return the latest state.
+        """Finish any interrupted step, and return the latest state.
 
         A step is interrupted if its run died after the step's work but before its checkpoint was written.
         Updating the state of an unfinished step would start a second branch.

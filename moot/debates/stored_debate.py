@@ -58,7 +58,7 @@ class Debate:
 
     @property
     def row(self) -> DebateRow:
-        """Current catalogue row of the debate, with its name, status and usage."""
+        """Debate's current row in the catalogue, including name, status and usage."""
         return self.session.records.find(self.id)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
@@ -76,7 +76,7 @@ class Debate:
         return {**make_document(self.row, values), "questions": questions_at(snapshot)}
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the state's values with all usage, also that of failed runs and of questions.
+        """Return the state values with all usage, including that of failed runs and questions.
 
         The debate adds this usage to its state in its next step.
         """
@@ -170,7 +170,7 @@ class Debate:
         return questions_at(self.state())
 
     def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
-        """Judge the debate, and store the new verdicts in addition to earlier ones.
+        """Judge the debate, and store the new verdicts alongside earlier verdicts.
 
         A debate that is paused or waits for a person ends with this verdict.
 
@@ -195,7 +195,7 @@ class Debate:
         return can_go_on(self.spent(self.state().values))
 
     def allow(self, config: DebateConfig) -> None:
-        """Grant the debate all capabilities that a configuration written by the operator uses."""
+        """Grant the debate every capability that the operator's configuration uses."""
         changed = config.limits.model_fields_set
         granted = authorize_operator(config).granted
         limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
@@ -277,7 +277,7 @@ class Debate:
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
-        """Return the dotted keys of the settings that differ between `config` and the debate."""
+        """Return the dotted keys of the settings in which `config` differs from the debate."""
         stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 
@@ -332,7 +332,7 @@ class Debate:
         return answer
 
     def _count(self, spent: Mapping[str, float]) -> None:
-        """Count the usage of an answered question as the debate's."""
+        """Add the usage of an answered question to the debate's usage."""
         records = self.session.records
         records.inbox.add_question(self.id, spent, self.session.environment.clock())
         usage = self.spent(self.state().values)["usage"]

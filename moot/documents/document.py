@@ -87,7 +87,7 @@ class ClaimStatusRecord(TypedDict):
 
 
 class PositionChange(TypedDict):
-    """A concession or other change of a debater's stance on a claim."""
+    """Concession or other change in a debater's stance on a claim."""
 
     event: str
     debater: str
@@ -143,7 +143,7 @@ class ClaimStatuses(TypedDict):
 
 
 class Blackboard(TypedDict):
-    """Information that Moot extracted from a debate, such as claims, reflections and crux cards."""
+    """Information that Moot extracted from a debate, such as claims and reflections."""
 
     claim_events: list[ClaimEvent]
     """Events in which debaters assert, deny or concede claims, in chronological order."""
@@ -169,7 +169,7 @@ class Usage(TypedDict):
 
 
 class CarriedState(TypedDict, total=False):
-    """State values that are needed to continue an imported debate."""
+    """State values that are needed to continue a debate after it has been imported."""
 
     options: list[str]
     """Possible answers to the debate's question."""

@@ -39,7 +39,7 @@ def question_of(document: Mapping[str, Any]) -> str:
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:
-    """Validate a `moot.debate/1` document, and add default values for newer fields.
+    """Validate a `moot.debate/1` document, and add default values for fields that older documents lack.
 
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
@@ -189,7 +189,7 @@ class ShownBoard(TypedDict):
 
 
 class DocumentConfig(TypedDict):
-    """Parts of a debate's configuration that reports and imports read."""
+    """Parts of a debate's configuration that are used by reports and imports."""
 
     model: str
     blackboard: ShownBoard

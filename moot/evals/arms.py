@@ -59,7 +59,7 @@ class RecordedResult(BaseModel):
 
 @dataclass(frozen=True)
 class Arm:
-    """One of the alternatives that an evaluation compares."""
+    """One of the configurations that an evaluation compares."""
 
     name: str
     """Name as given on the command line, such as `vote@5` or `council.yaml`."""
@@ -74,7 +74,7 @@ class Arm:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all settings that determine the arm's results."""
+        """Hash of all settings that determine the results of a configuration under evaluation."""
         rows = [each.model_dump(mode="json") for each in self.recorded.values()]
         config = self.config.fingerprint() if self.config else ""
         content = json.dumps([self.kind, config, self.match, self.source, rows])
@@ -82,11 +82,11 @@ class Arm:
 
     @property
     def is_debate(self) -> bool:
-        """True if the arm runs debates that an equal-budget vote can match."""
+        """True if this arm runs debates that an equal-budget vote can match."""
         return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
 
     def to_json(self) -> JsonObject:
-        """Return the arm as JSON data for the evaluation's record."""
+        """Return the configuration under evaluation as JSON data for the evaluation's record."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -99,7 +99,7 @@ class Arm:
 
     @classmethod
     def from_json(cls, data: JsonObject) -> Arm:
-        """Return the arm described by JSON data from `to_json`."""
+        """Return the configuration under evaluation that `to_json` converted to the given JSON data."""
         config = DebateConfig.model_validate(data["config"]) if data["config"] else None
         recorded = {row["id"]: RecordedResult.model_validate(row) for row in data["recorded"]}
         return cls(data["name"], data["kind"], config, data["match"], data["source"], recorded)
@@ -113,7 +113,7 @@ def read_arms(
     warn: Warn = log,
     earlier: Sequence[Arm] = (),
 ) -> list[Arm]:
-    """Return the arms named by the `--arm` options and the arms that they depend on.
+    """Return the configurations named by the `--arm` options, and all configurations that they depend on.
 
     `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
     the debates of `earlier` are added for an arm that needs one.
@@ -166,7 +166,7 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add debate arms from earlier calls that the named arms depend on."""
+    """Add debate configurations from earlier calls if the named configurations depend on them."""
     sources = {arm.name: arm.source for arm in earlier}
     for at, arm in enumerate(arms):
         if arm.kind == "first-answers" and not arm.source:
@@ -180,7 +180,10 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return an arm. A `first-answers` arm gets the debate arm whose answers it uses."""
+    """Return an arm.
+
+    Return a `first-answers` configuration together with the debate configuration whose answers it uses.
+    """
     if arm.kind != "first-answers":
         return arm
     source = arm.source or (debates[0] if debates else "")
@@ -225,7 +228,7 @@ def _read_arm(name: str, items: ItemSet, flags: Mapping[str, object], base: Path
 
 
 def judge_settings(flags: Mapping[str, object], base: Path | None, warn: Warn = log) -> JsonObject:
-    """Return the JSON configuration of the model that judges free answers."""
+    """Return the JSON configuration of the model that grades free-form answers."""
     data = merge(*read(base, flags, warn))
     kept = {key: value for key, value in data.items() if key in _JUDGE_KEYS}
     return validate({**kept, "protocol": "pairwise"}).to_json()
@@ -283,7 +286,7 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A debate between two line-ups on one topic."""
+    """A debate between two line-ups (groups of debaters) on one topic."""
 
     first: Arm
     """Name of the line-up that speaks first."""
@@ -294,12 +297,12 @@ class Meeting:
 
     @property
     def name(self) -> str:
-        """Names of both line-ups, starting with the one that speaks first."""
+        """Names of the two line-ups in a debate, starting with the line-up that speaks first."""
         return f"{self.first.name}{VERSUS}{self.second.name}"
 
 
 def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
-    """Return two debates for each pair of line-ups, one with each side speaking first.
+    """Return two debates for each pair of line-ups, so that each line-up speaks first once.
 
     The debaters come from the two configurations. All other settings must be equal in both.
 

@@ -194,7 +194,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:
-    """Ask a debate's model for points that occur in only one of the answers.
+    """Ask a debate's model which points occur in only one of the compared answers.
 
     Points without a correct quotation are dropped.
 

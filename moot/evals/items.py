@@ -74,7 +74,7 @@ class _Item(BaseModel):
 
 
 class QuestionItem(_Item):
-    """A question that every arm answers."""
+    """A question that every configuration under evaluation answers."""
 
     question: str = Field(min_length=1)
     choices: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class PairItem(_Item):
 
 
 class TopicItem(_Item):
-    """A topic that line-ups debate against each other."""
+    """A topic on which line-ups (groups of debaters) debate against each other."""
 
     topic: str = Field(min_length=1)
 
@@ -176,7 +176,7 @@ class ItemSet:
 
     @property
     def needs_comparison(self) -> bool:
-        """True if the questions have no gold answers, so that a judge compares the arms' answers."""
+        """True if the questions have no gold answers and a judge must therefore compare the answers."""
         return any(isinstance(item, QuestionItem) and item.graded_by == "comparison" for item in self.items)
 
     def to_json(self) -> list[JsonObject]:
@@ -185,7 +185,7 @@ class ItemSet:
 
     @classmethod
     def from_json(cls, name: str, kind: Kind, rows: list[JsonObject]) -> ItemSet:
-        """Return the item set described by JSON data from `to_json`."""
+        """Return the item set that `to_json` converted to the given JSON data."""
         return cls(name, kind, tuple(ITEM_TYPES[kind].model_validate(row) for row in rows))
 
 
@@ -324,7 +324,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _cell(key: str, cell: str, place: str) -> object:
-    """Return the value of a CSV cell, parsing a JSON list if there is one."""
+    """Return the value of a CSV cell, parsing the cell as JSON if it contains a list."""
     if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
         return cell
     try:
@@ -355,7 +355,7 @@ def normal_text(text: str) -> str:
 
 
 def bare_text(text: str) -> str:
-    """Return a text without surrounding markup or a final full stop, and with normal-width characters."""
+    """Remove surrounding markup and a final full stop, and convert characters to normal width."""
     return unicodedata.normalize("NFKC", text).strip(MARKUP).removesuffix(".").strip(MARKUP)
 
 
@@ -389,7 +389,7 @@ def topic_of(item: QuestionItem) -> str:
 
 
 def read_answer(text: str, item: QuestionItem) -> str | None:
-    """Return the normalised answer found in a text, or `None` if no answer can be read.
+    """Return the normalised answer found in a text, or `None` if the text contains no readable answer.
 
     The answer is the text after the last `Answer:` at the start of a line. A text without such a line is read
     as a whole.
@@ -434,7 +434,7 @@ def answer_part(text: str) -> str:
 
 
 def gold_answer(item: QuestionItem) -> str | None:
-    """Return an item's gold answer in normalised form, or `None` if it has none."""
+    """Return an item's gold answer in normalised form, or `None` if the item has no gold answer."""
     if item.answer is None:
         return None
     if item.form == "choice":
@@ -508,7 +508,7 @@ SCORES = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}
 def grade_answer(
     item: QuestionItem, answer: str, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[float]:
-    """Ask the judge's model to compare a free answer with the item's reference, and return the score.
+    """Ask the judge's model to compare a free-form answer with the item's reference, and return the score.
 
     Raises:
         ModelError: No model replied.

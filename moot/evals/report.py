@@ -106,7 +106,7 @@ def evaluation_report(
 def item_rows(
     evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome]
 ) -> list[JsonObject]:
-    """Return each item of an evaluation with the answers of all arms and their scores."""
+    """Return each item of an evaluation with the answers and scores of all configurations."""
     scored = ScoredEvaluation(evaluation, outcomes)
     scores = {each.outcome.key: each for of in scored.scores.values() for each in of}
     answers: dict[str, list[JsonObject]] = defaultdict(list)
@@ -140,7 +140,7 @@ def _content(item: Item) -> JsonObject:
 
 
 def _baseline(scored: ScoredEvaluation) -> str:
-    """Return the arm that the other arms are compared with, preferably an equal-budget vote."""
+    """Return the arm that serves as the baseline, preferably an equal-budget vote."""
     arms = scored.evaluation.arms
     answered = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
     votes = [arm.name for arm in arms if arm.kind == "vote"]
@@ -186,7 +186,7 @@ def _whole(value: float) -> float:
 
 
 def _interval(scored: ScoredEvaluation, name: str) -> Interval:
-    """Return the confidence interval of an arm's accuracy."""
+    """Return the confidence interval for the accuracy of a configuration under evaluation."""
     values = [score.value for score in scored.scores[name]]
     if scored.evaluation.seeds == 1 and set(values) <= {0.0, 1.0}:
         return proportion_interval(int(sum(values)), len(values))
@@ -215,7 +215,7 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return statistics on a judge's position bias and its agreement with people."""
+    """Return statistics on a judge's position bias and on its agreement with human preferences."""
     both = [score for score in scores if len(score.by_order) == 2]
     chosen = [score.outcome.winners for score in both]
     people = [scored.items[score.outcome.item].better for score in both]  # type: ignore[union-attr]  # pairs
@@ -236,7 +236,7 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
 
 def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return the agreement between the judges of a panel and between repetitions."""
+    """Return the agreement between the judges of a panel, and the agreement between repeated judgements."""
     judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
     seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for score in scores:
@@ -314,7 +314,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each arm's accuracy, grouped by the level of agreement between the debaters' first answers."""
+    """Return each arm's accuracy at each level of agreement between the first answers."""
     source, levels = scored.agreement()
     if not levels:
         return None
@@ -331,7 +331,7 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
 
 
 def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
-    """Return how often one arm was preferred to the other, for each pair of arms."""
+    """For each pair of configurations, return how often each was preferred to the other."""
     by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item, comparisons in meetings.items():
         for first, second, score in comparisons:
@@ -390,7 +390,7 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 
 
 def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
-    """Return a sentence about the test result of each arm that was compared, keyed by arm."""
+    """Return a sentence about the test result of each compared configuration, keyed by configuration."""
     sentences = {}
     for name, row in rows.items():
         if not (found := row["difference"]):
@@ -411,7 +411,7 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(found: JsonObject) -> str:
-    """Return a phrase with the p-value if the test and the interval disagree, otherwise `""`."""
+    """Return a phrase with the p-value if the test and the interval disagree, or `""` if they agree."""
     suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
     if found["shown"] or not suggested:
         return ""
@@ -424,7 +424,7 @@ def p_text(p_value: float) -> str:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """Return a sentence for each debate arm about the effect of the discussion."""
+    """Return a sentence about the effect of the discussion for each configuration that runs debates."""
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -446,7 +446,7 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
 
 
 def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
-    """Return sentences about the accuracy of the debate and of the baseline at each level of agreement."""
+    """Return sentences comparing the accuracy of the debate with the baseline at each level of agreement."""
     if not (difficulty := report["difficulty"]):
         return []
     names = list(dict.fromkeys([difficulty["arm"], base]))
@@ -462,7 +462,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase that compares the token usage of an arm and the baseline, or `""` if unknown."""
+    """Return a phrase comparing an arm's token usage with the baseline's, or `""` if unknown."""
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

@@ -31,14 +31,14 @@ ARM_HEADING = (
 
 
 class ReportTable:
-    """One table of the report, with all cells as text."""
+    """A table in an evaluation report, with all cells stored as text."""
 
     def __init__(self, title: str, heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self.title, self.heading, self.rows = title, heading, rows
 
     @property
     def numeric(self) -> list[bool]:
-        """True for each column of numbers, which the table aligns right."""
+        """Flag for each column, True if the column contains numbers and is therefore right-aligned."""
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:
@@ -216,7 +216,7 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_html(report: JsonObject) -> Markup:
-    """Return a report's notes and all its tables except the table of arms, as HTML."""
+    """Return a report's notes and all its tables, except the table of configurations, as HTML."""
     return tables_html(report_tables(report)[1:]) + Prose({}).block(_notes(report), base=2)
 
 
@@ -233,7 +233,7 @@ def report_html(report: JsonObject) -> str:
 
 
 def chart(report: JsonObject) -> Markup:
-    """Draw a chart of each arm's accuracy against its mean cost per answer.
+    """Draw a chart of each configuration's accuracy against its mean cost per answer.
 
     The cost is in US dollars, or in tokens if no arm has a cost.
     """
@@ -298,7 +298,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _place_labels(points: Sequence[JsonObject]) -> None:
-    """Move labels vertically so that they do not overlap."""
+    """Move the labels of chart points vertically so that the labels do not overlap."""
     placed: list[JsonObject] = []
     for point in sorted(points, key=lambda each: (each["y"], each["x"])):
         near = [

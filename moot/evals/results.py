@@ -17,7 +17,7 @@ from moot.state.verdict import TIE
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """The score of one outcome."""
+    """The score of one outcome of an evaluation."""
 
     outcome: Outcome
     value: float
@@ -42,7 +42,7 @@ class RoundChange:
 
 @dataclass(frozen=True)
 class Discussion:
-    """Changes in the debaters' answers during the discussion of a debate arm."""
+    """Changes in the debaters' answers during the debates of one configuration under evaluation."""
 
     changes: list[RoundChange]
     vote_changed: float | None
@@ -91,18 +91,18 @@ class ScoredEvaluation:
         return AnswerScore(outcome, float(answer is not None and answer == gold_answer(item)), answer)
 
     def by_item(self, arm: str) -> dict[str, float]:
-        """Return an arm's mean score on each item, averaged over the seeds."""
+        """Return a configuration's mean score on each item, averaged over the random seeds."""
         values: dict[str, list[float]] = defaultdict(list)
         for score in self.scores[arm]:
             values[score.outcome.item].append(score.value)
         return {item: fmean(given) for item, given in values.items()}
 
     def missing(self, arm: str) -> int:
-        """Return the number of an arm's outcomes that are missing or not graded."""
+        """Return the number of a configuration's outcomes that are missing or ungraded."""
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
-        """Return all answers that count as wrong because they cannot be read."""
+        """Return all answers that count as wrong because they could not be parsed."""
         return [
             score
             for scores in self.scores.values()
@@ -139,7 +139,7 @@ class ScoredEvaluation:
         return Discussion(changes, changed / counted if counted else None, counted)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return an arm's name and the agreement between its debaters' first answers to each item.
+        """Return a configuration's name, and the agreement between its debaters' first answers to each item.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.
@@ -155,7 +155,7 @@ class ScoredEvaluation:
         return "", {}
 
     def stated_confidences(self) -> dict[str, list[tuple[float, bool]]]:
-        """Return each model's stated confidences in percent, paired with whether the answer was right."""
+        """Return each model's stated confidences in percent, each with whether the answer was correct."""
         found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for outcome in (each for of in self.outcomes.values() for each in of):
             gold = self._gold(outcome.item)
@@ -165,7 +165,7 @@ class ScoredEvaluation:
         return dict(sorted(found.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return the accuracy and mean usage of votes with increasing numbers of answers.
+        """Return the accuracy and mean usage of votes over an increasing number of answers.
 
         The answers are those of the largest vote arm. The curve ends where some items have fewer answers.
         """
@@ -209,7 +209,7 @@ def _level(first: Majority) -> str:
 def _outcome(
     arm: Arm, item: str, seed: int, outcomes: Mapping[tuple[str, str, int], Outcome]
 ) -> Outcome | None:
-    """Return an arm's outcome for one item and seed."""
+    """Return a configuration's outcome for one item and one random seed."""
     if arm.kind == "recorded":
         result = arm.recorded.get(item)
         if result is None:
@@ -247,7 +247,7 @@ def _outcome(
 
 
 def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
-    """Return each arm's mean score in comparisons with other arms, keyed by item."""
+    """Return each configuration's mean score in comparisons with other configurations, keyed by item."""
     found: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
     for each in meetings:
         if not each.winners:

@@ -63,7 +63,7 @@ SIDES = ("candidate-1", "candidate-2")
 
 @dataclass(frozen=True)
 class Task(PlannedDebate):
-    """A planned debate about one item."""
+    """A planned debate about one item of an evaluation."""
 
     item: Item = field(kw_only=True)
     arm: str = field(kw_only=True)
@@ -92,7 +92,7 @@ class TaskReport:
 
 @dataclass
 class RunResult:
-    """Result of one call of an evaluation."""
+    """Result of a single run of an evaluation."""
 
     errors: dict[tuple[str, str, int], str] = field(default_factory=dict)
     """Reasons why tasks have no outcome, keyed by item, arm and seed."""
@@ -102,7 +102,7 @@ class RunResult:
 
 
 class EvaluationRun:
-    """One call of an evaluation that continues where the previous call stopped."""
+    """A run of an evaluation that continues where the previous run stopped."""
 
     def __init__(self, debates: Debates, evaluation: EvaluationRecord) -> None:
         self.debates, self.evaluation = debates, evaluation
@@ -306,7 +306,7 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the unfinished equal-budget votes.
+        """Return the unfinished votes that have the same budget as a debate.
 
         If other debate arms determine another size now, the outcome of the earlier size is dropped.
         """
@@ -331,7 +331,7 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return the number of single answers whose total cost equals that of the most expensive debate."""
+        """Return the number of single answers that together cost as much as the most expensive debate."""
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
         if None in outcomes:
@@ -352,7 +352,7 @@ class EvaluationRun:
         return validate({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
-        """Return the unfinished comparisons between the answers of each pair of arms."""
+        """Return the unfinished comparisons of answers for each pair of configurations under evaluation."""
         tasks = []
         for item in self.evaluation.items.items:
             if not isinstance(item, QuestionItem) or item.graded_by != "comparison":
@@ -379,7 +379,7 @@ class EvaluationRun:
         return outcome.texts[0] if outcome and outcome.texts else ""
 
     def _grade(self, workers: int) -> None:
-        """Grade free answers against their references and store the grades."""
+        """Grade free-form answers against their references, and store the grades."""
         graded = {
             item.id: item
             for item in self.evaluation.items.items
@@ -417,7 +417,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return the configuration of an equal-budget vote that takes this number of answers."""
+    """Return the configuration of an equal-budget vote over the given number of answers."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), many)
@@ -438,7 +438,7 @@ def _seed(config: DebateConfig, repetition: int) -> int:
 
 
 def _answer_settings(item: QuestionItem, config: DebateConfig) -> dict[str, object]:
-    """Return the settings that make a debate answer in the form that the question requires.
+    """Return the settings that make a debate give its answer in the form required by the question.
 
     Built-in votes need no judge, because the evaluation counts the answers itself.
     """
@@ -523,7 +523,7 @@ def _answer_text(document: JsonMapping, item: Item) -> str:
 def _winners_by_judge(
     verdicts: Sequence[Verdict], decision: Mapping[str, object], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the winners that each judge chose, one for each presentation order."""
+    """Return the winner that each judge chose in each presentation order."""
     return {
         verdict["judge"]: tuple(
             names.get(winner, TIE) for winner in verdict["flip"]["winners"] or [verdict["winner"]]
@@ -534,7 +534,7 @@ def _winners_by_judge(
 
 
 def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the most frequent winner in each presentation order, or `tie` for a draw."""
+    """Return the winner chosen most often in each presentation order, or `tie` for a draw."""
     found = []
     for ballots in zip(*by_judge, strict=False):
         (leader, votes), *others = Counter(ballots).most_common()
@@ -560,7 +560,7 @@ def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
 def _stated_confidences(
     final_answers: Sequence[FinalAnswer], argued: Sequence[Entry]
 ) -> tuple[StatedConfidence, ...]:
-    """Return the debaters' stated confidences with their answers, preferably from the final answers."""
+    """Return the debaters' stated confidences with their answers, if possible the final ones."""
     if final_answers:
         found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:

@@ -117,7 +117,7 @@ def _last_messages(said: Iterable[tuple[str, str]], names: Mapping[str, str]) ->
 
 
 def read_subject(path: Path, *, problem: str = "") -> Subject:
-    """Read a result to evaluate from the file of a debate or transcript.
+    """Read the result to be evaluated from a debate file or transcript file.
 
     Raises:
         InputError: The file cannot be read, or has no problem or no result.
@@ -162,7 +162,7 @@ class _Solution(BaseModel):
 
 
 class _DialecticDebate(BaseModel):
-    """Keys that this module reads from a debate file of the tool dialectic."""
+    """Keys that this module reads from debate files written by the dialectic tool."""
 
     problem: str
     rounds: list[object]
@@ -171,7 +171,7 @@ class _DialecticDebate(BaseModel):
 
 
 def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
-    """Return the result of a dialectic debate, or `None` if the text has another format."""
+    """Return the result of a debate from the dialectic tool, or `None` if the text has another format."""
     try:
         debate = _DialecticDebate.model_validate_json(text)
     except ValidationError:
@@ -247,7 +247,7 @@ def header() -> tuple[str, ...]:
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Return a debate's mean scores as text, one per table column."""
+    """Return a debate's mean scores as text, with one value for each table column."""
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
@@ -280,7 +280,7 @@ class _Agent(BaseModel, coerce_numbers_to_str=True):
 
 
 def evaluators_named(models: Sequence[str], taken: Collection[str] = ()) -> tuple[Evaluator, ...]:
-    """Return one evaluator with a new id for each model.
+    """Return one evaluator for each named model, each with an unused id.
 
     A model may occur twice.
     """
@@ -380,7 +380,7 @@ class Evaluator:
     """Model settings for this evaluator, or `None` to use those of the configuration."""
 
     def own(self, config: DebateConfig) -> DebateConfig:
-        """Return the configuration with the model settings of this evaluator."""
+        """Return a copy of the configuration that uses the evaluator's model settings."""
         models = {**config.models, **({self.model: self.settings} if self.settings else {})}
         return config.model_copy(update={"models": models})
 
@@ -486,7 +486,7 @@ def evaluator_schema() -> type[BaseModel]:
 def evaluate(
     subjects: Sequence[Subject], evaluator: Evaluator, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[list[Evaluation]]:
-    """Return one evaluation of each subject by one evaluator. A failed evaluation records its error."""
+    """Return the evaluations of all subjects by one evaluator. A failed evaluation records its error."""
     params = ModelParams(evaluator.model, TEMPERATURE, config.fallbacks, config.seed, REPLY_TOKENS)
     requests = []
     for subject in subjects:
@@ -548,7 +548,7 @@ def evaluation_prompt(subject: Subject, evaluator: Evaluator, budget: int, count
 
 
 def _chunks(subject: Subject, own: str, fence: str) -> list[Block]:
-    """Return the prompt blocks that show an evaluator the problem, the solution and its requirements."""
+    """Return the prompt blocks that show an evaluator the problem, requirements and solution."""
     if own:
         values = {
             "problem": subject.problem,

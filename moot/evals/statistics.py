@@ -40,7 +40,7 @@ def _scipy_stats() -> Any:
 
 
 def check_installed() -> None:
-    """Raise an error if the packages of the extra `eval` are missing.
+    """Raise an error if the packages of the optional extra `eval` are not installed.
 
     Raises:
         ConfigError: A package is missing. The message says what to install.
@@ -87,7 +87,7 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Difference between two arms' scores on the items that both arms answered."""
+    """Difference between the scores of two configurations on the items that both configurations answered."""
 
     items: int
     difference: float
@@ -107,7 +107,7 @@ class PairedDifference:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float]) -> PairedDifference:
-    """Compare two arms by their scores on the same items, in the same order.
+    """Compare two configurations by their scores on the same items, given in the same order.
 
     For scores of 0 and 1: exact McNemar test (McNemar 1947, two-sided binomial), and Newcombe's interval
     (Newcombe 1998, *Improved confidence intervals for the difference between binomial proportions based on
@@ -147,7 +147,7 @@ def mcnemar_p(wins: int, losses: int) -> float:
 
 
 def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval:
-    """Return Newcombe's interval for a difference of paired proportions, from their Wilson intervals.
+    """Return Newcombe's interval for a difference of paired proportions, from Wilson intervals.
 
     Args:
         both: Number of items that both arms have right.
@@ -192,7 +192,7 @@ def calibration_error(confidences: Sequence[float], correct: Sequence[float]) ->
 
 @dataclass(frozen=True)
 class CalibrationBin:
-    """Answers with a similar stated confidence."""
+    """A group of answers with similar stated confidence."""
 
     stated: float
     """Mean stated confidence in percent."""
@@ -221,7 +221,7 @@ def calibration_bins(stated: Sequence[float], correct: Sequence[float]) -> list[
 
 @dataclass(frozen=True)
 class Rating:
-    """Bradley–Terry rating on the Elo scale, with a mean of 1,000 over all arms."""
+    """Bradley–Terry rating on the Elo scale, with a mean of 1,000 over all rated configurations."""
 
     rating: float
     low: float
@@ -231,7 +231,7 @@ class Rating:
 def ratings(
     names: Sequence[str], results: Mapping[str, Sequence[tuple[str, str, float]]]
 ) -> dict[str, Rating]:
-    """Return the Bradley–Terry ratings of the arms (Bradley and Terry 1952), with bootstrap intervals.
+    """Return the Bradley–Terry ratings (1952) of the arms, with bootstrap intervals.
 
     Args:
         names: Names of the arms.

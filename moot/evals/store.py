@@ -17,7 +17,7 @@ from moot.storage.sqlite import DebateTable, Sql, reading
 
 @dataclass(frozen=True)
 class EvaluationRecord:
-    """The record of an evaluation, with its items, arms and settings."""
+    """The record of an evaluation, with its items, compared configurations and settings."""
 
     name: str
     items: ItemSet
@@ -29,11 +29,11 @@ class EvaluationRecord:
     """Configuration of the model that grades free answers, as JSON data, or `{}` if there is none."""
 
     def arm(self, name: str) -> Arm:
-        """Return the arm with this name."""
+        """Return the configuration under evaluation that has the given name."""
         return next(arm for arm in self.arms if arm.name == name)
 
     def extended_by(self, later: EvaluationRecord) -> EvaluationRecord:
-        """Return a copy of the record with the arms and seeds of a later call added.
+        """Return a copy of the record that also contains the configurations and seeds of a later call.
 
         Raises:
             InputError: The later call changes the items, an arm or the judge.
@@ -54,12 +54,12 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: EvaluationRecord) -> EvaluationRecord:
-        """Return the part of this record that a later call asks for."""
+        """Return the part of the evaluation record that a later call requests."""
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
     def left_out(self, asked: EvaluationRecord) -> list[str]:
-        """Return the arms and seeds of this record that a later call does not request."""
+        """Return the configurations and seeds in the evaluation record that a later call does not request."""
         names = {arm.name for arm in asked.arms}
         seeds = range(asked.seeds + 1, self.seeds + 1)
         return [
@@ -80,7 +80,7 @@ class StatedConfidence(TypedDict):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one arm on one item."""
+    """Result of one configuration under evaluation on one item."""
 
     item: str
     arm: str
@@ -116,12 +116,12 @@ class Outcome:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Item, arm and seed that together identify the outcome."""
+        """Item, configuration and seed that together identify the outcome."""
         return self.item, self.arm, self.seed
 
 
 class Evaluations:
-    """Database tables of evaluations and their outcomes, in the database of the debates."""
+    """Tables for evaluations and their outcomes, in the same database as the debates."""
 
     def __init__(self, sql: Sql) -> None:
         self._records, self._outcomes = _RecordTable(sql), _OutcomeTable(sql)
@@ -147,7 +147,7 @@ class Evaluations:
             return [_from_json(json.loads(text)) for text in self._records.texts()]
 
     def overview(self) -> list[JsonObject]:
-        """Return one row per evaluation, oldest first, listing its arms and its number of answers."""
+        """Return one row per evaluation, oldest first, with its arms and its number of answers."""
         return [
             {
                 "name": each.name,
@@ -167,7 +167,7 @@ class Evaluations:
         self._records.put(evaluation.name, evaluation.created_at, json.dumps(_to_json(evaluation)))
 
     def outcomes(self, name: str) -> dict[tuple[str, str, int], Outcome]:
-        """Return all outcomes of an evaluation, keyed by item, arm and seed."""
+        """Return all outcomes of an evaluation, keyed by item, configuration and seed."""
         with reading("an answer of the evaluation", "restore a backup"):
             found = [_outcome(json.loads(text)) for text in self._outcomes.texts(name)]
         return {each.key: each for each in found}

@@ -105,7 +105,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add field descriptions from docstrings to the JSON Schema of a type.
+    """Add descriptions from a type's field docstrings to the type's JSON Schema.
 
     A field without a docstring gets the description of its type.
     """

@@ -43,7 +43,7 @@ def successor(node: str, state: ConversationState, env: Environment, targets: Co
 
 
 def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
-    """Return the state, or raise an error if the given channel is empty.
+    """Return the state, or raise an error if the given channel of the state is empty.
 
     Raises:
         InputError: a client updates the state as a node that has not run.
@@ -79,7 +79,7 @@ def after_open(state: ConversationState, env: Environment) -> str:
 
 
 def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the first node in `targets` that has work to do, or `plan` if there is none.
+    """Return the first node in `targets` that has work to do, or `plan` if no node has.
 
     A node with nothing to do is skipped, because its run would still write a checkpoint.
     """

@@ -116,7 +116,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return self.schemas.get("output") or super().get_output_jsonschema(config)
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
-        """Return a drawing of the graph in which every node has a description."""
+        """Return a drawable graph in which every node has a description."""
         return self._described(super().get_graph(config, xray=xray))
 
     async def aget_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
@@ -263,7 +263,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node that must count as the author of a state update to keep the next node unchanged.
+        """Return the node to which a state update must be attributed so that the next node stays unchanged.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.
@@ -295,7 +295,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
 
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
-        """Acquire the exclusive right to write a debate, and yield a config that contains this right.
+        """Acquire an exclusive write lease on a debate, and yield a config that contains the lease.
 
         A config that has a lease is yielded as is.
         """
@@ -343,7 +343,7 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
-    """Return a debate's output without messages that a parent graph already has.
+    """Return a debate's output without the messages that the parent graph already has.
 
     For a parent graph, return only the debate's own messages.
     """
@@ -380,7 +380,9 @@ def _names_checkpoint(config: RunnableConfig | None) -> bool:
 
 
 def _require_checkpoint(snapshot: StateSnapshot) -> None:
-    """Raise an error if a checkpoint does not exist. LangGraph would start another debate in its thread.
+    """Raise an error if the requested checkpoint does not exist.
+
+    LangGraph would start another debate in its thread.
 
     Raises:
         InputError: there is no such checkpoint.
@@ -414,7 +416,7 @@ def _context_settings(context: object) -> JsonObject:
 
 
 def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
-    """Log a warning about requested settings that differ from the debate's stored configuration."""
+    """Log a warning if requested settings differ from the debate's stored configuration."""
     if not (stored := snapshot.values.get("config")):
         return
     stored = without_definitions(stored)

@@ -91,7 +91,7 @@ def read_csv(text: str) -> ParsedTranscript:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the non-blank rows of a CSV table, each with the number of its first line."""
+    """Yield the non-blank rows of a CSV table, each with the line number at which it starts."""
     csv.field_size_limit(2**31 - 1)  # the default limit rejects fields with more than 131,072 characters
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -183,7 +183,10 @@ _TOOL_ROLES = frozenset({"tool", "function"})
 
 
 def parse_json(text: str, line: int = 0) -> object:
-    """Parse JSON, and report the line number if the JSON is invalid. `line` overrides that number."""
+    """Parse JSON, and raise an error with the line number if the JSON is invalid.
+
+    `line` overrides that number.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -222,7 +225,7 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return the contributions in a file of the program dialectic, each with its round number."""
+    """Return the contributions in a file written by the dialectic program, each with its round number."""
     return [
         {**one, "round": number} if isinstance(one, dict) else one
         for number, each in enumerate(rounds, start=1)
@@ -232,7 +235,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return the solution from a file of the program dialectic as Markdown."""
+    """Return the solution from a file written by the dialectic program as Markdown."""
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]

@@ -288,7 +288,7 @@ def transcript_values(
 
 
 def document_values(given: Mapping[str, object], environment: Environment) -> JsonObject:
-    """Return the state of the debate in a `moot.debate/1` document.
+    """Return the debate state stored in a `moot.debate/1` document.
 
     Raises:
         InputError: The document is invalid. The message names the key.

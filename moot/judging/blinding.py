@@ -85,7 +85,7 @@ itself, a position in the sentence that everyday words do not have, or a sign of
 
 @lru_cache(maxsize=8)
 def _quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the start and end of each quotation in a text, cached for repeated calls."""
+    """Return the start and end of each quotation in a text, caching the result."""
     return tuple(quoted_spans(text))
 
 
@@ -98,7 +98,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Form in which a text can mention a debater, and the evidence needed to count it as a mention."""
+    """A word or phrase that can refer to a debater, with the evidence required to count a mention."""
 
     pattern: str
     debater: str | None
@@ -108,7 +108,7 @@ class _Form:
 
 @dataclass(frozen=True)
 class Blinding:
-    """Reversible mapping from debaters to neutral labels that hide the debaters' names from a judge.
+    """A reversible mapping from debaters to neutral labels, used to hide the debaters' names from a judge.
 
     `make_blinding` makes it.
 
@@ -129,7 +129,7 @@ class Blinding:
     bare: frozenset[str] = frozenset()
 
     def blind_text(self, text: str) -> str:
-        """Return a text with labels instead of debaters' names, and with neutral pronouns near the labels."""
+        """Replace debaters' names in a text with labels, and make pronouns near the labels neutral."""
         blinded = self._repetition.sub(r"\1", self._mention.sub(self._blind, text))
         parts: list[str] = []
         for line in blinded.splitlines(keepends=True):
@@ -162,7 +162,7 @@ class Blinding:
         return self.labels.get(debater, debater)
 
     def debater_of(self, said: str) -> str | None:
-        """Return the id of the debater with this label, letter, id or name, or `None` if there is none."""
+        """Return the id of the debater with this label, letter, id or name, or `None` if none matches."""
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
     def in_order(self, order: Sequence[str]) -> Blinding:
@@ -170,7 +170,7 @@ class Blinding:
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
-        """Return the JSON data of a judge's reply with all labels replaced by debaters.
+        """Return the JSON data of a judge's reply, with all labels replaced by the debaters they stand for.
 
         Labels become ids in keys and in fields that name debaters, such as `winner`. In prose they become
         display names.
@@ -194,7 +194,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern that matches two equal labels in a row, left by a first and a last name."""
+        """Return a pattern that matches a label repeated because both first and last name were replaced."""
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 
@@ -255,7 +255,7 @@ class Blinding:
         return any(_plain(quote) in self.background for quote in quotes)
 
     def _is_part_of_other_name(self, text: str, start: int, end: int) -> bool:
-        """Return True if a capitalised word next to the match makes the match part of another name."""
+        """Return True if a capitalised word next to the match makes it part of another name."""
         after, before = (
             _NEXT_NAME.match(text, end),
             _NAME_BEFORE.search(text[max(0, start - _LOOKBACK_CHARS) : start]),
@@ -274,7 +274,7 @@ class Blinding:
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the match stands in a list next to a definite mention of a debater."""
+        """Return True if the match stands in a list next to an unambiguous mention of a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -407,7 +407,7 @@ def _plain(text: str) -> str:
 
 
 def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
-    """Return all forms in which texts can mention the debaters, longest form first.
+    """Return all names and variants by which texts can mention the debaters, longest first.
 
     A full name shared by several debaters names none of them in particular. A shared part of a name is not a
     form.
@@ -447,7 +447,7 @@ def _is_in_lower_case(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings of each form of a name, and the debaters who share the form.
+    """Return the spellings of each variant of a name, and the debaters who share the variant.
 
     Forms that differ only in case are one.
     """

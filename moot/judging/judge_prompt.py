@@ -138,7 +138,7 @@ class TranscriptSelector:
         return self._costs.get(entry["id"]) or _estimated_cost(entry)
 
     def reserved(self, remaining: int) -> int:
-        """Return the number of tokens to reserve for messages before adding a summary or the ledger.
+        """Return the number of tokens to reserve for messages before a summary or the claims are added.
 
         They are for the messages to judge and the other messages, in full or cut. 0 if they do not fit.
         """
@@ -216,7 +216,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Add messages by people other than debaters.
+        """Add messages from people who are not debaters to the chosen messages.
 
         Documents and messages that were replied to come first.
         """
@@ -321,11 +321,11 @@ class JudgeContext:
     """Ids of the user's messages, in which names are not replaced by labels."""
 
     def blind(self, text: str) -> str:
-        """Return a text with names replaced by labels, or unchanged if the judge is not blind."""
+        """Replace names in a text with labels, or return the text unchanged if the judge sees names."""
         return self.blinding.blind_text(text) if self.blinding else text
 
     def label(self, debater: str) -> str:
-        """Return a debater's label, or the debater's id if the judge is not blind."""
+        """Return a debater's label, or the debater's id if names are not hidden from the judge."""
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
@@ -334,12 +334,12 @@ class JudgeContext:
 
     @cached_property
     def critique_labels(self) -> Mapping[str, str]:
-        """Return the labels by which replies name the critiques, keyed by entry id."""
+        """Return the labels that identify critiques in replies, keyed by entry id."""
         return critique_labels(self.state["full_transcript"])
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the names by which the judge's prompt refers to the debaters, keyed by debater id."""
+        """Return the names that the judge's prompt uses for the debaters, keyed by debater id."""
         return self.blinding.labels if self.blinding else self.config.names()
 
 
@@ -421,7 +421,7 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
 
 
 def _summary(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return the prompt blocks with the summaries, using at most `remaining` tokens."""
+    """Return the prompt blocks that contain the summaries, using at most `remaining` tokens."""
     blocks: list[Block] = []
     summaries: tuple[tuple[MemoryKind, Summary | None, str], ...] = (
         ("judge's summary", context.state.get("judge_summary"), "# Summary of the final round"),
@@ -443,7 +443,10 @@ def _summary(context: JudgeContext, remaining: int) -> list[Block]:
 
 
 def _ledger(context: JudgeContext, budget: int) -> list[Block]:
-    """Return the prompt block with the claim ledger. Debaters are listed in presentation order."""
+    """Return the prompt block that lists the claims recorded during the debate.
+
+    Debaters are listed in presentation order.
+    """
     names = {who: context.labels[who] for who in context.order if who in context.labels}
     labels: dict[str, str] = {}
     if context.blinding:
@@ -469,7 +472,7 @@ def _ledger(context: JudgeContext, budget: int) -> list[Block]:
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return the prompt blocks with the messages to judge, using at most `remaining` tokens."""
+    """Return the prompt blocks that contain the messages to judge, using at most `remaining` tokens."""
     query, wanted = _query(context), remaining
     for _ in range(ATTEMPTS):
         selection = context.selector.select(query, wanted)
@@ -530,7 +533,7 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
 
 
 def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
-    """Return the user's messages in which names are not replaced, for example the topic and documents."""
+    """Return the user's messages in which names are kept, such as the topic and documents."""
     first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry

@@ -259,7 +259,7 @@ def response_schema(
 
 @dataclass(frozen=True)
 class ShownLine:
-    """One line of a displayed verdict field, and the ids of the messages cited in it."""
+    """A line of a displayed verdict field, with the ids of the messages that the line cites."""
 
     text: str
     citations: tuple[str, ...] = ()
@@ -331,7 +331,7 @@ def _union_of_maps(maps: Sequence[Mapping[str, Any]], most: int) -> dict[str, An
 
 
 def stated_once(given: Iterable[Any]) -> list[Any]:
-    """Return the statements without duplicates.
+    """Return the given statements without duplicates.
 
     Of two statements that say the same, the first is kept, with the citations of both.
     """

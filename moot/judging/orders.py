@@ -102,7 +102,7 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
 
 
 def cohen_kappa(first: Unit, second: Unit) -> float | None:
-    """Return Cohen's κ, the chance-corrected agreement of two judges on units that both rated (Cohen 1960).
+    """Return Cohen's κ (Cohen 1960), the chance-corrected agreement of two judges on units rated by both.
 
     Returns:
         `None` if they share no unit, or if chance alone explains full agreement.
@@ -227,7 +227,7 @@ def reconcile(
 
 
 def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str, str]) -> None:
-    """Set the winner of a verdict after the two presentation orders led to different winners."""
+    """Set the winner of a verdict if the two presentation orders produced different winners."""
     leader = _leader_of_both(both)
     verdict["winner"] = leader or TIE
     # The confidence in two different winners means nothing for a tie.
@@ -247,7 +247,7 @@ def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str
 
 
 def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
-    """Set the decision to the option that most verdicts chose, or to `undecided` if two options tie.
+    """Set the decision to the option chosen by most verdicts, or to `undecided` in a tie.
 
     The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
     of all verdicts. A verdict for another option therefore counts as no confidence.
@@ -268,7 +268,7 @@ def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
 
 
 def _leader_of_both(both: Sequence[Verdict]) -> str:
-    """Return the debater who has the highest total in both orders, or `""` if there is none."""
+    """Return the debater with the highest total in both presentation orders, or `""` if there is none."""
     leaders = set()
     for each in both:
         ranked = sorted(each["totals"].values(), reverse=True)

@@ -69,7 +69,7 @@ _CLOSE = 1e-9
 
 
 class Ballot(TypedDict):
-    """A judge's winner and total scores, as input for decision rules."""
+    """The winner and total scores according to one judge, used as input for decision rules."""
 
     judge: str
     """Id of the judge."""
@@ -219,7 +219,7 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
 
 
 def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
-    """Return a tally in which a choice wins with at least `needed` votes.
+    """Return a tally in which a choice needs at least `needed` votes to win.
 
     If no choice has enough votes, the tally is tied.
     """
@@ -487,7 +487,7 @@ def shows_whole(
 
 
 def next_judging(state: ConversationState) -> int:
-    """Return the number of the debate's next judging, starting at 1."""
+    """Return the number of the debate's next judging run, starting at 1."""
     decision = state.get("verdict")
     before = [*(state.get("verdicts") or []), *([decision] if decision else [])]
     return 1 + max((verdict.get("judging") or 0 for verdict in before), default=0)

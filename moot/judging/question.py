@@ -102,7 +102,7 @@ def question_call(
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
-    """Return the debated question from a model's reply, or `{}` if the reply contains none."""
+    """Return the question under debate from a model's reply, or `{}` if the reply contains no question."""
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], LONG_TOPIC)):
         return {}
@@ -124,7 +124,7 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
 
 
 def question_text(question: DebateQuestion, topic: str) -> str:
-    """Return the debated question as text for the transcript.
+    """Return the question under debate as text for the transcript.
 
     It is `""` if there is no question, or if the topic already says the same. The rules of the debate show
     the criteria.

@@ -58,7 +58,7 @@ class ResponseCheck:
     """Options of the question. The decision must be one of them or `undecided`."""
 
     def failed(self, error: str, *, model: str = "", usage: EntryUsage | None = None) -> Verdict:
-        """Return a failed verdict of this judge, with `error` as the reason for the failure."""
+        """Return a failed verdict for the judge, with `error` as the reason for the failure."""
         rubric = self.rubric.name
         return failed_verdict(self.judge, error, model=model, rubric=rubric, order=self.sides, usage=usage)
 
@@ -147,7 +147,7 @@ class ResponseCheck:
             )
 
     def _recorded(self, field: VerdictField, said: Any, verdict: Verdict) -> Any:
-        """Convert a field of a response to its stored form.
+        """Convert a field of a judge's response to the form in which it is stored.
 
         Unknown debaters and message ids are dropped.
         """
@@ -167,7 +167,7 @@ class ResponseCheck:
         return rows
 
     def _row(self, said: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
-        """Return a copy of a response row that refers only to known debaters and messages.
+        """Return a copy of one row of a judge's response without references to unknown debaters or messages.
 
         Return `None` if the debater is unknown.
         """
@@ -234,7 +234,7 @@ class JudgeRequest:
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with debaters' ids and names in place of labels.
+        """Return the judge's response with the labels replaced by debaters' ids and names.
 
         `None` if the judge gave no structured reply.
         """

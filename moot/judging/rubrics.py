@@ -84,7 +84,7 @@ class Rubric(BaseModel):
         return self
 
     def criterion(self, said: str) -> Criterion | None:
-        """Return the criterion with this id or name, ignoring case, or `None` if there is none."""
+        """Return the criterion with the given id or name, ignoring case, or `None` if none matches."""
         wanted = _key(said)
         return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
 
@@ -130,7 +130,7 @@ def register(rubric: Rubric) -> None:
 
 
 def find_rubric(name: str) -> Rubric | None:
-    """Return the built-in, registered or plug-in rubric with this name, or `None` if there is none.
+    """Return the built-in, registered or plug-in rubric with the given name, or `None` if there is none.
 
     Raises:
         ConfigError: the plug-in of this name cannot be imported, or is no rubric.

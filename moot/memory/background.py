@@ -84,7 +84,7 @@ class Background:
 
     @property
     def is_whole(self) -> bool:
-        """True if the blocks show the whole background."""
+        """True if the prompt blocks show the entire background of the debate."""
         return self._rest is None
 
     def passages(self, query: str, remaining: int) -> list[Block]:
@@ -98,7 +98,7 @@ class Background:
         return blocks
 
     def texts(self, query: str, remaining: int) -> list[str]:
-        """Return the background as texts within `remaining` tokens, including passages that match `query`."""
+        """Return background texts of at most `remaining` tokens, including passages that match `query`."""
         blocks = truncate_evenly(
             [b for b in self.blocks if b.section == "background"], remaining, self._count
         )
@@ -152,7 +152,7 @@ def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
 
 
 def with_background(blocks: Sequence[Block], background: Sequence[Block]) -> list[Block]:
-    """Insert background and pinned messages after the shared prefix of the prompt, without duplicates.
+    """Insert the background and pinned messages, without duplicates, after the shared prefix of the prompt.
 
     A block that is always shown keeps its place. Any other copy of a pinned message is removed.
     """
@@ -180,7 +180,7 @@ def _background_block(entry: Entry, message: WireMessage, whole: WireMessage | N
 
 @dataclass(frozen=True)
 class _Passages:
-    """Index of the background's passages, for retrieval."""
+    """An index for retrieving passages of the background."""
 
     entries: tuple[Entry, ...]
     search: EvidenceIndex
@@ -190,7 +190,7 @@ class _Passages:
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[Block], _Passages]:
-        """Return one block per message with passages that match `query`, and the passages left over.
+        """Return a block of matching passages for each message, and the passages left out.
 
         The beginning of each message is selected first, because it names the document.
         """
@@ -232,7 +232,7 @@ class _Passages:
 
 @memoize_by_identity(8)  # the background is the same in all prompts of a debate
 def _passages_of(*entries: Entry) -> _Passages:
-    """Return the passages of background entries with their search index."""
+    """Return the passages of the background entries, with a search index over the passages."""
     from moot.retrieval import EvidenceIndex
 
     return _Passages(entries, EvidenceIndex(chunk for entry in entries for chunk in _SPLITTING.chunks(entry)))

@@ -117,7 +117,7 @@ def store_positions(state: ConversationState, debate: str, now: str) -> Generato
 def earlier_positions_text(
     cross_debate_memory: Sequence[EarlierPosition], remaining: int, count: TokenCounter
 ) -> str:
-    """Return the prompt section with a debater's positions in earlier debates, or `""` if there are none.
+    """Return the prompt section on a debater's positions in earlier debates, or `""` if there are none.
 
     Each debate has its own line. A debate whose line does not fit `remaining` tokens is left out.
     """
@@ -155,7 +155,7 @@ def namespace_of(identity: str) -> tuple[str, ...]:
 
 
 def _line(text: str, chars: int) -> str:
-    """Return a text on one line without message citations, which are valid only within one debate."""
+    """Return a text on one line, without message citations."""
     return clip(sanitize_line(_CITATION.sub("", text[: 8 * chars])), chars)
 
 
@@ -269,7 +269,7 @@ def retrieve_memories(
     names: Mapping[str, str],
     shown: str = "",
 ) -> RetrievedMemories:
-    """Return the memories that match `query` and fit in `remaining` tokens, except those in `shown`.
+    """Return memories that match `query` and fit in `remaining` tokens, omitting memories in `shown`.
 
     The result depends only on the state. The indexes are caches.
     """
@@ -355,7 +355,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Run a search, and fall back to comparing words if the embedding service fails."""
+    """Run a search by embeddings, or compare words instead if the embedding service fails."""
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn
@@ -367,7 +367,7 @@ def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> R
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over entries outside the context window or over all entries."""
+    """Return the search index over all entries or only over those outside the context window."""
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)
@@ -381,7 +381,7 @@ def embedding_job(
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job that embeds a step's queries and entries, or `None` if nothing is left to embed.
+    """Return a job that embeds a step's queries and entries, or `None` if everything is already embedded.
 
     A worker thread runs it before prompts are assembled, so assembly finds all vectors in the cache.
     `everything`: prompts retrieve from the whole transcript, not only from what has left the window.

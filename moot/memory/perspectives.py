@@ -59,7 +59,7 @@ def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def perspective_of(state: StateValues, debater: str) -> Perspective:
-    """Return a debater's perspective, consisting of a summary and all later entries."""
+    """Return a debater's perspective, consisting of a summary and all entries after the summary."""
     summary = (state.get("perspective_summaries") or {}).get(debater) or {}
     covered = summary.get("covers_through_seq", -1)
     entries = perspective_entries(state["full_transcript"], debater)
@@ -181,7 +181,7 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str, beside: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Draft a summary, and return it with the reason why the configured summarizer failed, if it did.
+    """Draft a summary, and return the draft with the reason for any failure of the configured summarizer.
 
     If the summarization method fails and all entries fit in a prompt, return a result without a summary.
     """

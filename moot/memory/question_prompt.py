@@ -65,7 +65,7 @@ PARTS = 1 << 20
 
 
 class Place(NamedTuple):
-    """Position of a passage, given by the message's `seq` and the passage's number."""
+    """Position of a passage, consisting of the message's `seq` and the passage number within the message."""
 
     seq: int
     """Sequence number of the message that contains the passage."""
@@ -74,7 +74,7 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Start and end of a passage as character offsets in the content of its message."""
+    """Start and end offsets of a passage, counted in characters of the message's content."""
 
     start: int
     end: int
@@ -86,7 +86,7 @@ def key_of(place: Place) -> int:
 
 
 def place_of(key: int) -> Place:
-    """Return the passage identified by an integer key."""
+    """Return the position of the passage that an integer key identifies."""
     return Place(*divmod(key, PARTS))
 
 
@@ -160,7 +160,7 @@ class EntryLines:
         return self.count(self.text(seq))
 
     def passages(self, keys: Iterable[int]) -> str:
-        """Return the passages as text, with one paragraph for each message and a mark for each gap.
+        """Return the passages as text with one paragraph per message, marking each gap between passages.
 
         A message shows its time unless the message above it in the text has the same time.
         """
@@ -178,7 +178,7 @@ class EntryLines:
         return "".join(lines)
 
     def block(self, text: str) -> str:
-        """Return the text of passages as one prompt block in which each message has its own fence."""
+        """Return the passages as one prompt block in which each message has its own delimiters."""
         return fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
@@ -203,15 +203,15 @@ class EntryLines:
         return self._costs[key]
 
     def is_part(self, key: int) -> bool:
-        """Return True if the key identifies only part of a message that is split."""
+        """Return True if the key identifies one passage of a message that was split into several."""
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the message may have the same time as the preceding message."""
+        """Return True if the message may have the same timestamp as the preceding message."""
         return bool(source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
-        """Return the keys of all passages in the messages with these `seqs`."""
+        """Return the keys of all passages in the messages with the given `seqs`."""
         return [key_of(Place(seq, part)) for seq in seqs for part in range(len(self.spans(seq)))]
 
     def spans(self, seq: int) -> list[Span]:
@@ -221,7 +221,7 @@ class EntryLines:
         return self._spans[seq]
 
     def lack(self, seq: int, shown: str) -> int:
-        """Return the approximate number of tokens of a message that the `shown` text leaves out."""
+        """Return approximately how many tokens of a message are missing from the `shown` text."""
         return max(0, self.transcript[seq]["tokens"] - self.count(shown))
 
     def _line(self, seq: int, content: str, time: str) -> str:
@@ -465,7 +465,7 @@ def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCoun
 def ask_index(
     indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
 ) -> EvidenceIndex:
-    """Return the search index for questions about a debate, with passages of all messages."""
+    """Return the search index over the passages of all messages, used to answer questions about a debate."""
     splitting = Splitting.within(config.memory.budget.total)
     use = f"ask {splitting.long}"
     return indexes.of(
@@ -529,7 +529,7 @@ def _summary_text(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the `seq` of the newest messages that fit in `RECENT_SHARE` of a prompt's tokens."""
+    """Return the `seq` of each of the newest messages that fit in `RECENT_SHARE` of the prompt's tokens."""
     remaining, kept = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
         if entry["tokens"] > remaining or not traits_of(entry).in_prompts:

@@ -82,7 +82,7 @@ class DebateAnswer:
         return "\n\n".join(filter(None, [self.text, cited, unsaid if self.not_found else ""]))
 
     def to_json(self) -> JsonObject:
-        """Return the answer as JSON types, for a JSON file or an API reply."""
+        """Return the answer as JSON-compatible data for a JSON file or an API response."""
         return {
             "answer": self.text,
             "citations": list(self.citations),
@@ -141,7 +141,7 @@ def ask(
 
 
 def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
-    """Return the cited ids that exist, without duplicates, and the number of unknown ids."""
+    """Return the cited ids that exist, without duplicates, and the number of cited ids that do not exist."""
     named = [cited_id(text) for text in cited]
     real = [key for key in named if (seq := seq_of(key)) is not None and seq < entries]
     return tuple(dict.fromkeys(real)), len(named) - len(real)

@@ -93,7 +93,7 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
 def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
-    """Return a record of a tool call, with the tool's name, subject and status.
+    """Return a record of a tool call that contains the tool's name, the subject and the status.
 
     `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
     status is read from the result.
@@ -111,7 +111,7 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return the tool-call record of a tool result, or `None` for any other entry."""
+    """Return a tool result's tool-call record, or `None` if the entry is not a tool result."""
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -123,7 +123,7 @@ def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
 
 
 def input_tool_use(entry: Entry, given: Mapping[str, object]) -> ToolUse:
-    """Return the record of a tool result that was imported from another system.
+    """Return the tool-call record for a tool result that was imported from another system.
 
     Args:
         entry: the result as an entry.
@@ -210,7 +210,7 @@ def _json(text: str) -> object:
 
 
 def _unwrap(result: str) -> tuple[object, str]:
-    """Return a tool result's JSON data, if it has any, and its text, both without the MCP wrapper."""
+    """Remove the MCP wrapper from a tool result, and return its text and any JSON data."""
     data = _json(result)
     blocks = data.get("content") if isinstance(data, Mapping) and "content" in data else data
     if isinstance(blocks, list) and blocks and all(isinstance(b, Mapping) and b.get("type") for b in blocks):
@@ -231,7 +231,7 @@ def _plain(value: object) -> str:
 
 
 def _parts(data: object, text: str) -> list[str]:
-    """Split a tool result into table rows with column names, lines, or sentences."""
+    """Split a tool result into lines, sentences, or table rows with column names."""
     if isinstance(data, list):
         return [_plain(item) for item in data[:READ_LINES]]
     lines = text.splitlines()[:READ_LINES]
@@ -246,7 +246,7 @@ def _parts(data: object, text: str) -> list[str]:
 
 
 def _rows(lines: list[str]) -> list[str]:
-    """Return table rows with named values, or `[]` if the lines are not a table."""
+    """Parse lines as table rows with named values, and return `[]` if the lines are not a table."""
     for mark in "\t", ";", ",", "|":
         if len(lines) < 2 or mark not in lines[0] or lines[0].rstrip().endswith((".", ":", "{")):
             continue

@@ -53,7 +53,7 @@ tokens more than planned."""
 
 @dataclass(frozen=True)
 class WindowLimits:
-    """Limits that trigger a compaction of the context window and set its size afterwards."""
+    """Limits that determine when the context window is compacted and how large it is afterwards."""
 
     high_messages: int
     """Number of messages that triggers a compaction of the context window."""
@@ -110,7 +110,7 @@ class WindowLimits:
 def shown_message(
     entry: Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
-    """Return an entry as shown in the context window, and its number of tokens.
+    """Return an entry in the form shown in the context window, and its token count.
 
     A message that is too long is cut. The cut ends at a sentence or word, so the message may have fewer
     tokens than the limit.
@@ -129,7 +129,7 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry to remove from the window, or `None` to remove nothing.
+    """Return the `seq` of the last entry to remove from the context window, or `None` if nothing is removed.
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
@@ -158,18 +158,18 @@ def compact(
 
 
 def window_start(state: StateValues) -> int:
-    """Return the `seq` of the first entry in the context window, or of the next entry if it is empty."""
+    """Return the `seq` of the context window's first entry, or of the next entry if the window is empty."""
     told = seqs_of(map(entry_id_of, state["messages"]))
     return next(told, len(state["full_transcript"]))
 
 
 def needs_summary(state: StateValues) -> bool:
-    """Return True unless the configuration disables the rolling summary."""
+    """Return True if the configuration does not disable the rolling summary."""
     return bool((state.get("config") or {}).get("memory", {}).get("summarizer") != NO_SUMMARY)
 
 
 def entries_to_cover(state: StateValues, leaving: int = -1) -> list[Entry]:
-    """Return the entries outside the context window that no summary covers yet.
+    """Return the entries outside the context window that are not yet covered by a summary.
 
     Entries up to the `seq` `leaving` are about to leave the window and are included. -1 means none.
     """
@@ -249,7 +249,7 @@ class TranscriptWriter:
         return entry
 
     def enter(self) -> Generator[Emit, None, Update]:
-        """Emit the new entries, and return the update that adds them to the state."""
+        """Emit the new transcript entries, and return the update that adds the entries to the state."""
         for entry in self.entries:
             yield Emit({"event": "entry", "entry": entry})
         if not self.entries:

@@ -201,7 +201,7 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
 
 
 def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
-    """Return the structured output method to try if `method` was refused, or `None` if none is left."""
+    """Return the structured output method to try after `method` was refused, or `None`."""
     if method == "prompt":
         return None
     if isinstance(chat, OpenAICompatible):
@@ -210,7 +210,7 @@ def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
 
 
 def cache_of(chat: BaseChatModel) -> BaseCache | None:
-    """Return the LangChain cache that applies to a chat model, or `None` if there is none."""
+    """Return the LangChain cache used by a chat model, or `None` if the model has no cache."""
     if isinstance(chat.cache, BaseCache):
         return chat.cache
     return get_llm_cache() if chat.cache is not False and not isinstance(chat, LocalModel) else None
@@ -224,7 +224,7 @@ def cached_reply(generations: Sequence[Generation] | None) -> AIMessage | None:
 
 
 def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
-    """Return True if the chat model can stream the reply to this attempt."""
+    """Return True if the chat model can stream its reply to the given attempt."""
     refused = chat.disable_streaming is True or (chat.disable_streaming and bool(attempt.call.tools))
     return attempt.settings.stream and streams_tokens(chat) and not refused
 

@@ -57,7 +57,7 @@ class ThinkFilter:
         self._begun = False
 
     def feed(self, piece: str) -> SplitText:
-        """Process one chunk of a stream, and return its visible text and its reasoning."""
+        """Process one chunk of a stream, and return the visible text and the reasoning in the chunk."""
         self._buffer += piece
         text: list[str] = []
         reasoning: list[str] = []
@@ -123,7 +123,7 @@ def content_parts(content: str | list[Any]) -> SplitText:
 
 
 def reasoning_field(fields: JsonObject) -> str:
-    """Return the text of the field `reasoning_content` or `reasoning`, or `""` if there is none."""
+    """Return the text of the `reasoning_content` or `reasoning` field, or `""` if neither exists."""
     for name in ("reasoning_content", "reasoning"):
         value = fields.get(name)
         if isinstance(value, str) and value:
@@ -214,7 +214,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
     def _without_thoughts(self, message: BaseMessage) -> str:
-        """Return a copy of a message without reasoning, and store the reasoning in this wrapper."""
+        """Return a copy of a message without its reasoning, and store the reasoning in the model wrapper."""
         parts = content_parts(message.content)
         split = self._splitter.feed(parts.text)
         thoughts = parts.reasoning + reasoning_field(message.additional_kwargs) + split.reasoning

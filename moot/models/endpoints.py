@@ -28,7 +28,7 @@ SLOT_S = 0.1
 
 @asynccontextmanager
 async def endpoint_slot(models: Models, name: str, tokens: int) -> AsyncIterator[None]:
-    """Wait until a model's endpoint accepts a call, then hold a slot for the duration of the `with` block.
+    """Wait until a model's endpoint accepts a call, then hold a slot during the `with` block.
 
     The outcome of the block is recorded for all processes that use the database.
 
@@ -163,7 +163,7 @@ async def offered_models(access: Access) -> list[str]:
 
 
 def advice(failure: Failure, settings: ModelSettings, base_url: str, model: str) -> str:
-    """Return advice on how to fix a failed model call, or `""` if there is none.
+    """Return advice on fixing the cause of a failed model call, or `""` if there is no advice.
 
     Args:
         failure: the failure of the call.
@@ -210,7 +210,7 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
 
 
 async def models_for(name: str, models: Models) -> list[JsonObject]:
-    """Return all models offered by a model's endpoint, or `[]` if the endpoint has no model list."""
+    """Return all models available at a model's endpoint, or `[]` if the endpoint does not list models."""
     if not models.is_openai_compatible(name):
         return []
     try:

@@ -255,7 +255,7 @@ def has_finish(metadata: Mapping[str, object]) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait in seconds requested by the `retry-after-ms` or `retry-after` header."""
+    """Return the wait time in seconds that a `retry-after-ms` or `retry-after` header requests."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:

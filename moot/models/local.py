@@ -161,7 +161,7 @@ def check_command(name: str, command: Sequence[str]) -> None:
 
 
 def prompt_text(messages: Sequence[BaseMessage]) -> str:
-    """Return the messages of a prompt as one text for a command's stdin."""
+    """Join the messages of a prompt into one text for a command's stdin."""
     return "\n\n".join(f"{_HEADINGS.get(each.type, '')}{each.text}" for each in messages) + "\n"
 
 

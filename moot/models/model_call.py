@@ -226,7 +226,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
-        """Call the model, and repeat the call with twice the limit if `max_tokens` cut off the reply."""
+        """Call the model, and repeat the call with a doubled `max_tokens` limit if the reply was cut off."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
@@ -375,7 +375,7 @@ class _ModelRequest:
         return message, speaker.thoughts
 
     def _account(self, sent: Messages, message: AIMessage, thoughts: str, *, is_free: bool) -> _ModelResponse:
-        """Separate a reply's text from the reasoning, and record the tokens used.
+        """Separate a reply's text from its reasoning, and record the tokens used.
 
         A reply from a cache is free.
         """

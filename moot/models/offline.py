@@ -177,7 +177,7 @@ class OfflineModel(LocalModel):
         return OFFLINE
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return a placeholder reply to a prompt, either as text, as a tool call or as JSON."""
+        """Return a placeholder reply to a prompt as text, a tool call or JSON."""
         schema, hints = kwargs.get("json_schema"), cast(Hints, kwargs.get("hints") or {})
         called = None if schema else _tool_call(messages, kwargs.get("tools") or ())
         if schema is not None:
@@ -194,7 +194,7 @@ class OfflineModel(LocalModel):
 
 
 def placeholder_text(hints: Hints) -> str:
-    """Return placeholder text that names the speaker, phase, round and targets of a message."""
+    """Return placeholder text that names a message's speaker, debate phase, round and targets."""
     what = hints.get("phase", "answer").replace("-", " ")
     if speaker := hints.get("speaker"):
         what = f"{what} of {speaker}"
@@ -216,7 +216,7 @@ def _tool_call(messages: Sequence[BaseMessage], tools: Sequence[JsonObject]) -> 
 
 
 def _shorten(text: str, max_tokens: int | None) -> str:
-    """Truncate a text at a word boundary to about `max_tokens` tokens.
+    """Truncate text at a word boundary to about `max_tokens` tokens.
 
     One token counts as three characters.
     """
@@ -277,7 +277,7 @@ class RecordedModel(LocalModel):
         return "recorded"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the recorded reply for the call's hints, such as speaker and phase."""
+        """Return the recorded reply that matches the call's hints, such as its speaker and phase."""
         hints: Mapping[str, Any] = kwargs["hints"]
         for reply in self._replies:
             if all(hints.get(key) == value for key, value in reply["when"].items()):

@@ -144,7 +144,7 @@ async def _check_response(response: Any) -> None:
 
 
 class _CheckedBody(AsyncByteStream):
-    """HTTP response body that raises an error above the size limit.
+    """HTTP response body that raises an error when it exceeds the size limit.
 
     The end of an event stream is checked too.
 

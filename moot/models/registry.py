@@ -63,14 +63,14 @@ class RunnableModel(BaseChatModel):
         return inner._llm_type if inner else "runnable"
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools in the format that the chat model inside the runnable requires."""
+        """Bind tools in the format required by the chat model inside the runnable."""
         inner = inner_chat_model(self.runnable)
         return inner.bind_tools(tools, **kwargs) if inner else super().bind_tools(tools, **kwargs)
 
     def with_structured_output(
         self, schema: JsonObject | type, **kwargs: object
     ) -> Runnable[LanguageModelInput, JsonObject | BaseModel]:
-        """Bind a schema in the format that the chat model inside the runnable requires."""
+        """Bind a schema in the format required by the chat model inside the runnable."""
         inner = inner_chat_model(self.runnable)
         if inner is None:
             return super().with_structured_output(schema, **cast(JsonObject, kwargs))
@@ -115,7 +115,7 @@ def _result(message: object) -> ChatResult:
 
 
 def _checked(message: object) -> AIMessage:
-    """Return the output of a runnable if it is an `AIMessage`, otherwise raise an error.
+    """Return a runnable's output, or raise an error if the output is not an `AIMessage`.
 
     Raises:
         ConfigError: it is not a message of a model.

@@ -83,7 +83,7 @@ def counted_usage(
     thoughts: str,
     encoding: str | None = None,
 ) -> EntryUsage:
-    """Count the tokens of a request and its reply, for providers that report no usage.
+    """Count the tokens in a request and its reply if the provider reports no usage.
 
     Reasoning counts as completion tokens.
     """
@@ -137,7 +137,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
-    """Return a text with the version of the price lists and the date of the latest price change."""
+    """Return text that states the version of the price lists and the date of the latest price change."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__

@@ -31,7 +31,7 @@ EARLIER = 5
 
 
 class ClarifyingQuestions(BaseModel):
-    """A debater's reply with clarifying questions to a person, asked before the debate starts."""
+    """Reply in which a debater asks a person clarifying questions before the debate starts."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -117,7 +117,7 @@ def _questions(
     asking: Sequence[DebaterConfig],
     replies: Sequence[Reply],
 ) -> list[PersonQuestion]:
-    """Return the questions that the debaters have not asked before, without duplicates.
+    """Return the debaters' questions, omitting duplicates and questions asked before.
 
     Their numbers continue from earlier rounds.
     """

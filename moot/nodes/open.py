@@ -121,7 +121,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
 ) -> CallGenerator[tuple[DebateQuestion, list[str]]]:
-    """Ask a model to find the debate's question in the topic.
+    """Ask a model to identify the debate's question in the topic text.
 
     No model is asked if the topic is short and neither options nor criteria are needed.
     """

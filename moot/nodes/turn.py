@@ -38,7 +38,7 @@ PASSES = "[passes: would not answer]"
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
-    """Return True if the model refused to reply and the debate treats this as a passed turn."""
+    """Return True if the model refused to reply and the debate counts a refusal as a passed turn."""
     return reply.refused and config.limits.refusals == "pass"
 
 
@@ -97,7 +97,7 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write the tool calls of a debater's turn to the transcript, each with its result.
+    """Write each tool call of a debater's turn, and its result, to the transcript.
 
     Text and usage of a reply with several calls are stored with the first call.
     """

@@ -59,7 +59,7 @@ def check_length(text: str) -> None:
 
 
 def new_input_messages(state: StateValues) -> list[BaseMessage]:
-    """Return the new messages in the `messages` channel that are not in the transcript yet."""
+    """Return the messages in the `messages` channel that are not yet in the transcript."""
     return [message for message in state.get("messages") or [] if is_new_input(message)]
 
 
@@ -223,7 +223,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
 def _check_message(
     message: BaseMessage, entry: Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Return the messages that are stored in place of one message in a client's state update.
+    """Check one message in a client's state update, and return the messages to store in its place.
 
     `entry` is its transcript entry, if any.
     """

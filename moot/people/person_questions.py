@@ -84,7 +84,7 @@ def ask_people(
 
 
 def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
-    """Return why a person's reply is invalid, or `""` if it is valid.
+    """Return the reason why a person's reply is invalid, or `""` if the reply is valid.
 
     A person passes on a question with `""` under its id.
     """
@@ -103,7 +103,7 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
 
 
 def _plain(given: object) -> object:
-    """Return the content of a reply without the wrapper of a client such as Agent Inbox."""
+    """Return a reply's content without the wrapper that a client such as Agent Inbox adds."""
     if isinstance(given, BaseMessage):
         return given.text
     if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], Mapping):

@@ -44,7 +44,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message that is either a block of quoted text or text by Moot itself."""
+    """Part of a prompt message: either a block of quoted text or text written by Moot."""
 
     title: str
     """Title on the first line of the block. The program's own text has no title."""
@@ -54,23 +54,23 @@ class ContentPart(NamedTuple):
 
 
 def fenced(text: str, fence: str, title: str = "") -> str:
-    """Return `text` as a fenced block of quoted text."""
+    """Return `text` as a block of quoted text enclosed in delimiters."""
     return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Return a section as a fenced block, with the section's heading as its title."""
+    """Return a section as a delimited block of quoted text, with the section's heading as the title."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Return a message as a labelled paragraph of a block that quotes several messages."""
+    """Return a message as a labelled paragraph for a block that quotes several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return one fenced block that quotes several paragraphs made by `fenced_item`.
+    """Return one delimited block that quotes several paragraphs made by `fenced_item`.
 
     It costs fewer tokens than a block for each message.
     """
@@ -78,13 +78,13 @@ def fenced_items(items: str, fence: str, title: str) -> str:
 
 
 def system_message(text: str, fence: str) -> WireMessage:
-    """Return a system message that also explains how quoted text is marked."""
+    """Return a system message that contains `text` and explains how quoted text is marked."""
     return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
 
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Break every fence word in quoted text, so that the text cannot end its block.
+    """Break up every delimiter word in quoted text so that the text cannot end its own block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """
@@ -130,13 +130,13 @@ def prompt_parts(content: str) -> Iterator[ContentPart]:
 
 
 def without_frame(text: str, fence: str) -> str:
-    """Remove fence lines that a model copied from its prompt into its message."""
+    """Remove delimiter lines that a model copied from its prompt into its message."""
     body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}\n", "", text.strip())
     return body.removesuffix(f"{fence}>>").rstrip() or text
 
 
 def unfenced(content: str) -> str:
-    """Return a prompt message as readable text without fences."""
+    """Return a prompt message as readable text without delimiters."""
     return "".join("\n".join(filter(None, part[:2])) for part in prompt_parts(content))
 
 

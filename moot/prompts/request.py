@@ -138,7 +138,7 @@ def _without_docstring(part: JsonObject) -> JsonObject:
 
 
 def schema_instruction(schema: type[BaseModel]) -> str:
-    """Return a prompt text that asks the model to reply in JSON that matches a schema."""
+    """Return prompt text that asks the model to reply in JSON that matches a schema."""
     text = json.dumps(sent_schema(schema), ensure_ascii=False, separators=(",", ":"))
     return f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{text}"
 
@@ -149,7 +149,7 @@ def schema_tokens(schema: type[BaseModel], count: TokenCounter) -> int:
 
 
 def strict_schema(schema: JsonObject) -> JsonObject | None:
-    """Convert a JSON Schema to OpenAI's strict mode, or return `None` if that is impossible.
+    """Convert a JSON Schema for use in OpenAI's strict mode, or return `None` if it cannot be converted.
 
     Strict mode requires every property and allows no others. It has no free-form objects, tuples or `Any`.
     """
@@ -201,7 +201,7 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return the token budget for a prompt without the part that the reply's JSON schema needs.
+    """Return a prompt's token budget after subtracting the tokens that the reply's JSON schema needs.
 
     It is at least half of `total`.
     """

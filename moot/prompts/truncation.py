@@ -126,7 +126,7 @@ summary is kept longer than recent messages, and recent messages longer than old
 
 @dataclass(frozen=True)
 class Block:
-    """One message of a prompt, with a priority that decides when it is shortened or dropped."""
+    """Prompt message with a priority that decides when the message is shortened or dropped."""
 
     section: str
     """Name of the prompt section to which the block belongs."""
@@ -244,7 +244,7 @@ def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) 
 
 
 def _ranks(blocks: Sequence[Block]) -> list[int]:
-    """Return the priority of each block, or the priority of its group if it belongs to one.
+    """Return each block's priority, or its group's priority if the block belongs to a group.
 
     A group has the priority of its most important block.
     """
@@ -268,7 +268,7 @@ def _fill_up(
     budget: int,
     count: TokenCounter,
 ) -> None:
-    """Use remaining tokens to restore truncated and dropped blocks, starting with the most important ones.
+    """Use the remaining tokens to restore truncated and dropped blocks, most important first.
 
     The turn suffix is restored whole or not at all, because its instruction must never be truncated.
     """

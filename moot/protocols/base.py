@@ -25,7 +25,7 @@ from moot.text.tokens import TokenCounter
 
 @dataclass(frozen=True)
 class End:
-    """Protocol result that ends the debate."""
+    """Result that a protocol returns to end the debate."""
 
     reason: str
     """Reason why the debate ended, as shown in the report."""
@@ -42,7 +42,7 @@ TURN_WORDS = 150
 
 
 class TurnCount(NamedTuple):
-    """Number of turns that debaters take in a debate, including the turns of people."""
+    """Number of debaters' turns in a debate, including turns taken by people."""
 
     planned: int
     """Number of turns outside crux rooms, if nothing ends the debate early."""
@@ -52,7 +52,7 @@ class TurnCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ConsultModels:
-    """Protocol result that requests model calls to choose the debate's next step."""
+    """Result that a protocol returns to request model calls that choose the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
     """Function that builds the model calls. It runs only if the calls are made."""
@@ -62,7 +62,9 @@ class ConsultModels:
 
 
 class Protocol(ProtocolSpec):
-    """Base class of protocols. A protocol decides who speaks next, what prompts show, and when a debate ends.
+    """Base class for debate protocols.
+
+    A protocol decides who speaks next, what prompts show, and when a debate ends.
 
     Methods are pure: their result depends on their arguments alone.
 
@@ -146,7 +148,7 @@ class Protocol(ProtocolSpec):
         raise NotImplementedError
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
-        """Return the query that retrieves earlier messages and background for a turn."""
+        """Return the query used to retrieve earlier messages and background for a turn."""
         return ctx.query
 
     def instruction(self, ctx: PromptContext) -> str:
@@ -165,7 +167,7 @@ class Protocol(ProtocolSpec):
     def judge_step(
         self, state: ConversationState, config: DebateConfig, count: TokenCounter
     ) -> CallGenerator[JsonObject]:
-        """Run a step of kind `judge` during the debate, and return the state update."""
+        """Run a `judge` step during the debate, and return the state update."""
         raise NotImplementedError
 
     def at_a_glance(self, solution: str) -> str:
@@ -188,7 +190,7 @@ class Protocol(ProtocolSpec):
         return [debater for debater in config.names() if debater in spoke]
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that count in the vote, which are the final answers by default."""
+        """Return the answers that count in the vote (by default, the final answers)."""
         turns = state.get("turn_count", 0)
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
@@ -204,7 +206,7 @@ class Protocol(ProtocolSpec):
         return VoteCount(self.ballots(state, config), config, weighted=method == "weighted-vote")
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
-        """Return the verdict of the vote or the protocol, or `None` if a judge decides."""
+        """Return the verdict reached by the vote or the protocol, or `None` if a judge decides."""
         count = self.vote(state, config)
         return count.verdict(state["topic"]) if count else None
 
@@ -217,7 +219,7 @@ class Protocol(ProtocolSpec):
         return {}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return the record that a finished debate leaves for later debates, or `{}` for no record."""
+        """Return the record of a finished debate to store for later debates, or `{}` to store nothing."""
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
@@ -262,7 +264,7 @@ class Protocol(ProtocolSpec):
 def make_step(
     phase: str, round_no: int, turns: Sequence[Turn], *, kind: StepKind = "turn", aspect: str = ""
 ) -> Step:
-    """Return a step whose turns are all taken at the same time.
+    """Return a step in which all turns are taken at the same time.
 
     Args:
         phase: name of the phase. Entries and prompts show it.
@@ -304,7 +306,7 @@ AGREEMENT_INSTRUCTIONS = (
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Append the instructions on agreement and answer lines that the debate's settings require.
+    """Append the instructions about agreement and answer lines that the settings require.
 
     Args:
         instruction: instruction of a turn.

@@ -52,7 +52,7 @@ cover. 15 audits show with 92 % that a vote of five overturns a quarter of the a
 
 
 class EscalateConfig(ProtocolSettings):
-    """Settings of the protocol `escalate`."""
+    """Settings of the `escalate` protocol."""
 
     key = "escalate"
 
@@ -156,7 +156,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the reason why all answers were requested, unless the first two answers differ."""
+        """Return the reason why all answers were requested, if the first two answers agree."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -170,7 +170,7 @@ class Escalate(IndependentAnswers):
         return [f"The first two answers agree on “{agreed}”. All five were taken to audit such agreement."]
 
     def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace for debates between the same debaters and models."""
+        """Return the storage namespace shared by debates with the same debaters and models."""
         debaters = [
             [config.model_of(each), each.temperature, each.role, each.stance] for each in config.debaters
         ]
@@ -206,7 +206,7 @@ class Earlier(TypedDict):
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return False if agreement between two answers has proved to be weak evidence.
+    """Return False if earlier debates show that agreement between two answers is weak evidence.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """
@@ -250,7 +250,7 @@ def _order(config: DebateConfig) -> list[str]:
 
 
 def _answers(state: ConversationState) -> list[Entry]:
-    """Return the independent answers since a person's last message, including notices of missing answers."""
+    """Return the independent answers since a person's last message, and notices of missing answers."""
     return [entry for entry in answers_since(state["full_transcript"]) if traits_of(entry).ends_turn]
 
 
@@ -277,13 +277,13 @@ def _independent_count(state: ConversationState, config: DebateConfig) -> VoteCo
 
 
 def _agreed(state: ConversationState, config: DebateConfig) -> str:
-    """Return the answer that the first two authors agree on, or `""` if they disagree."""
+    """Return the answer on which the first two authors agree, or `""` if they disagree."""
     count = _count(_answers(state)[:PAIR], config)
     return count.first.answer if count.first and count.most == PAIR else ""
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Return a mapping from one author of each distinct answer to the author's current answer."""
+    """Choose one author for each distinct answer, and return the current answers keyed by author."""
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     chosen = {each.form: who for who, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}

@@ -57,7 +57,7 @@ take twice as many turns."""
 
 
 class ModeratorConfig(ProtocolSettings):
-    """Settings of the model that chooses the next speaker in the protocol `moderated`."""
+    """Settings of the model that chooses the next speaker in the `moderated` protocol."""
 
     key = "moderator"
 
@@ -67,7 +67,7 @@ class ModeratorConfig(ProtocolSettings):
     """Sampling temperature of the moderator's model, from 0 to 2. `None`: the provider's default."""
 
     def model_names(self) -> tuple[str, ...]:
-        """Return the moderator's model name in a tuple, or an empty tuple if none is configured."""
+        """Return a tuple with the moderator's model name, or an empty tuple if no model is configured."""
         return (self.model,) if self.model else ()
 
 
@@ -143,7 +143,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the debaters in the order of the first round, if openings are independent.
+    """Return the debaters in first-round order if opening statements are independent.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """
@@ -155,7 +155,7 @@ def first_round(config: DebateConfig) -> tuple[str, ...]:
 
 
 def opening_step(config: DebateConfig) -> Step:
-    """Return the step in which all debaters write their openings at the same time.
+    """Return the step in which all debaters write their opening statements at the same time.
 
     Nobody sees another debater's opening. A debate with fewer turns than debaters has fewer openings.
     """
@@ -240,7 +240,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the debater of each turn in a list of entries.
+    """Return the debater who took each turn in a list of entries.
 
     Tool calls, notices and interjections are not turns.
     """
@@ -262,7 +262,7 @@ REPLY_TOKENS = 300
 
 
 class Nomination(BaseModel):
-    """The moderator's reply, naming the next speaker and giving that debater an instruction."""
+    """Moderator's reply that names the next speaker and gives that debater an instruction."""
 
     reasoning: str
     next_speaker: str

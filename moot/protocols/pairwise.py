@@ -15,7 +15,7 @@ WANTED = (
 
 
 class Pairwise(Protocol):
-    """Protocol in which a judge compares two existing answers to one input in both orders.
+    """Protocol in which a judge compares two existing answers to the same input, once in each order.
 
     The answers are the debate's initial transcript, one entry per answer.
     """

@@ -58,7 +58,7 @@ class PromptContext:
 
     @property
     def token_budget(self) -> int:
-        """Number of tokens that remain for the prompt after background and pinned messages."""
+        """Number of tokens left for the prompt after subtracting background and pinned messages."""
         total = self.config.memory.budget.total if self.total is None else self.total
         return total - self.background.tokens
 
@@ -74,7 +74,7 @@ class PromptContext:
 
     @property
     def persona_first(self) -> bool:
-        """True if prompts begin with the debater's persona contract and do not repeat it at the end."""
+        """True if prompts state the debater's persona at the beginning and do not repeat it at the end."""
         return self.config.memory.layout == "per-speaker"
 
     @cached_property
@@ -84,12 +84,12 @@ class PromptContext:
 
     @cached_property
     def query(self) -> RetrievalQuery:
-        """Query that retrieves earlier messages for the turn."""
+        """Query used to retrieve earlier messages for the turn."""
         return retrieval_query(self.state, self.window, self.turn)
 
     @cached_property
     def window(self) -> list[Entry]:
-        """Entries in the message window, oldest first, without the topic and the background."""
+        """Entries in the message window, oldest first, excluding the topic and the background."""
         entries = self.state["full_transcript"][window_start(self.state) :]
         return [
             entry

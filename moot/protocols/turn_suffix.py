@@ -34,7 +34,7 @@ lower priority of older ones."""
 
 
 def summary_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the prompt block of the rolling summary in a list, or `[]` if there is no summary."""
+    """Return a list with the rolling summary's prompt block, or `[]` if there is no summary."""
     summary = ctx.state.get("rolling_summary", {})
     text = summary.get("text", "")
     if not text:
@@ -123,7 +123,7 @@ def evict_through(
 
 
 def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return the number of tokens for background, passages and tool definitions in a long-form prompt."""
+    """Return the number of tokens that background, passages and tool definitions need in a prompt."""
     retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
     return background.tokens + retrieved + tool_tokens
 
@@ -158,7 +158,7 @@ kinds."""
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
 ) -> Block:
-    """Return the turn suffix, the last message of a prompt, as a prompt block.
+    """Return the prompt block of the turn suffix (the last message of a prompt).
 
     The instruction is always included, and so is the contract, unless the prompt begins with it. The other
     parts get the remaining tokens, the most important first, and are truncated if they are too long.
@@ -191,7 +191,7 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
-    """Return a turn suffix with the persona contract, the instruction and matching reference passages."""
+    """Return a turn suffix with the persona contract, the instruction and matching passages."""
     reference_documents = references_text(ctx, query)
     quoted = fenced_section(reference_documents, ctx.config.fence)
     parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}
@@ -206,7 +206,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return a turn suffix without any optional parts.
+    """Return a turn suffix (last prompt message) without any optional parts.
 
     If the prompt begins with the contract, the turn suffix has none.
     """
@@ -223,14 +223,14 @@ def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
 
 
 def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
-    """Return the number of tokens that are left for further parts of the turn suffix."""
+    """Return the number of tokens left for further parts of the turn suffix (last prompt message)."""
     quoted = {name: fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
     texts = {**_bare_turn_suffix(ctx), **quoted}
     return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN
 
 
 def long_form_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the blocks of a long-form prompt, such as rules, topic, rolling summary and window."""
+    """Return the blocks of a long-form prompt, such as the rules, topic, summary and window."""
     # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
     shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]
     return [
@@ -242,7 +242,7 @@ def long_form_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def _long_form_suffix(ctx: PromptContext) -> Block:
-    """Return the turn suffix of a long-form prompt.
+    """Return the turn suffix (last message) of a long-form prompt.
 
     If memories are retrieved, the blackboard leaves them a share of the tokens. Cross-debate memory and
     reference documents are included, too.
@@ -271,7 +271,7 @@ def _long_form_suffix(ctx: PromptContext) -> Block:
 
 
 def blackboard_text(ctx: PromptContext, remaining: int, *, found: bool = True, aspect: str = "") -> str:
-    """Return the blackboard's text for the debater in at most `remaining` tokens.
+    """Return the blackboard text for the debater, limited to `remaining` tokens.
 
     With `found=False` reflections and crux cards are left out, because the prompt shows them elsewhere.
     `aspect` is the aspect under discussion, on which all debaters' positions are shown.

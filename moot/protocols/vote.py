@@ -40,7 +40,7 @@ WANTED = (
 
 
 class VoteConfig(ProtocolSettings):
-    """Settings of the protocol `vote`."""
+    """Settings of the `vote` protocol."""
 
     key = "vote"
 
@@ -77,7 +77,7 @@ class IndependentAnswers(SoloProtocol):
         return []
 
     def ballots(self, state: ConversationState, config: DebateConfig) -> list[AnswerBallot]:
-        """Return the answers that debaters gave after a person's last message."""
+        """Return the answers that debaters gave after the last message from a person."""
         return ballots_of_entries(answers_since(state["full_transcript"]), config)
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:

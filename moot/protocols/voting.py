@@ -54,7 +54,7 @@ def answer_as_written(text: str) -> str:
 
 
 def parse_final_answer(text: str) -> str:
-    """Return the normalised answer in a text's last `Answer:` line, or the whole text normalised.
+    """Return the normalised answer from a text's last `Answer:` line, or the normalised text if it lacks one.
 
     Normalisation removes case, markup, outer punctuation, character width and digit grouping. Numbers of
     equal value have the same form.
@@ -82,7 +82,7 @@ def match_option(said: str, options: Sequence[str]) -> str:
 
 
 def read_answer(text: str, options: Sequence[str], *, whole: bool = False) -> str:
-    """Return the answer in a message, or the option that the message names if the question has options.
+    """Return a message's answer, or the option that the message names if the question has options.
 
     Args:
         text: text of the message.
@@ -300,7 +300,7 @@ class AnswerBallot:
 
 
 def ballots_of_answers(given: Sequence[FinalAnswer]) -> list[AnswerBallot]:
-    """Return a ballot for each final answer that names an answer."""
+    """Return a ballot for each final-answer reply that names an answer."""
     return [
         AnswerBallot(each["debater"], each["answer"], each["confidence"], each["model"], each["placeholder"])
         for each in given
@@ -327,7 +327,7 @@ def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[A
 
 
 class VoteCount:
-    """Result of a vote that counts the answers."""
+    """Result of counting the answers in a vote."""
 
     def __init__(
         self, ballots: Sequence[AnswerBallot], config: DebateConfig, *, weighted: bool = False
@@ -421,7 +421,7 @@ class VoteCount:
 
 
 def stages_text(stages: Sequence[Stage]) -> str:
-    """Return one sentence that states the number of calls and the answer of each stage."""
+    """Return one sentence that states each stage's answer and number of calls."""
     told = []
     for stage in stages:
         answer = f"“{clip(stage['answer'], SHOWN_CHARS)}”" if stage["answer"] else "no answer leads"

@@ -104,7 +104,7 @@ def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNo
 def _replies(
     document: DebateDocument, who: str, claim: str, names: Mapping[str, str]
 ) -> Iterator[tuple[str, MapNode]]:
-    """Yield the evidence for a debater's stance on a claim, and the challenges to it."""
+    """Yield the evidence for a debater's stance on a claim, and the challenges to that stance."""
     retracted = {
         each["of"] for each in document["blackboard"]["claim_events"] if each["type"] == "retraction"
     }
@@ -157,7 +157,7 @@ def _argument(names: Mapping[str, str], who: str, what: str) -> str:
 
 
 def _title(text: str, otherwise: str) -> str:
-    """Return a title without the characters that titles must not contain.
+    """Return a title without characters that are not allowed in titles.
 
     `otherwise` is used if nothing is left of it.
     """

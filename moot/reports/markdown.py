@@ -46,7 +46,7 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Return Markdown text without unsafe content, and adjust the levels of its headings.
+    """Remove unsafe content from Markdown text, and adjust its heading levels.
 
     They start at `base` and skip no level.
     """
@@ -62,7 +62,7 @@ def section(text: str, base: int) -> str:
 
 
 def defuse(text: str) -> str:
-    """Disable HTML, images and unsafe links in a Markdown text."""
+    """Disable HTML, images and unsafe links in Markdown text."""
     if len(text) > PLAIN_ABOVE:
         longest = max((len(run) for run in re.findall("`+", text)), default=0)
         fence = "`" * max(3, longest + 1)
@@ -94,7 +94,7 @@ def _inspector() -> MarkdownIt:
 
 
 def _is_misleading_link(text: str) -> bool:
-    """Return True if a Markdown text contains a link that may mislead readers."""
+    """Return True if Markdown text contains a link that may mislead readers."""
     environment: dict[str, Any] = {}
     tokens = _inspector().parse(text, environment)
     for token in tokens:  # the list grows
@@ -186,7 +186,7 @@ def render_brief_html(document: Mapping[str, object]) -> str:
 def as_page(
     text: str, title: str, kicker: str = "In brief", figures: Markup | None = None, lead: str = ""
 ) -> str:
-    """Render a Markdown text as a self-contained HTML page with a title.
+    """Render Markdown text as a self-contained HTML page with a title.
 
     Args:
         text: Markdown whose first line is the title.
@@ -221,7 +221,7 @@ def _options(report: Report) -> list[Option]:
 
 
 def _considered(report: Report) -> list[str]:
-    """Return the options that debaters chose, with the names of these debaters.
+    """Return each option that debaters chose, with the names of the debaters who chose it.
 
     Empty without extracted claims, or if the question is for yes or no.
     """
@@ -294,7 +294,7 @@ def _background(report: Report) -> list[tuple[str, str]]:
 
 
 def _added(report: Report) -> list[tuple[str, str]]:
-    """Return the id and the beginning of each message that a person wrote to the running debate.
+    """Return the id and the beginning of each message that a person sent while the debate was running.
 
     Such a message may change the facts on which the decision rests.
     """
@@ -305,7 +305,7 @@ def _added(report: Report) -> list[tuple[str, str]]:
 
 
 def _whole_lines(text: str, limit: int) -> str:
-    """Return as many whole lines of a text as fit into `limit` characters, and mark an omission.
+    """Return as many whole lines of a text as fit into `limit` characters, and mark any omission.
 
     Of a first line that is too long, return whole sentences. Headings become plain lines.
     """

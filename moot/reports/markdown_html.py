@@ -119,7 +119,7 @@ class Prose:
         return Markup(_CLEANER.clean(html))  # noqa: S704  # sanitised by nh3
 
     def folded(self, text: str, most: int, base: int) -> Markup:
-        """Render Markdown as HTML, and fold list items after the first `most` items."""
+        """Render Markdown as HTML, and collapse list items after the first `most` items."""
 
         def fold(found: re.Match[str]) -> str:
             points = found[1].splitlines()
@@ -167,7 +167,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split a text into parts, and yield each part with True if it is a message id."""
+        """Split text into parts, and yield each part with a flag that is True for message ids."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:

@@ -31,7 +31,7 @@ MAX_MOMENTS = 24
 
 @dataclass(frozen=True)
 class HeldPosition:
-    """A debater's position on one claim, with the evidence and the unanswered challenges."""
+    """A debater's position on one claim, including the evidence and unanswered challenges."""
 
     name: str
     position: str
@@ -41,7 +41,7 @@ class HeldPosition:
 
 @dataclass(frozen=True)
 class Moment:
-    """Statement or change of position on a debater's timeline."""
+    """Event on a debater's timeline: a statement or a change of position."""
 
     when: str
     kind: str
@@ -59,7 +59,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class DebaterPosition:
-    """A debater's positions, agreements, concessions and timeline, as a report shows them."""
+    """A debater's positions, agreements, concessions and timeline for use in a report."""
 
     person: Participant
     stance: str
@@ -147,12 +147,12 @@ def quoted_stance(stance: Stance, side: str = "") -> str:
 
 
 def cited_quotation(event: Stance | StanceEvent | Evidence | Challenge | PositionChange) -> str:
-    """Return the quotation of a claim event with the id of the quoted message."""
+    """Return a claim event's quotation together with the id of the quoted message."""
     return f"“{event['quote']}” [{event['message_id']}]"
 
 
 def evidence_text(event: Evidence) -> str:
-    """Return the quotation of a piece of evidence with its source."""
+    """Return a piece of evidence as a quotation with its source."""
     source = EVIDENCE_SOURCES.get(event.get("source", ""), "")
     return cited_quotation(event) + (f" ({source})" if source else "")
 
@@ -160,7 +160,7 @@ def evidence_text(event: Evidence) -> str:
 def _holdings(
     document: DebateDocument, claims: Sequence[ClaimStatusRecord], who: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
-    """Yield a debater's position on each claim, with the evidence and the open challenges."""
+    """Yield a debater's position on each claim, including the evidence and open challenges."""
     waiting = document["blackboard"]["standing"]["open_challenges"]
     evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for event in document["blackboard"]["claim_events"]:
@@ -235,7 +235,7 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
 def _statements(
     document: DebateDocument, person: Participant, main_stance: Stance | None, rounds: Mapping[str, int]
 ) -> Iterator[Moment]:
-    """Yield a debater's statements on the main question and all changes of position."""
+    """Yield a debater's statements on the main question and all of that debater's changes of position."""
     changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
     held = set(main_stance["history"]) if main_stance else set()
     for event in document["blackboard"]["claim_events"]:
@@ -286,7 +286,7 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with a label and a note in a report."""
+    """Number in a report, with a label and a note."""
 
     name: str
     value: str
@@ -356,7 +356,7 @@ class Size:
 
 
 class Bar(NamedTuple):
-    """Rectangle of a chart, in SVG units."""
+    """Rectangle in a chart, measured in SVG units."""
 
     x: float
     y: float
@@ -365,7 +365,10 @@ class Bar(NamedTuple):
 
 
 class BarChart(NamedTuple):
-    """Stacked bar chart in SVG units. A template macro draws it as plain SVG without scripts or ids."""
+    """Stacked bar chart, measured in SVG units.
+
+    A template macro draws it as plain SVG without scripts or ids.
+    """
 
     size: Size
     label: str
@@ -403,7 +406,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return the debaters who wrote the most words, at most one for each chart color."""
+    """Return the debaters who wrote the most words, limited to the number of chart colors."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:

@@ -37,7 +37,7 @@ _FULL = 100.0
 
 @dataclass(frozen=True)
 class Score:
-    """A debater's score for one criterion of the rubric, or in total."""
+    """A debater's score for one criterion of the rubric, or the debater's total score."""
 
     person: Participant
     value: float | None
@@ -123,7 +123,7 @@ class Panel:
     """Decision of a debate, together with the verdict of each judge."""
 
     def __init__(self, document: DebateDocument, people: Participants) -> None:
-        """Separate the verdicts behind the decision from earlier and later verdicts.
+        """Separate the verdicts that led to the decision from earlier and later verdicts.
 
         The verdicts are told apart by the number of their judging. In documents without numbers, the last
         verdicts are those
@@ -272,7 +272,7 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater with this display name, or a new participant if there is none."""
+        """Return the debater with this display name, or a new participant if no debater has this name."""
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
@@ -285,7 +285,7 @@ class Participants(dict[str, Participant]):
 
 
 def _monogram(name: str, taken: set[str]) -> str:
-    """Return initials for a debater that no other debater has."""
+    """Return unique initials for a debater's name, avoiding initials that are already taken."""
     words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
@@ -328,7 +328,7 @@ class Message:
 
 
 class Fold:
-    """Block of consecutive messages that readers can open and close."""
+    """Block of consecutive messages that readers can expand and collapse."""
 
     def __init__(self, title: str, messages: Sequence[Message]) -> None:
         self.title, self.messages = title, messages
@@ -340,7 +340,7 @@ class Fold:
 
 
 class Transcript:
-    """The whole transcript, split into blocks that readers can open and close."""
+    """The whole transcript, split into blocks that readers can expand and collapse."""
 
     def __init__(self, document: DebateDocument, people: Participants, anchors: Mapping[str, str]) -> None:
         entries = document["transcript"]
@@ -407,7 +407,7 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a title for each block, such as its rounds or message numbers."""
+    """Return a title for each block, for example its round numbers or message numbers."""
     titles: list[str] = []
     before = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)

@@ -18,7 +18,7 @@ _CAPITAL_FACTOR = 1.5
 
 @dataclass(frozen=True)
 class RetrievalQuestion:
-    """Question that was prepared for searching the transcript.
+    """Question prepared for searching the transcript.
 
     Attributes:
         text: Question as it was asked.
@@ -52,7 +52,7 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the words with which a question names speakers, keyed by speaker number.
+    """Return the words that a question uses to name speakers, keyed by speaker number.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -76,7 +76,7 @@ def _speakers_in(
 
 
 def _fold(word: str) -> str:
-    """Convert a word to lower case, but keep a single capital letter."""
+    """Convert a word to lower case unless it is a single capital letter."""
     return word if len(word) == 1 and word.isupper() else word.casefold()
 
 
@@ -94,7 +94,7 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the sets of words that may stand for a speaker's name.
+    """Return the sets of words that may be used in place of a speaker's name.
 
     The words in parentheses form a set of their own.
     """

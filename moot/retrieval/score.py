@@ -193,7 +193,9 @@ def message_evidence(
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
-    """Return how strongly each message appears to answer the question. The evidence is measured in nats.
+    """Return a score for how well each message appears to answer the question.
+
+    The evidence is measured in nats.
 
     `terms` holds the result of `term_weights`. Default: all messages. With positions, messages elsewhere do
     not count as context.
@@ -266,7 +268,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return for each message the probability density of passages that answer the question.
+    """Return the probability density of passages that answer the question, one value for each message.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -323,7 +325,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return how strongly the speakers change at each boundary between messages.
+    """Return a score for how strongly the speakers change at each boundary between messages.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.

@@ -95,7 +95,7 @@ def select_evidence(
 
 
 def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
-    """Return a function that maps an entry's sequence number to its number of tokens.
+    """Return a function that maps an entry's sequence number to the entry's token count.
 
     Default: the tokens of the entry's content.
     """
@@ -136,7 +136,7 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Replace selected messages with longer ones until few tokens remain.
+        """Replace selected messages with longer ones until few unused tokens remain.
 
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """

@@ -36,7 +36,7 @@ _DECIDED = frozenset({"status", "verdict", "config"})
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a state update changes the metadata in the list of debates."""
+    """Return True if a state update changes a debate's metadata in the list of debates."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
@@ -96,7 +96,7 @@ def utc_now() -> str:
 
 
 class ProgressRecorder(Protocol):
-    """Type of functions that record a node's progress in the list of debates."""
+    """Type of a function that records a node's progress in the list of debates."""
 
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
@@ -106,7 +106,7 @@ class ProgressRecorder(Protocol):
 
 
 class Complete(Protocol):
-    """Type of functions that make a model call.
+    """Type of a function that makes a model call.
 
     A provider's failure is returned in the reply, not raised.
     """
@@ -215,7 +215,7 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a graph node in addition to the state, such as the environment and the permissions."""
+    """Inputs of a graph node in addition to the state, such as environment and permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))

@@ -64,7 +64,7 @@ def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator:
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:
-    """Return the permissions to answer questions about a debate with the given model.
+    """Return the permissions for using the given model to answer questions about a debate.
 
     Default: the judge's model. A recorded debate is answered by the offline model.
     """

@@ -165,13 +165,13 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
-        """Return the records of this run's model calls, numbered after those of earlier calls."""
+        """Return the records of this run's model calls, with numbers that continue from earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
 
     async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
-        """Return the reply to each request, and use a stored reply if there is one.
+        """Return the reply to each request, using stored replies where available.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -245,7 +245,10 @@ def _receipt(call: ModelCall, reply: Reply, position: JournalPosition) -> CallRe
 async def run_generator(
     flow: Generator[HandledEffect, Any, T], handle: Callable[[HandledEffect], Awaitable[object]]
 ) -> T:
-    """Run a generator to its end, and handle each request that it yields. Return the generator's result."""
+    """Run a generator to its end, and pass each request that it yields to `handle`.
+
+    Return the generator's result.
+    """
     outcome: object = None
     try:
         while True:
@@ -263,7 +266,7 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator of model calls and local jobs outside of a LangGraph graph.
+    """Outside a LangGraph graph, run a generator that requests model calls and local jobs.
 
     Return its result and the effect handler.
     """
@@ -342,7 +345,7 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: NodeFunction) -> Update:
-        """Run the node body, and return its state update including usage and call records."""
+        """Run the node body, and return its state update, including usage and call records."""
         if self.records is not None and self._needs_grants():
             self.context = replace(
                 self.context, permissions=await run_in_thread(self._with_grants, self.records)

@@ -221,7 +221,7 @@ def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, t
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJob | None:
-    """Return a job that embeds the texts for retrieval in this step, or `None` if there are none."""
+    """Return a job that embeds this step's texts for retrieval, or `None` if there are no such texts."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None

@@ -186,7 +186,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return the texts of a model call as span attributes, if the operator permits this."""
+    """Return the texts of a model call as span attributes if permitted by the operator."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}
@@ -276,7 +276,7 @@ def call_span(call: ModelCall, debate: str, *, compatible: bool = True) -> Itera
 
 
 def redact_langsmith() -> None:
-    """Have LangSmith's shared client redact keys and passwords, if tracing is enabled.
+    """Configure LangSmith's shared client to redact keys and passwords if tracing is enabled.
 
     An endpoint may repeat a key in a reply or in an error, which LangChain's tracer sends as it is.
     """
@@ -318,7 +318,7 @@ def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
 
 @contextmanager
 def within_langsmith_root(root: RunTree | None) -> Iterator[None]:
-    """Make all LangSmith runs in a `with` block children of a debate's root run.
+    """Nest all LangSmith runs in a `with` block under a debate's root run.
 
     The root run ends with the block.
     """

@@ -51,7 +51,7 @@ def _adapter(channel: str) -> TypeAdapter[Any]:
 
 
 def check_channels(values: Mapping[str, Any]) -> None:
-    """Validate values for state channels that come from outside the graph.
+    """Validate state channel values that come from outside the graph.
 
     Raises:
         InputError: A value has the wrong type. The message names the channel and the location.
@@ -75,7 +75,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(place: str, value: object) -> None:
-    """Raise an error if a value contains a number that checkpoints cannot store or limits cannot count."""
+    """Raise an error for a number that cannot be stored in a checkpoint or counted towards a limit."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             _check_numbers(f"{place}.{key}", each)
@@ -103,7 +103,7 @@ def _check_messages(given: Any) -> None:
 
 
 def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
-    """Validate the input of a run against the types of the state channels. `None` counts as missing.
+    """Validate a run's input against the types of the state channels. `None` counts as missing.
 
     Args:
         given: The input.
@@ -161,7 +161,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
 
 
 def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Raise an error if a step has more turns than a request may have, or a turn of somebody unknown.
+    """Raise an error if a step has too many turns for one request or a turn by an unknown speaker.
 
     All turns of a step are taken before the operator's limits are checked again.
     """

@@ -47,7 +47,7 @@ class Claim(TypedDict):
 
 
 class StanceFields(TypedDict):
-    """A debater's stance on a claim, including the condition if the stance is conditional."""
+    """A debater's stance on a claim, including any condition attached to the stance."""
 
     kind: StanceKind
     condition: str
@@ -131,7 +131,7 @@ class Evidence(QuotedEvent):
 
 
 class Gap(QuotedEvent):
-    """Claim event that records that a debater admits a gap in its knowledge."""
+    """Claim event that records a debater's admission of a gap in its knowledge."""
 
     type: Literal["gap"]
     id: str
@@ -159,7 +159,7 @@ class Retraction(TypedDict):
 
 
 class ExtractionPass(TypedDict):
-    """Claim event that marks the end of one extraction of claims from new messages."""
+    """Claim event that marks the end of one pass that extracts claims from new messages."""
 
     type: Literal["extraction_pass"]
     through: int
@@ -220,7 +220,7 @@ CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "prem
 
 
 class CruxSide(TypedDict):
-    """One debater's answer to the question on a crux card."""
+    """One debater's answer to the question on a crux card (the result of a side discussion)."""
 
     answer: CardResult
     reasoning: str
@@ -229,7 +229,7 @@ class CruxSide(TypedDict):
 
 
 class CruxCard(TypedDict):
-    """Result of a crux room, where two debaters examined one disputed claim."""
+    """Result of a crux room (a side discussion in which two debaters examined one disputed claim)."""
 
     id: str
     question: str
@@ -250,7 +250,7 @@ RoomStage = Literal["", "positions", "exchange", "steelman"]
 
 
 class Room(TypedDict):
-    """Crux room, where two debaters discuss one disputed claim."""
+    """Crux room: a side discussion between two debaters about one disputed claim."""
 
     id: str
     claim: str

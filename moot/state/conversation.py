@@ -214,7 +214,7 @@ class Summary(SummaryMetadata):
 
 
 class SummaryPoint(TypedDict):
-    """Statement in a summary, with its speaker and the ids of its source messages."""
+    """Statement in a summary, together with the statement's speaker and source message ids."""
 
     text: str
     speaker: str
@@ -270,7 +270,7 @@ MemoryKind = Literal[
 
 
 class PromptRecord(TypedDict):
-    """Description of a prompt's contents, stored as part of a receipt."""
+    """Description of a prompt's contents, stored in the record (receipt) of a model call."""
 
     budget: int
     """Maximum number of tokens that the prompt was allowed to contain."""
@@ -287,7 +287,7 @@ class PromptRecord(TypedDict):
 
 
 class RequestRecord(PromptRecord):
-    """Description of a request to a model, stored as part of a receipt."""
+    """Description of a model request, stored in the record (receipt) of the call."""
 
     step: int
     call_index: int
@@ -298,7 +298,7 @@ class RequestRecord(PromptRecord):
 
 
 class Receipt(RequestRecord):
-    """Receipt for a debater's turn, with details of the prompt that was sent to the model."""
+    """Record (receipt) of a debater's turn, including details of the prompt sent to the model."""
 
     entry_id: str
     """Id of the transcript entry that contains the model's reply."""
@@ -312,7 +312,7 @@ class Receipt(RequestRecord):
 
 
 class CallReceipt(RequestRecord):
-    """Receipt for a model call other than a turn, such as a summary or a verdict."""
+    """Record (receipt) of a model call other than a turn, such as a summary or a verdict."""
 
     id: str
     """Id of the call receipt, such as `c000012`."""
@@ -399,7 +399,7 @@ class ConversationInput(TypedDict, total=False):
 
 
 class ConversationOutput(TypedDict, total=False):
-    """Output of a debate's run. The checkpoint holds the whole state."""
+    """Output of a debate run. The checkpoint holds the whole state."""
 
     topic: str
     """Topic that the debaters discuss."""
@@ -511,7 +511,7 @@ class ConversationState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class FailedRun:
-    """Error and usage of a failed run of a graph node."""
+    """Error and usage recorded for a failed run of a graph node."""
 
     record: ErrorRecord
     """Error record to append to the state's `errors` channel."""
@@ -522,7 +522,7 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class InboxMessage:
-    """Message in a debate's inbox that the debate has not read yet."""
+    """Unread message in a debate's inbox."""
 
     number: int
     """Sequence number of the message within the debate, assigned in commit order and starting at 1."""

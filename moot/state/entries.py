@@ -175,7 +175,7 @@ class Entry(TypedDict):
 
 
 class InputEntry(TypedDict):
-    """Entry of an earlier transcript that a new debate continues. Missing fields get default values."""
+    """Entry from an earlier transcript that a new debate continues. Missing fields get default values."""
 
     speaker: str
     """Slug of the person or debater who wrote the message."""
@@ -232,7 +232,7 @@ def message_id(reference: str, *origin: str) -> str:
 
 
 def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
-    """Return the entry with the message id or entry id `known_as`, or None if there is none."""
+    """Return the entry with the message id or entry id `known_as`, or None if no entry matches."""
     for entry in transcript:
         if known_as in (entry.get("message_id"), entry["id"]):
             return entry
@@ -255,7 +255,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Return the number of debaters' turns that these entries complete, counted as in `turn_count`."""
+    """Return the number of debaters' turns that these entries complete (see `turn_count`)."""
     return sum(ends_turn(entry, debaters) for entry in entries)
 
 
@@ -298,7 +298,7 @@ def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
 
 
 def critique_labels(transcript: Iterable[Entry]) -> dict[str, str]:
-    """Return a label for each critique and each notice of a missing critique, such as 2A, keyed by entry id.
+    """Return labels such as 2A for critiques and notices of missing critiques, keyed by entry id.
 
     The number is the round. Each label occurs only once in a debate, so that an answer that names it refers
     to only one critique, whichever proposal it is about.

@@ -27,31 +27,31 @@ class MootError(RuntimeError):
 
 
 class UserError(MootError):
-    """Raised if the caller's input is wrong. The command line shows no traceback."""
+    """Error raised when the caller's input is wrong. The command line shows no traceback."""
 
     exit_code = 2
 
 
 class ConfigError(UserError):
-    """Raised if a configuration value is missing, unknown, out of range or contradictory."""
+    """Error raised when a configuration value is missing, unknown, out of range or contradictory."""
 
 
 class InputError(UserError):
-    """Raised if a topic, file or transcript cannot be read or used."""
+    """Error raised when a topic, file or transcript cannot be read or used."""
 
 
 class DebateExists(UserError):
-    """Raised if a new debate is given the id of an existing debate."""
+    """Error raised when a new debate is given the id of an existing debate."""
 
 
 class DebateNotFound(UserError):
-    """Raised if no debate with the given id exists."""
+    """Error raised when no debate with the given id exists."""
 
     exit_code = 4
 
 
 class DebateBusy(UserError):
-    """Raised if another run, in this or another process, is using the debate.
+    """Error raised when another run, in this or another process, is using the debate.
 
     Attributes:
         pid: Process id of the holder, `None` if it is not known.
@@ -65,13 +65,13 @@ class DebateBusy(UserError):
 
 
 class RunError(MootError):
-    """Raised if a run of a debate fails. All entries written so far are saved."""
+    """Error raised when a run of a debate fails. All entries written so far are saved."""
 
     exit_code = 3
 
 
 class ModelError(RunError):
-    """Raised if a model call still fails after all retries.
+    """Error raised when a model call still fails after all retries.
 
     Attributes:
         status: HTTP status of the last attempt, `None` if there was none.
@@ -85,19 +85,22 @@ class ModelError(RunError):
 
 
 class StorageError(RunError):
-    """Raised if the database cannot be read or written, for example because the disk is full."""
+    """Error raised when the database cannot be read or written, for example because the disk is full."""
 
 
 class JudgeFailed(RunError):
-    """Raised if none of the judges gave a usable verdict."""
+    """Error raised when none of the judges gave a usable verdict."""
 
 
 class BudgetReached(RunError):
-    """Raised if a group of debates has reached its shared spending limit. A higher limit lets them go on."""
+    """Error raised when a group of debates has reached its shared spending limit.
+
+    A higher limit lets them go on.
+    """
 
 
 class WaitingForPerson(RunError):
-    """Raised if the debate is saved and waits for a reply from a person.
+    """Exception raised when the debate is saved and waiting for a person's reply.
 
     Attributes:
         questions: Payload of the interrupt, as JSON.
@@ -111,6 +114,9 @@ class WaitingForPerson(RunError):
 
 
 class DebatePaused(RunError):
-    """Raised if a run stops at the end of a step because a person paused it. The debate is saved."""
+    """Exception raised when a run stops at the end of a step because a person paused the debate.
+
+    The debate is saved.
+    """
 
     exit_code = 130

@@ -40,7 +40,7 @@ def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
 
 
 def sort_checkpoints_after(checkpoint_id: str) -> None:
-    """Make all new checkpoint ids of this process sort after a stored checkpoint id.
+    """Ensure that all new checkpoint ids in this process sort after a stored checkpoint id.
 
     The id of a checkpoint begins with its time, and the highest id of a thread is its latest checkpoint. If
     the clock was set back since the last run, the new checkpoints of a resume would count as older ones.
@@ -107,14 +107,14 @@ def compiled_parts(compiled: object) -> JsonObject:
 
 
 async def close_store(store: AsyncBatchedBaseStore) -> None:
-    """Cancel the background task of a LangGraph store, which would otherwise outlive its event loop."""
+    """Cancel a LangGraph store's background task so that the task does not outlive its event loop."""
     if (task := store._task) is not None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
 class EveryKey(dict[str, object]):
-    """Mapping for the properties of a JSON Schema that treats every key as known.
+    """Mapping that treats every key as known, used for the properties of a JSON Schema.
 
     LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
     error. With this class it passes them on, so that the graph can refuse them.
@@ -125,7 +125,7 @@ class EveryKey(dict[str, object]):
 
 
 class PostgresCursorHook:
-    """Mixin that makes `AsyncPostgresSaver` open all its cursors with `open_cursor`."""
+    """Mixin that makes `AsyncPostgresSaver` open all cursors with `open_cursor`."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
         """Open a database cursor with the saver's original method."""
@@ -170,7 +170,7 @@ def streams_tokens(chat: BaseChatModel) -> bool:
 
 
 class ChatDelegate:
-    """Mixin for a chat model that passes all calls to another chat model, `inner`.
+    """Mixin for a chat model that delegates all calls to another chat model, `inner`.
 
     The public methods of `inner` would start a separate run in traces and streams. Messages are streamed
     under the id `message_id`.

@@ -17,7 +17,7 @@ _passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
 def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
-    """Set the protocols that a `DebateConfig` uses if its creator passes none.
+    """Set the protocols that `DebateConfig` uses if the caller passes none.
 
     The `moot` package calls this once.
 
@@ -34,7 +34,7 @@ def default_protocols() -> ProtocolSpecTable:
 
 @contextmanager
 def require_extra(name: str, what: str) -> Iterator[None]:
-    """Convert an `ImportError` in a `with` block to an error that names the extra to install.
+    """Convert an `ImportError` in a `with` block to an error that names the package extra to install.
 
     Raises:
         ConfigError: A package is missing.

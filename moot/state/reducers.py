@@ -38,7 +38,7 @@ class SharedList(list[T]):
 
 
 def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Return the list after appending the items of all writes."""
+    """Return the list with the items of all writes appended."""
     grown = SharedList(state)
     for write in writes:
         grown += write

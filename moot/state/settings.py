@@ -32,7 +32,7 @@ def register_secret(value: str | None) -> str | None:
 
 
 def register_password(url: str | None) -> str | None:
-    """Register the password in a URL, as written and decoded, so that it is redacted, and return the URL."""
+    """Register a URL's password (as written and decoded) for redaction, and return the URL."""
     if found := _PASSWORD.search(url or ""):
         for password in (found[1], unquote(found[1])):
             register_secret(password)
@@ -49,14 +49,14 @@ def redact_values(value: object) -> object:
 
 
 def redact(text: str) -> str:
-    """Return a text with all registered secrets redacted."""
+    """Return `text` with all registered secrets redacted."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, REDACTED)
     return text
 
 
 def redact_url(url: str) -> str:
-    """Return a text with the passwords and keys inside its URLs redacted."""
+    """Redact the passwords and keys in all URLs of a text, and return the text."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{REDACTED}", url)
     return redact(url)
@@ -113,7 +113,7 @@ _origins: dict[str, str] = {}
 
 
 def origin_of(name: str) -> str:
-    """Return the file that set an environment variable, or `the environment` if none did."""
+    """Return the file that set an environment variable, or `the environment` if no file did."""
     return _origins.get(name, "the environment")
 
 
@@ -188,7 +188,7 @@ def set_variables(values: Mapping[str, str]) -> None:
 
 
 def write_user_settings(values: Mapping[str, str]) -> Path:
-    """Store variables in the user's settings file, which only the user can read, and return its path.
+    """Store variables in the user's settings file, readable only by the user, and return the file's path.
 
     Other variables and comments in the file are kept. An empty value removes the variable.
 
@@ -214,7 +214,7 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """Return the environment of this process with additional variables, for starting a child process."""
+    """Return this process's environment plus additional variables, for starting a child process."""
     return {**os.environ, **variables}
 
 
@@ -247,7 +247,7 @@ def sqlite_path(url: str) -> Path:
 
 
 def check_database(db: str | None = None) -> str:
-    """Check the URL of the given database, or of the default database, and return it.
+    """Check the URL of the given or default database, and return the URL.
 
     Raises:
         InputError: The value is neither a path nor a supported URL.

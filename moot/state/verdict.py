@@ -86,7 +86,7 @@ class Unmet(TypedDict):
 
 
 class Flip(TypedDict):
-    """Comparison of two verdicts with the debaters presented in different orders."""
+    """Comparison of two verdicts for which the debaters were presented in different orders."""
 
     orders: list[list[str]]
     """Orders in which the debaters were presented to the judge in the two passes."""
@@ -97,7 +97,7 @@ class Flip(TypedDict):
 
 
 class Move(TypedDict):
-    """Record of a change of a debater's position during the debate."""
+    """Record of a change in a debater's position during the debate."""
 
     debater: str
     before: str
@@ -198,7 +198,7 @@ VERDICT_FIELDS: dict[str, VerdictField] = _fields_of(VerdictContent)
 
 
 def asked_fields(judging: Judging) -> list[VerdictField]:
-    """Return the fields that the judge must fill in, in the order of its reply."""
+    """Return the fields that the judge must fill in, ordered as in the judge's reply."""
     asked = (field for field in VERDICT_FIELDS.values() if judging in field.asked_for)
     return sorted(asked, key=lambda field: field.ask_order)
 
@@ -255,7 +255,7 @@ COUNT = "count"
 
 
 class FinalAnswer(TypedDict):
-    """Final answer that a debater gave on its own after the discussion."""
+    """Final answer that a debater gave individually after the discussion."""
 
     debater: str
     answer: str

@@ -112,7 +112,10 @@ def thread_id_of(name: str) -> str:
 
 
 def _readable(row: Sequence[object]) -> DebateRow:
-    """Return a catalogue row, as well as a damaged row allows. `moot doctor` repairs the row."""
+    """Return a catalogue row, recovering as much as possible if the row is damaged.
+
+    `moot doctor` repairs the row.
+    """
     debate, name, topic, protocol, status, turns, tokens, cost_usd, parent, created_at, updated_at = row
     return DebateRow(
         id=stored_text(debate),
@@ -223,7 +226,7 @@ class ListedResult:
 
     @property
     def text(self) -> str:
-        """Return the judges' decision or, if there is none, the winner."""
+        """Return the judges' decision, or the winner if there is no decision."""
         return self.decision or self.winner
 
 
@@ -264,7 +267,7 @@ class ResultTable(DebateTable):
 
 
 def _listed(*outcome: object) -> ListedResult:
-    """Return a row of the results, as well as a damaged row allows."""
+    """Return a row of the results, recovering as much as possible if the row is damaged."""
     *texts, confidence = outcome
     model, winner, decision, question = map(stored_text, texts)
     known = confidence if isinstance(confidence, int | float) else None

@@ -44,7 +44,7 @@ class LazyStore(BaseStore):
         self._opening = asyncio.Lock()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Raise an error, because this store has only asynchronous methods.
+        """Raise an error, because this store supports only asynchronous methods.
 
         Raises:
             NotImplementedError: Always.
@@ -98,7 +98,10 @@ class CompressingSerializer(JsonPlusSerializer):
         super().__init__(allowed_msgpack_modules=None)
 
     def dumps_typed(self, obj: object) -> tuple[str, bytes]:
-        """Serialize an object, and return a type tag and the bytes. Large values are compressed."""
+        """Serialize an object, and return its type tag and serialized bytes.
+
+        Large values are compressed.
+        """
         tag, blob = super().dumps_typed(obj)
         if len(blob) < COMPRESS_FROM:
             return tag, blob
@@ -158,7 +161,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         self.records = records
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint, or the latest one if `config` contains no checkpoint id.
+        """Return the checkpoint that `config` identifies, or the latest one without a checkpoint id.
 
         Raises:
             StorageError: the checkpoint is damaged.
@@ -325,7 +328,7 @@ WHERE thread_id = :thread AND (checkpoint_ns, checkpoint_id) NOT IN (SELECT ns, 
 
 @asynccontextmanager
 async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
-    """Open the checkpointer for the database with this path or URL.
+    """Open a checkpointer for the database at the given path or URL.
 
     Raises:
         InputError: The database cannot be opened.

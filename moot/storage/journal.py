@@ -23,7 +23,7 @@ HasOtherChild = Callable[[str, str, str], bool]
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored reply, made of the call's position and a hash of the request."""
+    """Key of a stored reply, consisting of the position of the call and a hash of the request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
@@ -115,7 +115,7 @@ class Journal(DebateTable):
 
 
 class FailedRuns(DebateTable):
-    """Table of the errors and usage of failed node runs."""
+    """Table that records the errors and usage of failed node runs."""
 
     name = "moot_failed_runs"
     columns = """
@@ -154,7 +154,7 @@ class FailedRuns(DebateTable):
 
 
 def _stored_usage(text: str) -> dict[str, float]:
-    """Return the usage in a row, without the values that are damaged."""
+    """Return the usage stored in a row, omitting damaged values."""
     try:
         stored = json.loads(text)
     except (RecursionError, TypeError, ValueError):
@@ -164,7 +164,7 @@ def _stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update with failed runs missing from the state, or `{}` if none are missing.
+    """Return a state update that adds failed runs missing from the state, or `{}` if none are missing.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -189,7 +189,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
-    """Return the state's values after adding the usage of questions that the state does not count."""
+    """Return the state's values plus the usage of questions not yet counted in the state."""
     return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
 
 
@@ -208,7 +208,7 @@ class UnreadInbox:
 
 
 class InboxTable(DebateTable):
-    """Table of interjections, pause requests and the usage of answered questions.
+    """Table that stores interjections, pause requests and the usage of answered questions.
 
     The rows are those that a debate has not read yet.
     """
@@ -227,11 +227,11 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
-        """Add the usage of an answered question, which the debate counts in its next step."""
+        """Store the usage of an answered question so that the debate counts it in the next step."""
         self._add(debate, _QUESTION, "", json.dumps(usage), at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
-        """Return the interjections and the usage of questions with a number greater than `number`."""
+        """Return all interjections and question usage records numbered above `number`."""
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
             "SELECT number, speaker, content, at, kind FROM moot_inbox "

@@ -34,7 +34,7 @@ _STATE, _STARTED = 0, 19
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Identity of a process that stays unique even if the process id is reused."""
+    """Process identity that stays unique even if the process id is reused."""
 
     machine: str
     """Host name, boot id and process-id namespace of the machine. Processes with equal values can see each
@@ -256,7 +256,7 @@ class Leases(DebateTable):
         return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
 
     def permit(self, lease: Lease) -> Permit:
-        """Return a permit that allows writes while the run holds its lease."""
+        """Return a permit that allows writes while the run holds the lease."""
 
         def allows(rows: Sequence[Row]) -> bool:
             held = _LeaseRow.of(rows)

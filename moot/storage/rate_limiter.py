@@ -131,7 +131,7 @@ class RateLimiter(DebateTable):
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
 
     def record_success(self, endpoint: str) -> None:
-        """Record a successful call to an endpoint that had failed or was waiting.
+        """Record a successful call to an endpoint after failures or a waiting period.
 
         A reply during a wait ends the wait.
         """
@@ -147,13 +147,13 @@ class RateLimiter(DebateTable):
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the remaining waits that are longer than `longer_than_s` seconds, keyed by endpoint."""
+        """Return the remaining waiting times that exceed `longer_than_s` seconds, keyed by endpoint."""
         rows = self._run(_CLOSED, (longer_than_s,))
         waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
         return {name: left for name, left in waits.items() if not name.startswith(_PROBE_PREFIX)}
 
     def reset(self, endpoint: str) -> None:
-        """Delete the stored waits, failures and reservations of an endpoint."""
+        """Delete an endpoint's stored waiting times, failures and reservations."""
         self.delete(endpoint)
         self._cached.pop(endpoint, None)
 
@@ -168,11 +168,11 @@ class RateLimiter(DebateTable):
         return None
 
     def release_slot(self, slot: Lease) -> None:
-        """Release a slot for concurrent calls."""
+        """Release a slot that was acquired for a concurrent call."""
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return the remaining wait of an endpoint in seconds, and the number of its failures."""
+        """Return an endpoint's remaining waiting time in seconds and its number of failures."""
         for left, failures in self._run(_STATE, (endpoint,)):
             left, failures = stored_number(left), stored_number(failures)
             if left > max_wait_s:
@@ -182,7 +182,7 @@ class RateLimiter(DebateTable):
         return 0.0, 0
 
     def _run(self, statement: str, parameters: Sequence[str | float]) -> list[Row]:
-        """Run a statement and return its rows, or no rows if the database fails."""
+        """Execute a statement and return the resulting rows, or no rows if the database fails."""
         with suppress(StorageError):
             return self._sql.execute(statement.replace("CLOCK", self._sql.clock), parameters)
         return []

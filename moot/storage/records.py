@@ -87,7 +87,7 @@ class Feedback:
 
 
 class FollowUpTable(DebateTable):
-    """Table of the debates that have feedback or a date for revisiting the decision."""
+    """Table of debates that have feedback or a date for revisiting the decision."""
 
     name = "moot_follow_ups"
     columns = """
@@ -227,7 +227,7 @@ class Records:
             table.delete(debate)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return the state's values with the usage that the debate adds to its state in its next step.
+        """Return the state's values plus the pending usage that the debate will add in its next step.
 
         This is the usage of failed runs and of answered questions.
         """
@@ -269,7 +269,7 @@ class Records:
 
 
 def open_records(url: str) -> Records:
-    """Open Moot's tables in the database with this path or URL.
+    """Open Moot's tables in the database at the given path or URL.
 
     Missing files, folders and tables are created.
 

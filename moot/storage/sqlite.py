@@ -32,7 +32,7 @@ Statement = tuple[str, Sequence[Value]]
 
 @dataclass(frozen=True)
 class Permit:
-    """Condition that a transaction checks in the database before it writes."""
+    """Condition that a transaction checks in the database before writing."""
 
     statement: Statement
     """Query for the rows on which the condition depends."""
@@ -62,7 +62,7 @@ class Sql(ABC):
 
     @property
     def is_inherited(self) -> bool:
-        """True in a child process that has inherited the open database through `fork()`."""
+        """Return True in a child process that inherited the open database through `fork()`."""
         return self._process != os.getpid()
 
     def check_process(self) -> None:
@@ -115,7 +115,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Report a value that cannot be read in a `with` block as damage of the database.
+    """Report unreadable values in a `with` block as database damage.
 
     Raises:
         StorageError: The value is damaged.
@@ -127,14 +127,14 @@ def reading(what: str, advice: str = "restore a backup, or delete the debate") -
 
 
 def stored_text(value: object) -> str:
-    """Return a value of a text column as text, even if the row is damaged."""
+    """Return the value of a text column as text, even if the row is damaged."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def stored_number(value: object) -> float:
-    """Return a value of a number column, or 0 if the row is damaged."""
+    """Return the value of a numeric column, or 0 if the row is damaged."""
     return value if isinstance(value, int | float) else 0
 
 
@@ -205,13 +205,13 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return a colon and advice on an SQLite error, or `""` if there is no advice."""
+    """Return advice on an SQLite error, preceded by a colon, or `""` if there is no advice."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code of an error."""
+    """Return the primary SQLite result code of an error."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 

@@ -111,7 +111,7 @@ def quoted(texts: Iterable[str]) -> str:
 
 
 def all_done_reason(number: int, noun: str, done: str) -> str:
-    """Return why a completed debate ended, such as `all 3 rounds are done`."""
+    """Return the reason why a completed debate ended, such as `all 3 rounds are done`."""
     return f"the one {noun} is {done}" if number == 1 else f"all {number} {noun}s are {done}"
 
 

@@ -129,7 +129,7 @@ def question_word_terms() -> frozenset[str]:
 
 
 def question_terms(text: str) -> list[str]:
-    """Return the search terms of a question, except words that only phrase the question.
+    """Return a question's search terms, excluding words that serve only to phrase the question.
 
     If no other terms remain, all are returned.
     """
@@ -138,7 +138,7 @@ def question_terms(text: str) -> list[str]:
 
 
 def without_question_words(text: str) -> str:
-    """Return `text` without words that only phrase a question.
+    """Return `text` without words that serve only to phrase a question.
 
     The result is used with an embedding model.
     """
@@ -147,7 +147,7 @@ def without_question_words(text: str) -> str:
 
 
 def jaccard_similarity(first: str, second: str) -> float:
-    """Return the Jaccard similarity of the search terms in two short texts, from 0 to 1.
+    """Return the Jaccard similarity (0 to 1) of the search terms in two short texts.
 
     Texts without terms are compared for equality.
     """

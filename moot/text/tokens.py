@@ -166,7 +166,7 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
-    """Distribute a number of tokens among text blocks, and return the token limit of each block.
+    """Distribute a token budget among text blocks, and return each block's token limit.
 
     A short block gets its own length, and all longer blocks get the same limit. The sum is at most
     `remaining`. If any block is truncated, no tokens are left unused except by rounding.

@@ -48,7 +48,7 @@ class Calculator(Tool):
     )
 
     def run(self, context: ToolContext) -> str:
-        """Evaluate the expression, and return it with its value as text."""
+        """Evaluate the expression, and return the expression and its value as text."""
         return f"{self.expression.strip()} {value_text(evaluate(self.expression))}"
 
 

@@ -123,7 +123,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the highest number of tokens that the tool definitions of a debater need."""
+    """Return the largest number of tokens that any debater's tool definitions need."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -219,7 +219,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Call a function with a new session of an MCP server, and return its result.
+    """Call a function with a new MCP server session, and return the function's result.
 
     The session has a time limit. It runs in its own thread, because the caller may be in an event loop.
 

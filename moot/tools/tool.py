@@ -14,7 +14,7 @@ MAX_RESULT_CHARS = 20_000
 
 
 class ToolFailed(Exception):
-    """Error raised if a tool call fails. The model receives the error's message as the result."""
+    """Error raised when a tool call fails. The model receives the error's message as the result."""
 
 
 @dataclass(frozen=True)

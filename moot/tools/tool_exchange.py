@@ -21,7 +21,7 @@ LEFT_OUT = "(omitted to save tokens; call the tool again if you need it)"
 
 @dataclass(frozen=True)
 class ToolCall:
-    """Tool call by a model, with the tool's result."""
+    """A model's tool call, together with the tool's result."""
 
     id: str
     """Id of the call, such as `call_3`. Calls are numbered within their turn. Ids from providers need not be

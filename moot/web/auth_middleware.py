@@ -105,7 +105,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
 
     def _refusal(self, request: Request) -> str:
-        """Return the reason for rejecting a request that is not the operator's, or `""` if it is allowed.
+        """Return the reason for rejecting a request from anyone but the operator, or `""` if it is allowed.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
@@ -190,7 +190,10 @@ class UnchangedJson(JSONResponse):
 
 
 class PlainJson(UnchangedJson):
-    """JSON response that people read. It shows the characters that change the direction of a text."""
+    """JSON response intended for people to read.
+
+    It shows the characters that change the direction of a text.
+    """
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON, with known secrets redacted."""

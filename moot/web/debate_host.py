@@ -46,7 +46,7 @@ EventListener = Callable[[Event], object]
 
 
 class StreamedMessage(TypedDict):
-    """Part of a message that has been streamed so far."""
+    """Portion of a message streamed so far."""
 
     speaker: str
     text: str
@@ -62,7 +62,7 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """Runner that keeps an asyncio task for each running debate in a database.
+    """Runner for the debates in a database, with one asyncio task for each running debate.
 
     Args:
         debates: the open database. The caller closes it.
@@ -113,7 +113,7 @@ class DebateHost:
         return await run_in_thread(make)
 
     def requested(self, settings: Mapping[str, object], *, by_operator: bool = False) -> DebateConfig:
-        """Return the configuration for a client's settings. See `make`.
+        """Return the configuration that results from a client's settings. See `make`.
 
         Raises:
             ConfigError: the settings are invalid, need more turns, or exceed the operator's permissions.
@@ -332,7 +332,7 @@ def _age_s(snapshot: StateSnapshot) -> float:
 async def follow(
     host: DebateHost, reader: DebateReader, debate: Debate, ending: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[JsonObject]:
-    """Yield overviews, streamed tokens and events of a debate while it changes.
+    """Yield a debate's overviews, streamed tokens and events as the debate changes.
 
     `tokens` holds the new tokens of streamed messages, by the id that the message's entry will have.
 
@@ -363,7 +363,7 @@ async def follow(
 
 
 async def _next_events(queue: asyncio.Queue[Event]) -> list[Event]:
-    """Wait for the next events of a debate, and return them together.
+    """Wait for the next events of a debate, and return the events as one batch.
 
     Return `[]` if no event comes within `POLL_INTERVAL_S`.
     """

@@ -250,7 +250,7 @@ class McpDebates:
         turns: TurnsWanted = 0,
         model: ModelName = "",
     ) -> DebateOutcome:
-        """Let language models debate a question and let a judge decide it. This takes minutes.
+        """Have language models debate a question, and have a judge decide it. This takes minutes.
 
         Returns the verdict. Cancelling the call pauses the debate at the end of its current step. For a long
         debate use `start`.
@@ -304,7 +304,7 @@ class McpDebates:
         return await self._outcome(made)
 
     async def status(self, debate: DebateId) -> DebateOutcome:
-        """Return the status of a debate, including turns, cost, latest message, questions and error."""
+        """Return a debate's status, including its turns, cost, latest message, questions and error."""
         return await self._outcome(await self._get(debate))
 
     async def result(
@@ -378,7 +378,10 @@ class McpDebates:
             ),
         ],
     ) -> dict[str, object]:
-        """Answer a question about a debate and cite its messages. The transcript does not change."""
+        """Answer a question about a debate, citing messages from the debate.
+
+        The transcript does not change.
+        """
         found = await self._get(debate)
         answer = (await asyncio.to_thread(self._host.ask, found, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
@@ -395,7 +398,7 @@ class McpDebates:
             ),
         ],
     ) -> str:
-        """Compare the results, cost and answers of several debates in Markdown.
+        """Return a Markdown comparison of the results, costs and answers of several debates.
 
         Models, tokens and times are included.
         """
@@ -413,7 +416,7 @@ class McpDebates:
         return render_brief(await run_in_thread((await self._get(debate)).document))
 
     async def report(self, debate: str) -> str:
-        """Return the report of a debate, including question, verdict, positions, transcript and cost."""
+        """Return a debate's report, including the question, verdict, positions, transcript and cost."""
         document = await run_in_thread((await self._get(debate)).document)
         return render_markdown(await run_in_thread(with_plan, document))
 
@@ -489,7 +492,7 @@ def argue_design(
         str, Field(description="Design to review, including its requirements and constraints.")
     ],
 ) -> str:
-    """Let a council debate a design before you build it."""
+    """Have a council debate a design before you build it."""
     return (
         'Call the tool `debate` with protocol "council". The question is the design below, with all '
         "requirements, constraints, figures and alternatives that you know. Then report what the verdict "
@@ -500,7 +503,7 @@ def argue_design(
 def second_opinion(
     decision: Annotated[str, Field(description="Decision to challenge, including the facts behind it.")],
 ) -> str:
-    """Let one debater defend a decision and another one oppose it before you act on it."""
+    """Have one debater defend a decision and another oppose it before you act on it."""
     return (
         "Call the tool `debate` with two debaters: one defends the decision below, the other one opposes it. "
         "Put the facts into the question. Then follow the verdict, or explain why you do not, and give the "

@@ -29,7 +29,7 @@ shown on the page."""
 
 
 class PageAction(BaseModel):
-    """Base class of actions on a debate that the live page offers."""
+    """Base class of debate actions that the live page offers."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,7 +61,7 @@ def _use_own_model(host: DebateHost, debate: Debate) -> None:
 
 
 class ContinueDebate(PageAction):
-    """Continue a debate, for example with answers to its questions or with more turns."""
+    """Action that continues a debate, for example with answers to its questions or with more turns."""
 
     turns: int | None = Field(None, ge=1, le=1000)
     answers: dict[str, str] | None = None
@@ -78,7 +78,7 @@ class ContinueDebate(PageAction):
 
 
 class Pause(PageAction):
-    """Pause the debate at the end of its current step."""
+    """Action that pauses the debate at the end of the current step."""
 
     @override
     def act(self, debate: Debate) -> JsonObject:
@@ -88,7 +88,7 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """Judge a debate now, even if it is paused or has been judged before."""
+    """Action that judges a debate now, even if it is paused or has been judged before."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
@@ -102,7 +102,10 @@ class JudgeNow(PageAction):
 
 
 class SendInterjection(PageAction):
-    """Send a person's message to a debate. The debate reads it at the start of its next step."""
+    """Action that sends a person's message to a debate.
+
+    The debate reads it at the start of its next step.
+    """
 
     text: str = Field(max_length=MAX_MESSAGE_CHARS)
     speaker: str = "moderator"
@@ -113,7 +116,10 @@ class SendInterjection(PageAction):
 
 
 class CorrectEvent(PageAction):
-    """Correct the kind of a claim event, or remove the event. No kind: the event is removed."""
+    """Action that corrects the kind of a claim event or removes the event.
+
+    No kind: the event is removed.
+    """
 
     note: str
     kind: str = ""
@@ -125,7 +131,7 @@ class CorrectEvent(PageAction):
 
 
 class PinMessage(PageAction):
-    """Pin a message so that every prompt includes it, or unpin the message."""
+    """Action that pins a message so that every prompt includes it, or unpins the message."""
 
     message: str
     pinned: bool = True
@@ -136,7 +142,7 @@ class PinMessage(PageAction):
 
 
 class ForkDebate(PageAction):
-    """Copy a debate, or the beginning of a debate, to a new debate.
+    """Action that copies a debate, or the beginning of a debate, to a new debate.
 
     The copy ends with the message `after` if it is given.
     """
@@ -158,7 +164,7 @@ class ForkDebate(PageAction):
 
 
 class AskQuestion(PageAction):
-    """Answer a question about the debate. The transcript does not change."""
+    """Action that answers a question about the debate. The transcript does not change."""
 
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 
@@ -169,7 +175,7 @@ class AskQuestion(PageAction):
 
 
 class GiveFeedback(PageAction):
-    """Record how well a debate's decision turned out."""
+    """Action that records how well a debate's decision turned out."""
 
     rating: Rating
     note: str = Field("", max_length=MAX_MESSAGE_CHARS)
@@ -181,7 +187,7 @@ class GiveFeedback(PageAction):
 
 
 class RenameDebate(PageAction):
-    """Change the name of the debate."""
+    """Action that changes the name of the debate."""
 
     name: str
 
@@ -192,7 +198,7 @@ class RenameDebate(PageAction):
 
 
 class DeleteDebate(PageAction):
-    """Delete the debate with all its checkpoints."""
+    """Action that deletes the debate with all its checkpoints."""
 
     @override
     def act(self, debate: Debate) -> JsonObject:

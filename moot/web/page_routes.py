@@ -105,7 +105,7 @@ class EmptyBody(BaseModel):
 
 
 class EndpointRequest(BaseModel):
-    """Address of a model endpoint, and name of the environment variable with its API key."""
+    """Address of a model endpoint and the name of the environment variable that holds its API key."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -114,7 +114,7 @@ class EndpointRequest(BaseModel):
 
 
 class Document(BaseModel):
-    """Background document of a new debate."""
+    """Background document for a new debate."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -312,7 +312,7 @@ class LivePage:
             return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> Response:
-        """Return the text of an uploaded document, which the page sends back unchanged."""
+        """Return the text of an uploaded document for the page to send back unchanged."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:

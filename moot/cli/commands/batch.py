@@ -255,7 +255,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
-    """Yield each topic or configuration in a batch file and its line or item number."""
+    """Yield each topic or configuration in a batch file, together with its line or item number."""
     from moot.configuration.configure import read_text
     from moot.state.config.config_files import data_in
 

@@ -19,7 +19,7 @@ DEMO_DELAY_S = 0.1
 
 
 def _samples(incomplete: str) -> list[str]:
-    """Return the names of recorded sample debates that start with the text, for shell completion."""
+    """Return the names of recorded sample debates that start with the typed text, for shell completion."""
     from moot.models.offline import recordings
 
     return [name for name in recordings() if name.startswith(incomplete)]

@@ -371,7 +371,7 @@ async def _inspect_model(name: str, models: Models) -> Finding:
 
 
 async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
-    """Ask a model for a small structured reply by streaming, and return it with the number of chunks."""
+    """Stream a small structured reply from a model, and return the reply and the number of chunks."""
     asked: WireMessage = {
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
@@ -424,7 +424,7 @@ def delete(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete debates with all their checkpoints."""
+    """Delete debates and all their checkpoints."""
     deleted = []
     with open_database(db) as debates:
         chosen = {

@@ -60,7 +60,7 @@ app = new_app(no_args_is_help=True)
 )
 @app.callback()
 def evaluate() -> None:
-    """Compare debates, votes, judges and line-ups on a set of items."""
+    """Compare how debates, votes, judges and line-ups perform on a set of items."""
 
 
 @app.command("run")
@@ -523,7 +523,7 @@ def evaluate_debates(
 
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
-    """Print which evaluations failed and, unless `--quiet` is given, the notes of every evaluation."""
+    """Print the failed evaluations and, without `--quiet`, the notes of every evaluation."""
     evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
     for name, evaluator, verdict in evaluations:
         if verdict["status"] == "failed":

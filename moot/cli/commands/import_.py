@@ -308,7 +308,7 @@ def compare(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Compare the results, cost and answers of debates.
+    """Compare the results, costs and answers of debates.
 
     `moot eval run` measures on many questions whether a debate is worth its cost.
     """

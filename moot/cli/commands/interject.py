@@ -54,7 +54,7 @@ def say(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Send a message to a debate, even while the debate runs.
+    """Send a message to a debate, even while the debate is running.
 
     The debate reads the message at the start of its next step. All later prompts include the message.
     """

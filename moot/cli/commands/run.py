@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options that only `moot run` has."""
+    """Command-line options that only `moot run` accepts."""
 
     temperature: Annotated[
         float | None,
@@ -213,7 +213,7 @@ def run(
 
 
 def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the gate set by the command-line options, or `None` without `--gate`.
+    """Return the decision that `--gate` requires, or `None` if the option is not given.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -234,7 +234,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
 
 
 def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfig:
-    """Let a model propose two debaters if the user named none, and print the estimated cost.
+    """If the user named no debaters, let a model propose two, and print the estimated cost.
 
     A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
 

@@ -112,7 +112,7 @@ def setup(
 
 
 def _ask_url(default: str) -> str:
-    """Ask the user for the endpoint. The default is the endpoint in use."""
+    """Ask the user for the endpoint's URL. The default is the endpoint in use."""
     import typer
 
     current = settings.variable("OPENAI_BASE_URL") or default
@@ -120,7 +120,9 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the text to store for the key, followed by the key itself. Both are empty if no key is used.
+    """Return the text that represents the key in storage, and the key itself.
+
+    Both are empty if no key is used.
 
     Raises:
         InputError: the named variable is not set, or stdin is empty.

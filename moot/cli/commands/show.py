@@ -297,7 +297,7 @@ def _cost(row: DebateRow) -> str:
 
 
 def age(at: str, now: datetime | None = None) -> str:
-    """Return the time elapsed since an ISO 8601 time in one unit, such as `3 h` or `12 d`."""
+    """Return the time elapsed since an ISO 8601 timestamp in a single unit, such as `3 h` or `12 d`."""
     try:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(at)).total_seconds()
     except ValueError:

@@ -74,7 +74,7 @@ class RunTally:
     """Planned number of turns, or `None` if the number is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Read the number of turns and the limits that the progress display shows from a configuration."""
+        """Take the turn count and limits for the progress display from a configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)
@@ -347,7 +347,7 @@ class Answerer:
 
 
 def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
-    """Ask the user the questions at the terminal and return the answers by question id.
+    """Ask the user the questions at the terminal and return the answers, keyed by question id.
 
     Return `None` at the end of the input.
     """
@@ -365,7 +365,7 @@ def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
 
 
 def _read_answer() -> str:
-    """Read lines from stdin up to an empty line, and return them as the answer.
+    """Read lines from stdin until an empty line, and return those lines as the answer.
 
     If the first line is empty, the answer is empty.
     """

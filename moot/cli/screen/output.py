@@ -69,7 +69,7 @@ def json_text(value: object) -> str:
 
 
 def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
-    """Return one line that states the kind and the addressee of a transcript entry."""
+    """Return one line that states a transcript entry's kind and addressee."""
     kind, room = entry["kind"].replace("_", " "), entry["room"]
     what = entry["phase"] or kind if kind == "speech" else kind
     targets = ", ".join(names.get(target, target) for target in entry["targets"])
@@ -78,7 +78,7 @@ def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
 
 
 def debater_names(config: JsonMapping, width: int = 40) -> dict[str, str]:
-    """Return a mapping from debater id to the debater's name for display."""
+    """Return each debater's display name, keyed by debater id."""
     return {each["id"]: one_line(each["name"], width) for each in config.get("debaters", [])}
 
 
@@ -161,7 +161,7 @@ def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
 
 
 def acknowledge(data: object, words: str, *, as_json: bool) -> None:
-    """Confirm a change to the user with JSON on stdout or a sentence on stderr."""
+    """Tell the user that a change was made, as JSON on stdout or a sentence on stderr."""
     if as_json:
         print_json(data)
     else:
@@ -226,12 +226,12 @@ def wrap_for_terminal(text: str, stream: TextIO) -> str:
 
 
 def columns() -> int:
-    """Return the width of printed results in columns."""
+    """Return the width, in columns, of printed results."""
     return _console(sys.stdout).width
 
 
 def format_of(path: Path) -> str:
-    """Return the output format for a file suffix.
+    """Return the output format that corresponds to a path's suffix.
 
     Raises:
         InputError: the suffix is unknown, or the folder does not exist.
@@ -310,7 +310,7 @@ class Grid:
         return "".join(f"| {' | '.join(map(markdown_cell, line))} |\n" for line in lines)
 
     def screen(self) -> Table:
-        """Return the table as a renderable for the screen."""
+        """Return the table as an object that can be rendered on the screen."""
         from rich.text import Text
 
         table = borderless_table()
@@ -344,7 +344,7 @@ def markdown_cell(text: str) -> str:
 
 
 def form_of(given: Form | None, output: Path | None, *, as_json: bool, forms: Sequence[Form]) -> Form:
-    """Return the output format given by the option, the file suffix or the default.
+    """Return the output format, taken from the option, the file suffix or the default.
 
     Raises:
         InputError: the output file cannot be written.

@@ -52,7 +52,7 @@ BELOW = (1, 0, 0, 0)
 
 
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return the parts of a debate's verdict to print."""
+    """Return a debate's verdict as parts to print."""
     verdict: PanelVerdict | None = document["verdict"]
     protocol = rules_of(document)
     label = protocol.answer_heading or "Solution"
@@ -113,7 +113,7 @@ TURNING_POINTS = 3
 
 
 def answer_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a decided debate's short answer with its question, or an undecided debate's verdict."""
+    """Return the question and short answer of a decided debate, or the verdict of an undecided debate."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
@@ -175,7 +175,7 @@ def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
-    """Return a table of scores with a column per debater or, for many debaters, a line per debater."""
+    """Return a score table with one column per debater, or one row per debater if there are many."""
     scores, totals, lengths = verdict["scores"], verdict["totals"], verdict["lengths"]
     debaters = [name for name in names if name in scores]
     if not debaters:
@@ -220,7 +220,7 @@ def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
 
 
 def agreement_parts(judgement: Judgement) -> list[RenderableType]:
-    """Return tables of the judges' results and of their agreement."""
+    """Return tables of the judges' results and of the agreement between the judges."""
     report = judgement.verdict.get("agreement")
     if not report:
         return []
@@ -347,7 +347,7 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Return the blackboard as text."""
+    """Return the blackboard (information extracted from a debate, such as claims) as text."""
     board = document["blackboard"]
     missing = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
     if missing and not (board["cards"] or board["reflections"]):
@@ -401,7 +401,7 @@ def calls(document: Document) -> Parts:
 
 
 def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
-    """Return a table of receipts with the tokens of each prompt section."""
+    """Return a table of prompt records that shows the number of tokens in each prompt section."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
@@ -425,7 +425,7 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return a table for each repeated turn, with the original message and the new message side by side."""
+    """Return, for each repeated turn, a table that shows the original and new messages side by side."""
     parts: Parts = []
     for each in again:
         table = Table(pad_edge=False, expand=True, title=f"{each.entry_id}, {one_line(each.speaker, 60)}")

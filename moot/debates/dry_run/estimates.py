@@ -148,7 +148,7 @@ def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> l
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if the late rounds of a run need about as many calls and tokens as the earlier rounds."""
+    """Return True if a run's later rounds need about as many calls and tokens as its earlier rounds."""
     parts = _parts(calls)
     if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
         return False
@@ -383,7 +383,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return the cost in US$ of one call with its own model and with each fallback model."""
+    """Return a call's cost in US$ for the call's own model and for each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,
@@ -392,7 +392,7 @@ def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) ->
 
 
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
-    """Return a copy of a debate document that includes the estimate as `planned`."""
+    """Return a copy of a debate document that includes the estimate under the key `planned`."""
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
     if not config or document.get("planned"):
         return {**document}

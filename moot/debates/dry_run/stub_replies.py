@@ -45,13 +45,13 @@ class PlannedCall:
 
     @property
     def phase(self) -> str:
-        """Name of the call's phase, memory kind or purpose."""
+        """Name of the call's debate phase, kind of memory or purpose."""
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Purpose and phase of the call, used to group the calls of a debate."""
+        """Purpose and debate phase of the call, used to group the calls of a debate."""
         return self.call.purpose, self.phase
 
     @property
@@ -154,7 +154,7 @@ weekend whistle window winter wonder yellow
 
 
 class EndlessDebate(MootError):
-    """Raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
+    """Error raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
 
 
 @dataclass
@@ -212,7 +212,7 @@ class StubReplies:
         return Reply(data=self._data(call), model=call.model, usage=usage), tokens
 
     def _answer(self) -> str:
-        """Return the debater's answer to the main question in a stub reply."""
+        """Return the answer to the main question that a debater gives in a stub reply."""
         options = self.config.options
         if options:
             return options[self._texts % len(options) if self.scenario == "disputing" else 0]

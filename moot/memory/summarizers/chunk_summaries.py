@@ -102,7 +102,7 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Return a summary without the message ids and numbers that its source does not contain.
+    """Remove message ids and numbers from a summary if they do not occur in the source text.
 
     A sentence with a number of several digits that the source does not have is removed.
 
@@ -127,13 +127,13 @@ def _mended(text: str, source: str) -> str:
 
 
 def _known_citations(bracket: str, known: frozenset[str]) -> str:
-    """Return a bracketed citation reduced to known message ids, or `""` if none is known."""
+    """Remove unknown message ids from a bracketed citation, and return `""` if no id is known."""
     ids = [key for key in ENTRY_ID.findall(bracket) if key in known]
     return f"{bracket[: len(bracket) - len(bracket.lstrip())]}[{', '.join(ids)}]" if ids else ""
 
 
 def _digits(number: str) -> str:
-    """Return a number without digit separators, which differ between languages."""
+    """Return a number without digit separators, because separators differ between languages."""
     return number.replace(",", "").replace(".", "")
 
 
@@ -309,7 +309,7 @@ def merge(
 def truncate_to_one_call(
     request: SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge chunk summaries until they fit in one model call, and return them.
+    """Merge chunk summaries until they fit in one model call, and return the resulting summaries.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -330,7 +330,7 @@ def truncate_to_one_call(
 def write_summary(
     method: str, request: SummaryRequest, notes: Sequence[ChunkSummary], shown: Sequence[ChunkSummary] = ()
 ) -> CallGenerator[Draft]:
-    """Write a debate's summary, consisting of prose and key points, from its chunk summaries.
+    """Write a debate's summary (prose and key points) from the chunk summaries.
 
     `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
     """
@@ -377,7 +377,7 @@ def lacking_points(
 
 
 def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of the messages that still count for a perspective summary.
+    """Return the `seq` of each message that is still current for a perspective summary.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
     summary, all messages count, and the result is `None`.
@@ -411,7 +411,7 @@ def chunk_summary_token_limit(request: SummaryRequest) -> int:
 
 
 def input_token_limit(request: SummaryRequest) -> int:
-    """Return the maximum number of tokens to summarize in one call.
+    """Return the maximum number of input tokens that one call may summarize.
 
     It is the total budget without the instructions.
     """
@@ -421,7 +421,7 @@ def input_token_limit(request: SummaryRequest) -> int:
 
 
 def messages_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
-    """Return the text of the messages, labelled with speakers' names and message ids."""
+    """Return the text of the messages, each labelled with the speaker's name and the message id."""
     names = request.config.names()
     return "\n".join(render_entry(entry, names, request.config.fence)["content"] for entry in chunk)
 
@@ -447,7 +447,7 @@ def _call(
 def summary_call(
     request: SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
 ) -> ModelCall:
-    """Return a call of the summary model whose text is shortened to fit the prompt budget.
+    """Return a call to the summary model, with the text shortened to fit the prompt's token budget.
 
     Args:
         request: the request of the summary.

@@ -90,7 +90,7 @@ def check_draft(draft: Any) -> Draft:
 
 @dataclass
 class _DraftCalls:
-    """Runner for a summary's model calls that records tokens, latency and the replying model."""
+    """Runner for a summary's model calls that records tokens, latency and the responding model."""
 
     request: SummaryRequest
     tokens: int = 0

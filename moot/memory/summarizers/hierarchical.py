@@ -27,12 +27,12 @@ text fills 1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):
-    """Summarizer that condenses each round with a model and merges the rounds of finished phases."""
+    """Summarizer that condenses each round with a model and merges the rounds of a finished phase."""
 
     name = "hierarchical"
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Summarize new rounds, merge the summaries of finished phases, and write the debate's summary."""
+        """Summarize new rounds, merge finished phases, and write the debate's summary."""
         chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
         new = yield from condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
 
@@ -56,7 +56,7 @@ class Hierarchical(Summarizer):
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
-    """Split new entries into groups at the ends of phases and of sufficiently long rounds."""
+    """Split new entries into groups that end with a debate phase or a sufficiently long round."""
     least, parts = input_token_limit(request) // SMALL, list[list[Entry]]()
     for (phase, _), group in groupby(
         unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])

@@ -51,7 +51,7 @@ def summarizer_names() -> list[str]:
 
 @lru_cache(maxsize=32)
 def summarizer_named(name: str) -> Summarizer:
-    """Return the built-in or installed summarizer with this name.
+    """Return the built-in or installed summarizer with the given name.
 
     Raises:
         ConfigError: the name is unknown, or the summarizer cannot be created.
@@ -73,7 +73,7 @@ def summarizer_named(name: str) -> Summarizer:
 
 
 def asks_model(name: str) -> bool:
-    """Return True if the summarizer with this name calls a model.
+    """Return True if the summarizer with the given name calls a model.
 
     The method `none`, which makes no summary, calls no model.
     """

@@ -38,7 +38,7 @@ _LINE_CHARS = 40
 
 
 class Point(TypedDict):
-    """Sentence that a summary may quote, stored as JSON types."""
+    """A sentence that a summary may quote, stored as JSON-compatible data."""
 
     text: str
     """Text of the point on one line, limited to `MAX_POINT` characters."""
@@ -398,7 +398,7 @@ def fold(
     names: Mapping[str, str],
     errors: int = 0,
 ) -> SummaryPoints:
-    """Add the points of `entries` to the summary `previous`, and fit the result in `max_tokens`.
+    """Add the points in `entries` to the `previous` summary, and limit the result to `max_tokens`.
 
     `entries` are the messages that left the window, in order; over all calls each message appears exactly
     once. About `errors` tokens of each tool error are kept whole. `render` needs the same `names`; its text

@@ -46,7 +46,7 @@ class SummaryRequest:
 
     @property
     def past(self) -> Sequence[Entry]:
-        """Return the previously summarized and new messages that the summary should cover."""
+        """Return all messages that the summary should cover, both previously summarized and new."""
         last = self.entries[-1]["seq"] if self.entries else -1
         covered = [entry for entry in self.transcript if entry["seq"] <= last and traits_of(entry).in_prompts]
         return covered or self.entries

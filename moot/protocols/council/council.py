@@ -96,7 +96,7 @@ _NO_PROPOSAL = (
 
 
 def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the blocks of a council prompt, such as rules, problem, context and instruction.
+    """Return the blocks of a council prompt, such as the rules, problem, context and instruction.
 
     The context is what people provided, the subject of the phase, and the debater's own earlier messages. A
     refinement also shows the current proposals of the others, as far as tokens are left.
@@ -157,7 +157,7 @@ def _disputes(ctx: PromptContext) -> list[Block]:
 
 
 def council_query(ctx: PromptContext) -> RetrievalQuery:
-    """Return the query that retrieves earlier messages for a council turn."""
+    """Return the query used to retrieve earlier messages for a council turn."""
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
@@ -204,7 +204,7 @@ def council_instruction(ctx: PromptContext) -> str:
 
 
 def _place_of(now: int, most: int) -> str:
-    """Return a sentence that says where in the debate a round is."""
+    """Return a sentence that states the position of a round within the debate."""
     if most == 1:
         return "This is the only round."
     return f"This is round {now} of at most {most}{', the last one' if now >= most else ''}."
@@ -240,7 +240,7 @@ def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) ->
 
 
 def _labels_of(ctx: PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
-    """Return the labels of critiques, such as 2A."""
+    """Return a label, such as 2A, for each critique."""
     labels = critique_labels(ctx.state["full_transcript"])
     return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
 
@@ -264,7 +264,7 @@ def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]
 
 
 def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
-    """Return a block with the speaker's perspective summary and the messages written since then."""
+    """Return a block with the speaker's perspective summary and the messages written since that summary."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
     parts = [fenced(perspective.summary, ctx.config.fence)] if perspective.summary else []
@@ -437,11 +437,11 @@ class Council(Protocol):
         return following
 
     def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
-        """Return the blocks of a turn's prompt, with the problem and the context for the phase."""
+        """Return the blocks of a turn's prompt, including the problem and the phase's context."""
         return council_prompt_blocks(ctx)
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
-        """Return the query that retrieves earlier messages, made from the problem and the turn's proposal."""
+        """Return a query for earlier messages, built from the problem and the turn's proposal."""
         return council_query(ctx)
 
     def instruction(self, ctx: PromptContext) -> str:

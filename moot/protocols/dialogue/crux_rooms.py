@@ -20,7 +20,7 @@ from moot.text.terms import numbers, term_set
 
 
 class CruxConfig(Section):
-    """Settings that decide when crux rooms open and how long they last."""
+    """Settings that decide when crux rooms (side discussions) open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
     """Confidence in a disagreement, from 0 to 1, from which a crux room may open. A crux room opens only
@@ -41,7 +41,7 @@ class CruxConfig(Section):
 
 
 class DialogueConfig(ProtocolSettings):
-    """Settings of the protocol `dialogue` for its aspects, minirounds and crux rooms."""
+    """Settings for the aspects, minirounds and crux rooms (side discussions) of the `dialogue` protocol."""
 
     key = "dialogue"
 
@@ -77,12 +77,14 @@ specific."""
 
 
 def open_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the crux rooms that are still open, keyed by room id."""
+    """Return the open crux rooms (side discussions), keyed by room id."""
     return {key: room for key, room in state.get("crux_rooms", {}).items() if not room["closed"]}
 
 
 def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str, Room]) -> Step:
-    """Return the next step for the given crux rooms. All rooms must be in the same stage.
+    """Return the next step for the given crux rooms (side discussions between two debaters).
+
+    All rooms must be in the same stage.
 
     Both debaters state their positions at the same time. In later stages they alternate, so that the second
     can answer the first.
@@ -106,13 +108,13 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return a crux room's claim and the crux found in it so far."""
+    """Return the claim disputed in a crux room (side discussion), and the core disagreement found so far."""
     crux, claim = room.get("crux", ""), claim_text(state, room)
     return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
 
 
 def _next_room_turn(state: ConversationState, room: Room) -> Room:
-    """Return a copy of a crux room, advanced to the next turn.
+    """Return a copy of a crux room (side discussion), advanced to the next turn.
 
     Positions come first. A cycle is an exchange and a steelman.
 
@@ -129,7 +131,7 @@ def _next_room_turn(state: ConversationState, room: Room) -> Room:
 
 
 def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]:
-    """Return a new crux room for each contested claim that qualifies for one.
+    """Return a new crux room (side discussion) for each contested claim that qualifies for one.
 
     No debater enters two rooms at once.
     """
@@ -146,7 +148,7 @@ def new_rooms(state: ConversationState, config: DebateConfig) -> dict[str, Room]
 
 
 class ContestedClaim(NamedTuple):
-    """Disputed claim that may get a crux room."""
+    """Disputed claim that may be discussed in a crux room (a side discussion between two debaters)."""
 
     claim: str
     between: tuple[str, str]
@@ -160,7 +162,7 @@ class ContestedClaim(NamedTuple):
 
 
 def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:
-    """Return the contested claims that qualify for a crux room, most promising first."""
+    """Return the contested claims that qualify for a crux room (side discussion), most promising first."""
     crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
     rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
     cards = cards_of(state)
@@ -197,7 +199,7 @@ def _contest(ledger: Ledger, config: DebateConfig, key: str, pair: tuple[str, st
 
 
 def _is_relevant(state: ConversationState, ledger: Ledger, key: str, pair: Sequence[str], least: int) -> bool:
-    """Return True if a claim is relevant enough for a crux room.
+    """Return True if a claim is relevant enough for a crux room (side discussion).
 
     At least `least` content words of the claim must also occur in the topic, the aspects and the quotations
     of the two debaters' stances.

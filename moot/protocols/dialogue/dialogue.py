@@ -152,11 +152,11 @@ class Dialogue(Protocol):
         return dialogue_prompt_blocks(ctx)
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
-        """Return the query that retrieves earlier messages for a turn of the dialogue."""
+        """Return the query used to retrieve earlier messages for a turn of the dialogue."""
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if the next step's prompts need claims from messages that they do not show.
+        """Return True if the next step's prompts need claims from messages that the prompts do not include.
 
         First takes show all openings. After them, claims only decide who answers whom, and two debaters
         answer each other in any case.
@@ -178,7 +178,7 @@ class Dialogue(Protocol):
         return findings_text(state, config.names(), flips, extracts=self.extracts_by_model(config))
 
     def at_a_glance(self, solution: str) -> str:
-        """Return a short version of the findings."""
+        """Return a short version of the dialogue's findings."""
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
@@ -244,7 +244,7 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the step that follows `place` in the fixed order of a dialogue's steps."""
+    """Return the step that follows `place` in the fixed sequence of dialogue steps."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0
@@ -296,7 +296,7 @@ def _main_step(
 def pair_opponents(
     state: ConversationState, debaters: Sequence[str], aspect: str, *, shift: int = 0
 ) -> dict[str, str]:
-    """Return an opponent for each debater, preferably one with strong disagreement.
+    """Return an opponent for each debater, preferably one who strongly disagrees with that debater.
 
     Debaters without an opponent answer each other in turn. `shift` varies the order from step to step.
     """
@@ -319,7 +319,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from each debater to the debater that they reply to.
+    """Return a mapping that states which debater each debater replies to.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.

@@ -52,7 +52,7 @@ FRAME_TOKENS = 6
 
 
 def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the blocks of a dialogue prompt, such as rules, aspects, messages and instruction.
+    """Return the blocks of a dialogue prompt, such as the rules, aspects, messages and instruction.
 
     Documents and answers of people come before the messages of the phase. Interjections appear among these
     messages. Earlier messages that match fill the rest of the budget, except in an opening, which shows none.
@@ -98,7 +98,7 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
-    """Return the query that retrieves earlier messages, made from the subject and the message to answer."""
+    """Return a query for earlier messages, built from the subject and the message to answer."""
     room = ctx.state.get("crux_rooms", {}).get(ctx.turn["room"])
     if not room:
         return ctx.query
@@ -106,7 +106,7 @@ def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
 
 
 def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
-    """Yield a prompt block with the claim ledger in at most `remaining` tokens.
+    """Yield a prompt block that shows the debate's claims in at most `remaining` tokens.
 
     A closing shows the ledger of all debaters alike. Crux rooms have separate blocks with crux cards and
     reflections.
@@ -134,7 +134,7 @@ def _openings(ctx: PromptContext) -> Iterator[Block]:
 
 
 def _unread_openings(ctx: PromptContext) -> list[Entry]:
-    """During the first aspect, return the openings that the claim ledger does not cover yet."""
+    """During the first aspect, return the opening statements that the list of claims does not cover yet."""
     if ctx.step["round"] != 2:
         return []
     read = ledger_of(ctx.state).read_through
@@ -143,7 +143,7 @@ def _unread_openings(ctx: PromptContext) -> list[Entry]:
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks with the round's messages, preceded by unread openings.
+    """Yield prompt blocks with the round's messages, preceded by unread opening statements.
 
     The message to answer has the highest priority. Messages of this round's crux rooms follow; if tokens are
     short, only those of the speaker's own rooms stay.
@@ -163,7 +163,7 @@ def _exchange(ctx: PromptContext) -> Iterator[Block]:
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
-    """Return the debaters' messages of a round outside crux rooms, oldest first."""
+    """Return the debaters' messages from a round, oldest first, excluding those in crux rooms."""
     said: list[Entry] = []
     for entry in reversed(transcript):
         if entry["round"] != round_no:
@@ -175,7 +175,7 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
 
 
 def _room(ctx: PromptContext) -> Iterator[Block]:
-    """Yield the prompt blocks for a turn in a crux room."""
+    """Yield the prompt blocks for a turn in a crux room (side discussion)."""
     room = ctx.state["crux_rooms"][ctx.turn["room"]]
     for card in cards_of(ctx.state):
         if set(card["sides"]) & set(room["between"]):

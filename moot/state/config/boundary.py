@@ -108,7 +108,7 @@ def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Permissions:
-    """Configuration of a debate and the capabilities that the operator granted to the debate.
+    """A debate's configuration, together with the capabilities that the operator granted to the debate.
 
     Code that makes clients, opens folders or imports modules takes `Permissions`, never a bare configuration.
     """
@@ -229,7 +229,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return the limits that a configuration raises above the operator's limits, as capabilities."""
+    """Return, as capabilities, the limits that a configuration sets higher than the operator does."""
     found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
     return {
         Capability("limit", _limit_words(key, value))
@@ -239,7 +239,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return the configuration with the operator's ceilings as its only limits.
+    """Return the configuration with the operator's upper limits as its only limits.
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """

@@ -108,7 +108,7 @@ def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Return configuration data overridden by settings with dotted keys, ignoring settings that are `None`.
+    """Return configuration data after applying settings with dotted keys, except settings that are `None`.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.

@@ -284,7 +284,7 @@ class DebateConfig(Section):
     def _explain_mistakes(
         cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Validate all sections, including those of protocols, and report all errors in one `ConfigError`."""
+        """Validate all sections, including protocol sections, and report all errors in one `ConfigError`."""
         mistakes: list[str] = []
         leave_out = _left_out(info)
         if isinstance(data, dict):
@@ -323,7 +323,10 @@ class DebateConfig(Section):
         return {debater.id: debater.name for debater in self.debaters}
 
     def model_of(self, debater: DebaterConfig) -> str:
-        """Return the model of a debater. If the debater is a person, return the debate's default model."""
+        """Return the model that a debater uses.
+
+        If the debater is a person, return the debate's default model.
+        """
         return self.model if debater.is_human else debater.model or self.model
 
     @memoize_by_identity()
@@ -346,11 +349,11 @@ class DebateConfig(Section):
         return self.order or tuple(self.names())
 
     def total_turns(self) -> int:
-        """Return the total number of turns of all debaters, for protocols that count turns."""
+        """Return the total number of turns across all debaters, for protocols that count turns."""
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def calibrated(self, model: str, stated: float) -> float:
-        """Return the measured accuracy that corresponds to a model's stated confidence (both from 0 to 100).
+        """Return the measured accuracy (0 to 100) that corresponds to a model's stated confidence (0 to 100).
 
         Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `stated`.
         """
@@ -365,12 +368,12 @@ class DebateConfig(Section):
         return pairs[-1][1]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the configuration as JSON data, with default values but without the topic."""
+        """Return the configuration as JSON data, including default values but excluding the topic."""
         return self.model_dump(mode="json", exclude={"topic"})
 
     @property
     def fence(self) -> str:
-        """Word that marks the beginning and end of quoted text in this debate's prompts.
+        """Delimiter word that marks the beginning and end of quoted text in this debate's prompts.
 
         `frozen_config` derives it from the topic in the state. Every prompt of a debate therefore has the
         same fence, even after a resume, in a replay or in a fork.
@@ -396,7 +399,7 @@ sounds take two to three tokens, random letters four."""
 
 @lru_cache(maxsize=256)
 def fence_for(topic: str) -> str:
-    """Return a six-letter word that delimits quoted text in prompts and does not occur in the topic.
+    """Return a six-letter word that does not occur in the topic, for delimiting quoted text in prompts.
 
     It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
     prompts break it wherever it occurs in quoted text.
@@ -507,7 +510,7 @@ def _parse(canonical: str, leave_out: LeaveOut) -> DebateConfig:
 
 
 def stored_settings(stored: Mapping[str, object]) -> dict[str, object]:
-    """Convert a stored configuration to the current format, using former defaults for missing settings."""
+    """Convert a stored configuration to the current format, using former defaults for missing keys."""
     settings: dict[str, object] = {"openings": "sequential", **stored}
     if isinstance(vote := settings.get("vote"), Mapping) and "by" in vote:
         settings["vote"] = {key: value for key, value in vote.items() if key != "by"}
@@ -557,7 +560,7 @@ def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
 
 
 def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = None) -> DebateConfig:
-    """Return a state's stored configuration, checked so that it can be used in a run.
+    """Return a state's stored configuration after checking that it can be used in a run.
 
     Raises:
         InputError: The state has no configuration.

@@ -79,12 +79,12 @@ class McpServerConfig(Section):
         return self
 
     def capability(self, name: str) -> dict[str, object]:
-        """Return the server's name and all of its settings that need the operator's permission."""
+        """Return the server's name and all server settings that need the operator's permission."""
         return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
 
 
 def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration in JSON form without the tool definitions of its MCP servers."""
+    """Return a configuration in JSON form, excluding the tool definitions of MCP servers."""
     servers = settings.get("mcp_servers") or {}
     stated = {
         name: {key: value for key, value in server.items() if key != "tools"}

@@ -90,7 +90,7 @@ class Budget(Section):
 
 
 class PerspectiveConfig(Section):
-    """Settings for summarising a debater's proposals and the critiques that they received."""
+    """Settings for summarising a debater's proposals and the critiques of these proposals."""
 
     enabled: bool = True
     """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
@@ -114,13 +114,13 @@ class PerspectiveConfig(Section):
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
     def is_exceeded(self, chars: float, tokens: float) -> bool:
-        """Return True if a perspective of this length is long enough to be summarised."""
+        """Return True if a perspective with this many characters and tokens should be summarised."""
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
 
     def with_overrides(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
-        """Return these settings after overriding them with a debater's own settings."""
+        """Return the settings after applying a debater's own overrides."""
         set_there = own.model_dump(exclude_unset=True) if own else {}
         # A debater's limit in characters replaces the debate's limit in tokens.
         freed = {f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in set_there}
@@ -210,7 +210,7 @@ class MemoryConfig(Section):
 
 
 class BlackboardConfig(Section):
-    """Settings for extracting claims and for the model calls that use these claims."""
+    """Settings for claim extraction and for the model calls that use the extracted claims."""
 
     extraction: Literal["auto", "llm", "none"] = "auto"
     """When a model extracts claims from new messages. One call extracts the claims of a batch of messages.

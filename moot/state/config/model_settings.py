@@ -52,7 +52,7 @@ def is_built_in(name: str) -> bool:
 
 
 def recording_in(names: Iterable[str]) -> str:
-    """Return the first of the names that is a recording of a sample debate, or `""` if none is."""
+    """Return the first name that refers to a recording of a sample debate, or `""` if none does."""
     return next((name for name in names if name.startswith(RECORDED)), "")
 
 

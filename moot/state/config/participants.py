@@ -73,7 +73,7 @@ def plain_name(name: str) -> str:
 
 
 def unreserved_name(name: str) -> str:
-    """Return a valid display name for a speaker of an imported transcript."""
+    """Return a valid display name for a speaker in an imported transcript."""
     bare = ENTRY_ID.sub("", plain_name(name)).strip(" []():*_")[:NAME_CHARS] or "Speaker"
     return f"{bare} (speaker)" if slug(bare) in RESERVED_NAMES else bare
 
@@ -85,7 +85,7 @@ def can_interject(speaker: str) -> bool:
 
 
 def slug(name: str) -> str:
-    """Return the slug of a display name, which consists of lower-case ASCII words joined by `-`.
+    """Return the slug of a display name: lower-case ASCII words joined by `-`.
 
     Latin, Greek, Cyrillic, kana and Hangul are transliterated. Characters of other scripts are dropped: the
     reading of a Chinese character depends on the language.
@@ -271,7 +271,7 @@ RubricSource = str | dict[str, Any]
 
 
 def _check_numbers_in_rubric(rubric: RubricSource | None) -> RubricSource | None:
-    """Return a rubric after checking that JSON can represent its numbers."""
+    """Check that JSON can represent all numbers in a rubric, and return the rubric."""
     try:
         json.dumps(rubric, allow_nan=False)
     except ValueError as error:

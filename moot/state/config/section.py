@@ -46,7 +46,7 @@ DEFAULT_DEBATERS: tuple[dict[str, str], ...] = (
 
 
 class ProtocolSpec:
-    """Properties of a protocol that are needed to read a configuration."""
+    """Protocol properties needed for reading a configuration."""
 
     name: str
     settings: type[ProtocolSettings] | None = None
