@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 QUEUE, TASK = "moot", "moot.debate"
 SHOWN = ("doing", "todo", "failed")
 HEARTBEAT_S = 5.0
-"""Number of seconds between two heartbeats of a worker."""
+"""Number of seconds between a worker's heartbeats."""
 STALLED_S = 20.0
-"""Number of seconds without a heartbeat after which a worker counts as dead. The worker's leases of 30 s
-expire soon after."""
+"""Number of seconds without a heartbeat after which a worker is considered dead. The worker's leases of 30
+s expire soon after."""
 POLL_S = 1.0
-"""Seconds between two polls of the queue. Polling is needed because retried debates send no notification."""
+"""Number of seconds between polls of the queue. Polling is needed because retried debates send no
+notification."""
 RETRY_AFTER_S = 5
 """Number of seconds to wait before retrying a debate that another process is running."""
 MAX_ATTEMPTS = 10
@@ -61,7 +62,7 @@ class QueuedDebate:
     """Priority of the debate in the queue. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Id that the job queue library procrastinate gives to the queue entry."""
+    """Id assigned to the queue entry by the procrastinate job queue library."""
 
 
 class _RetryStrategy(BaseRetryStrategy):

@@ -49,7 +49,7 @@ class WireMessage(TypedDict):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: NotRequired[str]
-    """Author of the message as a slug, because providers reject names with spaces."""
+    """Author's name as a slug, because providers reject names that contain spaces."""
     tool_calls: NotRequired[list[JsonObject]]
     """Tool calls requested by an assistant message. Each has the form `{id, type: "function", function:
     {name, arguments}}`."""
@@ -97,7 +97,7 @@ class StreamAs:
     """Id of the transcript entry that will store the reply."""
     speaker: str
     message_id: str = ""
-    """Id of the streamed message, also used in the state. Default: `entry_id`."""
+    """Id of the message, used both in the stream and in the debate's state. Default: `entry_id`."""
 
 
 class Hints(TypedDict, total=False):
@@ -108,14 +108,14 @@ class Hints(TypedDict, total=False):
 
     purpose: Purpose
     phase: str
-    """Phase of the debate protocol, or the purpose of a call outside a protocol."""
+    """Stage of the debate protocol, or the purpose of a call that belongs to no protocol."""
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""
     targets: Sequence[str]
     """Display names of the debaters to whom the speaker should reply."""
     debaters: Sequence[str]
-    """Names of debaters that the model may use in a structured reply."""
+    """Debater names that the model may use in a structured reply."""
     message_ids: Sequence[str]
     """Ids of messages that the reply may cite."""
 
@@ -134,7 +134,7 @@ class ModelCall:
     """Sampling temperature. `None`: the provider's default."""
     seed: int | None = None
     fallbacks: tuple[str, ...] = ()
-    """Names of models to try in this order if `model` fails."""
+    """Names of the models to try, in order, if `model` fails."""
     schema: type[BaseModel] | None = None
     """Pydantic model of a structured reply, or `None` for plain text."""
     tools: tuple[JsonObject, ...] = ()
@@ -142,17 +142,17 @@ class ModelCall:
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if it is unknown."""
     stream_as: StreamAs | None = None
-    """Speaker and message ids attached to the streamed reply, or `None` without streaming. Only replies in
-    turns are streamed."""
+    """Speaker and message ids to attach to the streamed reply, or `None` if the reply is not streamed. Only
+    replies in turns are streamed."""
     call_index: int = 0
-    """Index of the turn in its step, which distinguishes identical requests."""
+    """Index of the turn within its step, used to distinguish identical requests."""
     shortened_by: int = 0
     """Number of tokens removed from the prompt after the model rejected a longer version."""
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
-    """Prompt from which the call was made."""
+    """Prompt used for the model call."""
     memory_kind: MemoryKind | Literal[""] = ""
-    """Kind of memory that is made from the reply, or `""` if none is made."""
+    """Kind of memory created from the reply, or `""` if no memory is created."""
 
     @cached_property
     def digest(self) -> str:
@@ -172,7 +172,7 @@ class ModelCall:
 
 
 INCOMPLETE = "incomplete"
-"""Finish reason of a reply that was cut off. Either the stream ended early, or the reply was too long."""
+"""Finish reason that marks a reply as cut off. Either the stream ended early, or the reply was too long."""
 
 
 @dataclass(frozen=True)
@@ -189,10 +189,10 @@ class Reply:
     """Name of the model that replied. It may be one of the fallback models."""
     provider: str = ""
     usage: EntryUsage = field(default_factory=EntryUsage)
-    """Number of tokens in all attempts that the provider charged for."""
+    """Number of tokens used in all attempts for which the provider charged."""
     finish_reason: str = "stop"
-    """Reason why the model stopped writing. `length` means that the reply is cut off even after a retry with
-    more tokens."""
+    """Reason why the model stopped generating text. `length` means that the reply is cut off even after a
+    retry with more tokens."""
     reasoning: str = ""
     """Reasoning that the model returned in addition to its reply. The journal stores the reasoning, but the
     transcript does not."""
@@ -203,7 +203,7 @@ class Reply:
     error: str = ""
     """Reason why the call failed, or `""` if the call succeeded."""
     status: int | None = None
-    """HTTP status code of the last failed attempt, or `None` if there was none."""
+    """HTTP status code of the last failed attempt, or `None` if no status code is available."""
     retryable: bool = False
     """True if the same call may succeed later."""
     refused: bool = False
@@ -306,7 +306,7 @@ class LocalJob:
     """Local job that returns text, such as a tool call."""
 
     key: str
-    """Text with all parameters that influence the job's result."""
+    """Text containing all parameters that affect the job's result."""
     run: Callable[[], str]
     """Function that performs the job on a worker thread. It may block."""
 
@@ -370,9 +370,9 @@ class InboxContents:
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Usage of questions about the debate that were answered since the last step."""
+    """Model usage for questions about the debate that were answered since the last step."""
     last_number: int = 0
-    """Number of the last row of the inbox, or 0 if the inbox has no new row."""
+    """Number of the last inbox row, or 0 if the inbox has no new rows."""
 
 
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore

@@ -28,9 +28,9 @@ class Stop:
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum time in seconds that running calls may take to finish after a request to stop."""
+"""Maximum time in seconds for running calls to finish after a stop request."""
 STOP_POLL_S = 0.2
-"""Seconds between two checks for a request to stop during a sleep."""
+"""Interval in seconds between checks for a stop request during a sleep."""
 
 
 def require_asyncio(what: str) -> None:

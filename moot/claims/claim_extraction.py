@@ -46,7 +46,7 @@ class Operations(TypedDict, total=False):
     claims: Sequence[Mapping[str, Any]]
     """New claims, each given as `{ref, text, aspect}`."""
     events: Sequence[Mapping[str, Any]]
-    """New stances on claims, each given for example as `{message_id, claim, kind, quote}`."""
+    """New stances on claims, each in a form such as `{message_id, claim, kind, quote}`."""
     challenges: Sequence[Mapping[str, Any]]
     """New challenges to debaters, each given as `{message_id, to, quote, claim, answered_in, answer}`."""
     questions: Sequence[Mapping[str, Any]]
@@ -64,7 +64,8 @@ class Operations(TypedDict, total=False):
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function `(query, tokens)` that finds background texts matching a query, within a token limit."""
+"""Function `(query, tokens)` that finds background texts matching the query, up to a total number of
+tokens."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
@@ -91,11 +92,12 @@ class ClaimExtraction:
     options: Sequence[str] = ()
     """Options of an open main question. A position on the main question is one of its options."""
     background: BackgroundTexts = no_background
-    """Background texts that the model reads but extracts no claims from."""
+    """Background texts given to the model as context, not for claim extraction."""
     threshold: float = 0.0
-    """Minimum confidence of a stance event, from 0 to 1. Events with a lower confidence are dropped."""
+    """Minimum confidence required of a stance event, from 0 to 1. Events with a lower confidence are
+    dropped."""
     new_ids: Collection[str] = ()
-    """Ids of the messages to extract claims from in this run. The default is all of `entries`."""
+    """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ClaimEvent] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     _counts: Counter[str] = field(default_factory=Counter)

@@ -134,7 +134,7 @@ def _mirror(event: StanceEvent) -> StanceEvent:
 
 
 _recent: deque[tuple[Sequence[ClaimEvent], str, Ledger]] = deque(maxlen=8)
-"""Cache of recently computed ledgers, together with their claim events. Events are only appended, so a
+"""Cache of recently computed claim ledgers and their claim events. Events are only appended, so a
 longer list extends a shorter one."""
 
 

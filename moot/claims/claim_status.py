@@ -23,12 +23,12 @@ from moot.state.entries import seq_of
 from moot.state.identity_cache import memoize_by_identity
 
 Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdrawn", "unresolved"]
-"""Status of a claim, as shown in the ledger and the report. `unresolved` means that a dispute was still open
-at the end of the debate."""
+"""Status of a claim, as shown in the claim ledger and the report. `unresolved` means that a dispute was
+still open at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible answers to a claim or to a main question without options."""
+"""Possible answers to a claim, or to a main question that has no options."""
 
 
 class ClaimStatus(NamedTuple):
@@ -36,14 +36,15 @@ class ClaimStatus(NamedTuple):
 
     status: Status
     side: str
-    """Answer that the debaters agree on, as `yes`, `no` or an option of an open question. Empty if the
+    """Answer on which the debaters agree: `yes`, `no` or an option of an open question. Empty if the
     debaters contradict each other."""
     conditions: tuple[str, ...]
     """Conditions that the debaters attach to the answer in `side`."""
     was_disputed: bool
     """True if debaters contradicted each other on the claim at any time in the debate."""
     in_room: bool = False
-    """True if an open crux room is discussing the claim."""
+    """True if the claim is being discussed in an open crux room (a side discussion between two disagreeing
+    debaters)."""
 
     @property
     def label(self) -> str:
@@ -67,19 +68,20 @@ class StanceChange(NamedTuple):
 
     event: StanceEvent
     before: StanceEvent | None
-    """Debater's previous event on the claim, or `None` if there is none."""
+    """The debater's previous event about the claim, or `None` if there is none."""
     sign_before: int
-    """Debater's answer before the event, as 1 for yes, -1 for no and 0 for neither."""
+    """The debater's answer before the event: 1 for yes, -1 for no or 0 for neither."""
     sign: int
-    """Debater's answer after the event, as 1 for yes, -1 for no and 0 for neither. A concession has the sign
-    of the other side."""
+    """The debater's answer after the event: 1 for yes, -1 for no or 0 for neither. A concession has the
+    sign of the other side."""
     side: str = ""
-    """Debater's answer after the event, given as `yes`, `no` or an option. Empty if the debater holds no
+    """The debater's answer after the event: `yes`, `no` or an option. Empty if the debater holds no
     answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Last earlier stance change that left the debater with an answer, or `None` if there is none."""
+    """Most recent earlier stance change after which the debater had an answer, or `None` if there is
+    none."""
 
     @property
     def restates_condition(self) -> bool:
@@ -253,7 +255,7 @@ class Ledger:
     last_numbers: Mapping[str, int] = field(default_factory=dict)
     """Highest number used in an id so far, keyed by type of claim event."""
     read_through: int = -1
-    """`seq` of the last transcript entry from which claims were extracted."""
+    """Sequence number (`seq`) of the last transcript entry from which claims were extracted."""
     reflected_events: int = 0
     """Number of stance events at the time of the last reflection."""
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -467,7 +469,8 @@ class CommonGround(NamedTuple):
     """Claims on which two debaters both took a stance, grouped by whether the two stances match."""
 
     agreed: list[str]
-    """Ids of claims on which both debaters give the same answer under the same conditions, if any."""
+    """Ids of claims to which both debaters give the same answer, under identical conditions or without
+    conditions."""
     differing: list[str]
     """Ids of claims on which the two debaters give different answers."""
     conditional: list[str]

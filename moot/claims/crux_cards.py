@@ -57,7 +57,8 @@ from moot.text.tokens import TokenCounter, truncate_middle
 CARD = load_prompt_template("crux-card", "topic", "claim", "debaters")
 
 CYCLES = 2
-"""Default maximum number of exchanges between two debaters in a crux room."""
+"""Default maximum number of exchanges in a crux room (a side discussion between two debaters who
+disagree)."""
 LONG = 280
 """Maximum length in characters of a longer text on a crux card, such as the diagnosis."""
 _FRAME = 780
@@ -324,7 +325,7 @@ def claim_text(state: StateValues, room: Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Titles of the sections in an overview of the result, and the maximum number of points per section."""
+"""Section titles in an overview of the result, and the maximum number of points per section."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:

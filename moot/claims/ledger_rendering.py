@@ -34,7 +34,7 @@ Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
 
 TEXT = 160
-"""Maximum length in characters of a quotation or claim on one line."""
+"""Maximum length in characters of a one-line quotation or claim."""
 SHORT = 100
 """Maximum length in characters of a quotation that shares a line with other text."""
 
@@ -188,10 +188,10 @@ SECTIONS = (
     *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
     *(OTHERS, HELD, CONCESSIONS, CHANGES, GAPS, LAST, FOUND),
 )
-"""Section headings of the rendered ledger, in display order."""
+"""Section headings of the rendered claim ledger, in display order."""
 
 MIN_LINE_TOKENS = 10
-"""Minimum number of tokens that a line of the rendered ledger is assumed to take. A section renders no more
+"""Assumed minimum number of tokens in one line of the rendered claim ledger. A section renders no more
 lines than could fit into the token limit."""
 
 
@@ -200,7 +200,7 @@ class LedgerLine(NamedTuple):
 
     section: str
     urgency: int
-    """Priority of the line if not all lines fit within the token limit. Lines with the lowest number are
+    """Priority of the line when not all lines fit within the token limit. Lines with the lowest number are
     shown first."""
     text: str
 

@@ -57,18 +57,18 @@ _ON_OPEN_QUESTION = (
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
 OUTPUT_TOKENS_PER_INPUT = 4
-"""Maximum number of output tokens for each input token of an extraction. A capable model used 1.5 to 4.4 in
+"""Maximum number of output tokens per input token in an extraction. A capable model used 1.5 to 4.4 in
 two debates."""
 CONTEXT_MARK = "(for context)"
-"""Mark of the messages that an extraction prompt shows, but from which it extracts nothing new."""
+"""Marker for context messages in an extraction prompt, from which nothing new is extracted."""
 _MARGIN = 400
-"""Number of extra output tokens allowed for each extraction, whatever the length of the input."""
+"""Number of extra output tokens allowed for each extraction, regardless of input length."""
 COMMON_REPLY_LIMIT = 8192
 """Maximum number of output tokens that almost every model supports."""
 MESSAGE_TOKENS = 12
 """Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of unused tokens for showing an earlier message that a new message cites. The earlier
+"""Minimum number of unused tokens required to show an earlier message cited by a new message. The earlier
 message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS = 12
 """Maximum number of new claims that one extraction may add."""

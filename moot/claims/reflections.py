@@ -37,7 +37,7 @@ REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier
 EARLIER = load_prompt_template("reflect_earlier", "insights")
 
 DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
-"""Weights of a dispute, a concession and a change of mind when recent activity is scored."""
+"""Weights of disputes, concessions and changes of mind in the score of recent activity."""
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280

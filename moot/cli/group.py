@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 Panel = Literal[
     "Run debates", "Take part", "Read results", "Manage debates", "Set up and inspect", "Other packages"
 ]
-"""Heading under which `moot --help` groups a command. The headings appear in this order."""
+"""Heading under which `moot --help` lists a command. The headings appear in this order."""
 ENTRY_POINT_GROUP = "moot.commands"
-"""Entry-point group for additional `moot` commands of other packages. The entry point's name is the command's
-name."""
+"""Entry-point group in which other packages provide additional `moot` commands. The entry point's name is
+the command's name."""
 COMMANDS = Path(__file__).parent / "commands"
 """Folder that contains the source files of Moot's built-in commands."""
 
@@ -313,7 +313,7 @@ def _export_spans() -> Iterator[None]:
 
 
 Click = Any
-"""Placeholder for the types of click objects, which typer does not export."""
+"""Placeholder type for click objects, because typer does not export their types."""
 HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
 
 Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
@@ -326,7 +326,8 @@ decision does not pass --gate, 130 interrupted (the debate is saved).
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Terminal width below which click's help does not fit, and the option column width used below it."""
+"""Terminal width below which click's help does not fit, and the option-column width for such narrow
+terminals."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
@@ -408,11 +409,11 @@ OTHER_NAMES = {
     "unpin": "pin",
     "init": "config",
 }
-"""Mapping from command names of other programs to similar `moot` commands."""
+"""Mapping from other programs' command names to similar `moot` commands."""
 
 
 CONTINUE = ("-c", "--continue")
-"""Options that resume the latest debate when they are given without a command."""
+"""Options that resume the latest debate when given without a command."""
 
 
 class LazyGroup(TyperGroup):

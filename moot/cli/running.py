@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 from moot.cli.options import Delivery
 
 GATE_REFUSED = 7
-"""Exit code of a run whose decision does not pass the gate."""
+"""Exit code of a run whose decision does not meet the gate's requirements."""
 STOPPING = f"\nStopping: running calls get {GRACE_S:g} s to finish. Ctrl-C again cancels them.\n".encode()
 
 

@@ -23,7 +23,7 @@ PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENRO
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
-"""Mapping from the summarization methods of the program dialectic to Moot's summarizers."""
+"""Mapping from summarization methods of the program called dialectic to Moot's summarizers."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -33,8 +33,8 @@ SECTIONS = {
     "clarifications.max_per_debater": "debate.clarificationsMaxPerAgent",
     "memory.perspectives": "debate.summarization",
 }
-"""Mapping from Moot's setting paths to those in a configuration file of the program dialectic. Other paths
-differ only in `FIELDS`."""
+"""Mapping from Moot's setting paths to the setting paths in configuration files of the program called
+dialectic. Other paths differ only in `FIELDS`."""
 FIELDS = {
     "perspective": "summarization",
     "summary": "summarization",
@@ -46,7 +46,8 @@ FIELDS = {
     "summary_prompt": "summaryPromptPath",
     "clarification_prompt": "clarificationPromptPath",
 }
-"""Mapping from Moot's field names to those in a configuration file of the program dialectic."""
+"""Mapping from Moot's field names to the field names in configuration files of the program called
+dialectic."""
 
 DEFAULT_ROUNDS = 3
 DEFAULT_QUESTIONS = 5

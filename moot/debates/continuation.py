@@ -164,7 +164,7 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
 
 
 OWN_MODEL = "continue with your own model: add --model NAME, or run `moot setup` before `moot serve`"
-"""Advice to the user if a debate with recorded replies cannot continue."""
+"""Advice to show the user when a debate with recorded replies cannot continue."""
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
@@ -225,7 +225,7 @@ class JudgingOptions:
     """Options for judging a debate again. `None` keeps the value from the debate's configuration."""
 
     model: str | None = None
-    """Model for all judges without a configured model."""
+    """Model for every judge that has no configured model."""
     rubric: str | JsonObject | None = None
     """Name of a built-in rubric, or a complete rubric as a JSON object."""
     panel: int | Sequence[str] | None = None
@@ -233,12 +233,12 @@ class JudgingOptions:
     rule: str | None = None
     """Rule (`mean`, `majority`, `ranked`, `approval` or `unanimous`) that combines the panel's verdicts."""
     swap: bool | None = None
-    """True if each judge gives two verdicts, with the debaters presented in different orders."""
+    """True if each judge gives two verdicts, one for each presentation order of the debaters."""
     blind: bool | None = None
     """True if the debaters' names are hidden from the judges."""
     configured: Mapping[str, Any] | None = None
-    """Configuration whose `judge` and `models` sections replace those of the debate's configuration. The
-    other options take precedence over it."""
+    """Configuration whose `judge` and `models` sections replace the same sections of the debate's
+    configuration. The other options take precedence over it."""
 
     def to_json(self) -> JsonObject:
         """Return the options that are not `None` as a JSON object."""
@@ -287,7 +287,7 @@ class Judgement:
     verdict: PanelVerdict
     """Decision of the whole panel. Its `status` is `failed` if no judge returned a verdict."""
     verdicts: list[Verdict]
-    """One verdict per judge, including the verdicts that failed."""
+    """One verdict per judge, including failed verdicts."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
     """Records of the judges' model calls, numbered after the debate's own calls."""

@@ -23,7 +23,7 @@ class BrierScore(TypedDict):
     judge: str
     model: str
     decisions: int
-    """Number of decisions with feedback."""
+    """Number of decisions for which feedback was given."""
     brier: float
     """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
     confidence: float

@@ -56,7 +56,7 @@ class ReconstructedPrompt:
     """Prompt of an earlier model call, rebuilt from the stored state."""
 
     receipt: Receipt | CallReceipt
-    """Record of the prompt that was stored when the call was made."""
+    """Prompt record stored when the call was made."""
     parts: tuple[PromptPart, ...]
     """Messages of the prompt, in the order in which they were sent."""
     digest: str
@@ -170,9 +170,9 @@ class MemoryCost:
     cost_usd: float
     """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
-    """Number of prompts of debaters, judges and moderators that include this memory."""
+    """Number of prompts for debaters, judges and moderators that include the memory."""
     shown_tokens: int
-    """Approximate number of tokens that the memory occupies in all prompts."""
+    """Approximate total number of tokens that the memory occupies across all prompts."""
 
 
 def audit(document: DebateDocument) -> list[MemoryCost]:

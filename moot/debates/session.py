@@ -44,11 +44,11 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Number of turns that each extension adds, for a session that replays a debate."""
+    """Number of turns added by each extension in a session that replays a debate."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """Root runs of LangSmith traces for debates that have not run yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
-    """Cache of the last loaded state, keyed by debate id."""
+    """Cache of each debate's last loaded state, keyed by debate id."""
 
     def on(self, thread: str) -> DebateSession:
         """Return a session for another debate in the same database."""

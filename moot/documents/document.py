@@ -73,7 +73,7 @@ class ClaimStatusRecord(TypedDict):
     label: str
     """Text that reports and web pages show for the claim's status."""
     side: str
-    """Answer to the claim that the debaters agree on, such as `yes`, `no` or an option. Empty if they
+    """The debaters' agreed answer to the claim, such as `yes`, `no` or an option. Empty if they
     contradict each other."""
     conditions: list[str]
     """Conditions under which the debaters agree."""
@@ -93,7 +93,7 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question, or a claim that supports this
+    """True if the debater gives up its position on the main question or a claim supporting that
     position."""
     message_id: str
     quote: str
@@ -139,7 +139,7 @@ class ClaimStatuses(TypedDict):
     open_questions: list[str]
     rounds: list[RoundRecord]
     dropped: dict[str, int]
-    """Number of rejected claims and claim events, keyed by the reason for rejecting them."""
+    """Number of rejected claims and claim events, keyed by reason for rejection."""
 
 
 class Blackboard(TypedDict):
@@ -174,7 +174,7 @@ class CarriedState(TypedDict, total=False):
     options: list[str]
     """Possible answers to the debate's question."""
     final_answers: list[FinalAnswer]
-    """Final answers that the debaters give independently for a vote after the discussion."""
+    """Final answers that the debaters give independently in a vote after the discussion."""
     rolling_summary: Summary
     perspective_summaries: dict[str, Summary]
     judge_summary: Summary
@@ -182,7 +182,7 @@ class CarriedState(TypedDict, total=False):
     """Values that the debate's protocol stores between its steps."""
     crux_rooms: dict[str, Room]
     pinned: list[str]
-    """Ids of the messages that a person pinned so that prompts keep showing them."""
+    """Ids of the messages that a person pinned to keep them in prompts."""
     clarifications: Clarifications
     planned_interjections_used: int
     step: Step
@@ -199,7 +199,7 @@ class DebateDocument(TypedDict):
     id: str
     """UUID of the debate, used as its LangGraph thread id."""
     name: str
-    """Name of the debate, as given with `--id`, or its UUID by default."""
+    """Name of the debate as given with `--id`, or the debate's UUID if no name was given."""
     topic: str
     status: Literal["new", "running", "paused", "waiting", "done", "limit", "failed"]
     ended_because: SinceLater[str]
@@ -213,9 +213,10 @@ class DebateDocument(TypedDict):
     summaries: list[SummaryVersion]
     """Every version of every summary, oldest first."""
     receipts: list[Receipt]
-    """Receipts of all debaters' turns. A receipt records the contents of a prompt."""
+    """Prompt records (receipts) of all debaters' turns. A receipt records the contents of a prompt."""
     calls: SinceLater[list[CallReceipt]]
-    """Receipts of all other model calls, such as calls for summaries, claim extraction and verdicts."""
+    """Records of model calls other than debaters' turns, such as calls for summaries, claim extraction and
+    verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
     """Verdicts of all judges, including failed verdicts and verdicts that were replaced later."""
@@ -226,7 +227,7 @@ class DebateDocument(TypedDict):
     final_answer: SinceLater[str]
     """Decision and solution of the debate, in Markdown."""
     convergence: SinceLater[list[ConvergenceCheck]]
-    """Agreement measured after each round, in a council that ends when the debaters converge."""
+    """Agreement measured after each round of a council debate that ends when the debaters converge."""
     usage: Usage
     planned: NotRequired[JsonObject]
     """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.

@@ -23,10 +23,10 @@ from moot.text.topic_title import question_in
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default values for missing keys, depending on the type of the value. A missing value of any other `Literal`
-type defaults to the first allowed value."""
+"""Default values for missing keys, according to the expected type of each value. A missing value of any
+other `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of a debate document whose records may get new fields in later format versions. Missing fields are
+"""Debate-document keys whose records may gain fields in later format versions. Missing fields are
 filled in with defaults."""
 
 

@@ -25,7 +25,7 @@ from moot.state.errors import ConfigError
 
 ArmKind = Literal["debate", "vote", "first-answers", "judge", "recorded", "lineup"]
 VERSUS = " vs "
-"""Separator between the names of two arms that debate each other."""
+"""Separator between the names of two configurations under evaluation that debate each other."""
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
@@ -35,7 +35,7 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of arms that can be used with each kind of item."""
+"""Kinds of configurations under evaluation that can be used with each kind of item."""
 
 
 class RecordedResult(BaseModel):
@@ -50,7 +50,7 @@ class RecordedResult(BaseModel):
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
     """Winners of a pair in the two presentation orders: with `a` first, and with `b` first."""
     confidence: float | None = Field(default=None, ge=0, le=100)
-    """Stated confidence in percent."""
+    """Stated confidence, in percent."""
     tokens: int = Field(default=0, ge=0)
     calls: int = Field(default=0, ge=0)
     cost_usd: float = Field(default=0.0, ge=0)
@@ -62,14 +62,16 @@ class Arm:
     """One of the configurations that an evaluation compares."""
 
     name: str
-    """Name as given on the command line, such as `vote@5` or `council.yaml`."""
+    """Name of the configuration under evaluation, as given on the command line, such as `vote@5` or
+    `council.yaml`."""
     kind: ArmKind
     config: DebateConfig | None = None
-    """Configuration of the arm's debates, or `None` for an arm that runs no debates."""
+    """Debate configuration under evaluation, or `None` if the evaluation arm runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
     """Quantity, such as tokens or cost, that an equal-budget vote must match."""
     source: str = ""
-    """Name of the debate arm from which a `first-answers` arm takes its answers."""
+    """Name of the evaluated debate configuration from which a `first-answers` configuration takes its
+    answers."""
     recorded: Mapping[str, RecordedResult] = field(default_factory=dict)
 
     @property

@@ -39,10 +39,9 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """Question of the debate on one line, in the judge's words, or in the topic's words if there was no
-    judge."""
+    """One-line debate question, in the judge's words or, if there was no judge, in the topic's words."""
     decision: str
-    """Decision with the judge's confidence, or `""` if there is none."""
+    """Decision and the judge's confidence in it, or `""` if there is no decision."""
     protocol: str
     status: str
     result: str
@@ -67,7 +66,7 @@ class OnlyPoint(TypedDict):
     """Name of the debate whose answer makes the point."""
     point: str
     quote: str
-    """Verbatim quotation of the point from the answer."""
+    """Passage of the answer that makes the point, quoted verbatim."""
 
 
 class DebateComparison(TypedDict):
@@ -78,7 +77,7 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if all answers are identical word for word, or `None` if nothing shows whether they agree."""
+    """True if all answers are identical word for word, or `None` if agreement cannot be determined."""
     only: list[OnlyPoint]
     """Points that only one debate makes. The list is empty if no model was asked for such points."""
 

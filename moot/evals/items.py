@@ -40,13 +40,13 @@ from moot.text.tokens import TokenCounter
 
 Kind = Literal["question", "pair", "topic"]
 Gold = str | int | float | bool | tuple[str, ...]
-"""Correct answer to a question, given as a text, a number or a set of texts."""
+"""Correct answer to a question, given as text, a number or a set of texts."""
 AnswerForm = Literal["choice", "number", "set", "text", "free"]
 """Form of an answer, which determines how it is requested, read and compared. A judge grades or compares
 `free` texts."""
 MAX_CHOICES = len(ascii_uppercase)
 MARKUP = "*_`\"'“”‘’ \t\r\n"
-"""Markup characters that are removed around an answer."""
+"""Markup characters to strip from the start and end of an answer."""
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 LISTS = ("choices",)
 """Names of the CSV columns whose cells contain a JSON list."""
@@ -82,7 +82,7 @@ class QuestionItem(_Item):
     answer: Gold | None = None
     """Correct answer. Correct answer to the question, or the letter or text of the correct choice."""
     reference: str = ""
-    """Reference text that a model compares free answers with."""
+    """Reference text with which a model compares free-form answers."""
     context: str = ""
     """Document that all participants can read."""
 
@@ -377,7 +377,7 @@ ENDINGS = {
     "text": 'End your answer with one line: "Answer: " and the answer in as few words as possible.',
     "free": "",
 }
-"""Instruction on how to end an answer, keyed by answer form."""
+"""Instructions on how to end an answer, keyed by answer form."""
 
 
 def topic_of(item: QuestionItem) -> str:
@@ -413,7 +413,7 @@ DECISIONS = {
     "set": 'Write the decision as "Answer: " and all items, separated by semicolons.',
     "text": 'Write the decision as "Answer: " and the answer in as few words as possible.',
 }
-"""Instruction to the judge on how to write the decision, keyed by answer form. Questions with choices use
+"""Instructions to the judge on how to write the decision, keyed by answer form. Questions with choices use
 options instead."""
 
 
@@ -473,9 +473,9 @@ class Majority:
     """Most frequent readable answer, or `None` if no answer is readable. If several are equally frequent,
     the first given one."""
     index: int | None
-    """Index of the first text that gives this answer."""
+    """Index of the first text that gives the answer."""
     agreement: float
-    """Share of the texts that give this answer."""
+    """Share of the texts that give the answer."""
 
 
 def majority(texts: Sequence[str], item: QuestionItem) -> Majority:

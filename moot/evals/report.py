@@ -29,12 +29,12 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum lengths of a text and maximum number of texts per answer in the list of items."""
+"""Maximum length of a text, and maximum number of texts per answer, in the list of items."""
 ASKED = ("judge", "recorded")
-"""Kinds of arms that the list of comparisons shows directly after the debates. Votes and
-single answers follow, because they show what a debate has to beat."""
+"""Kinds of evaluated configurations that the list of comparisons shows directly after the debates. Votes
+and single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of equal-budget arms that are preferred as the baseline."""
+"""Names of equal-budget configurations that are preferred as the evaluation baseline."""
 
 
 def evaluation_report(

@@ -33,11 +33,11 @@ class RoundChange:
     """Frequency with which debaters changed their answers between two rounds."""
 
     round: int
-    """Number of the later round, counted from 1 after the first answers."""
+    """Number of the later of two compared rounds, where 1 is the round after the first answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters whose answers in both rounds are readable."""
+    """Number of debaters whose answers are readable in both compared rounds."""
 
 
 @dataclass(frozen=True)

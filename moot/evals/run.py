@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 GRADING = "grade"
-"""Journal node name for calls that grade free answers."""
+"""Node name in the journal for calls that grade free-form answers."""
 QUEUED = "queued"
-"""Text for an answer that is missing because its debate is still in the queue."""
+"""Text shown in place of an answer whose debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
 """Ids of the two answers in a debate of the protocol `pairwise`."""
 
@@ -67,10 +67,11 @@ class Task(PlannedDebate):
 
     item: Item = field(kw_only=True)
     arm: str = field(kw_only=True)
-    """Name of the arm, or the names of two arms joined by ` vs `."""
+    """Name of the configuration under evaluation, or the names of two configurations joined by ` vs `."""
     seed: int = field(kw_only=True)
     sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Mapping from debater id to arm name, for two arms that debate each other."""
+    """Mapping from debater id to configuration name, if two configurations under evaluation debate each
+    other."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -95,7 +96,7 @@ class RunResult:
     """Result of a single run of an evaluation."""
 
     errors: dict[tuple[str, str, int], str] = field(default_factory=dict)
-    """Reasons why tasks have no outcome, keyed by item, arm and seed."""
+    """Reasons why tasks have no outcome, keyed by item, evaluated configuration and seed."""
     queued: int = 0
     """Number of debates that were added to the queue."""
     budget: SharedBudget = field(default_factory=SharedBudget)
@@ -428,7 +429,7 @@ def _vote_of(arm: Arm, answers: int) -> DebateConfig:
 
 
 SEED_STEP = 1_000
-"""Difference between the random seeds of two repetitions. It leaves room for the consecutive seeds of a
+"""Increment of the random seed between repetitions. It leaves room for the consecutive seeds of a
 vote's answers."""
 
 

@@ -394,7 +394,7 @@ class Subject:
     problem: str
     solution: str
     clarifications: str = ""
-    """Text of the questions asked before the debate and the user's replies."""
+    """Questions asked before the debate and the user's replies, as text."""
     requirements: str = ""
     """Text of the requirements that the result does not meet, according to the debate's judge."""
     models: frozenset[str] = frozenset({""})

@@ -25,7 +25,7 @@ PERMUTATIONS = 9_999
 SEED = 20_190_516
 """Seed of the resampling. With a fixed seed, the report is the same each time."""
 BINS = 10
-"""Number of equally wide confidence bins for the calibration error."""
+"""Number of equal-width confidence bins used to compute the calibration error."""
 PRIOR = 0.1
 """Regularisation strength of Bradley–Terry ratings (`alpha` in choix). It keeps the rating of an arm that won
 or lost every time finite."""
@@ -91,12 +91,12 @@ class PairedDifference:
 
     items: int
     difference: float
-    """Mean score of the first arm minus the mean score of the second arm."""
+    """Mean score of the first evaluated configuration minus the mean score of the second."""
     interval: Interval
     p_value: float
     test: Literal["exact McNemar", "paired permutation"]
     wins: int
-    """Number of items on which the first arm scored higher."""
+    """Number of items on which the first evaluated configuration scored higher than the second."""
     losses: int
 
     @property
@@ -195,9 +195,9 @@ class CalibrationBin:
     """A group of answers with similar stated confidence."""
 
     stated: float
-    """Mean stated confidence in percent."""
+    """Mean stated confidence, in percent."""
     measured: float
-    """Accuracy of the answers in percent."""
+    """Accuracy of the answers, in percent."""
     answers: int
 
 

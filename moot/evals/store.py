@@ -23,7 +23,7 @@ class EvaluationRecord:
     items: ItemSet
     arms: tuple[Arm, ...]
     seeds: int
-    """Number of times that each arm answers each item."""
+    """Number of times that each configuration under evaluation answers each item."""
     created_at: str
     judge: Mapping[str, object] = field(default_factory=dict)
     """Configuration of the model that grades free answers, as JSON data, or `{}` if there is none."""
@@ -84,7 +84,7 @@ class Outcome:
 
     item: str
     arm: str
-    """Name of the arm, or the names of two arms joined by ` vs `."""
+    """Name of the configuration under evaluation, or the names of two configurations joined by ` vs `."""
     seed: int
     debate: str = ""
     """Id of the debate, or `""` if there was no debate."""
@@ -98,7 +98,7 @@ class Outcome:
     """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
     pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Winners that each judge of a panel chose, keyed by judge id."""
+    """Winners chosen by each judge of a panel, keyed by judge id."""
     confidence: float | None = None
     """Stated confidence in percent."""
     stated: tuple[StatedConfidence, ...] = ()
@@ -110,7 +110,7 @@ class Outcome:
     answers: int = 1
     """Number of answers that were counted."""
     grade: float | None = None
-    """Score of a free answer, from 0 to 1."""
+    """Score of a free-form answer, from 0 to 1."""
     placeholder: bool = False
     """True if the built-in offline model wrote the answer or the verdict."""
 

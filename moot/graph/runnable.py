@@ -62,10 +62,10 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels to return for earlier snapshots in a shortened history."""
+"""State channels that a shortened history returns for earlier snapshots."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
-"""Tracing policy that keeps whole states out of the traces of the graph's nodes. Traces show only the step
+"""Tracing policy that omits complete states from the traces of graph nodes. Traces show only the step
 and the names of the written channels.
 
 A whole state has up to a megabyte. The traced model calls hold the prompts and replies.

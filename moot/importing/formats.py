@@ -221,7 +221,7 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
     "critique": "critique",
     "refinement": "refinement",
 }
-"""Mapping from the contribution types of the program dialectic to Moot's entry kinds."""
+"""Mapping from contribution types of the program called dialectic to Moot's entry kinds."""
 
 
 def _contributions(rounds: list[object]) -> list[object]:
@@ -408,9 +408,9 @@ _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text that probably does not start a message even after a colon, such as a number."""
+"""Pattern for text after a colon, such as a number, that probably does not start a message."""
 _CASELESS = 12
-"""Maximum number of characters in each word of a name in scripts without capital letters."""
+"""Maximum number of characters per word of a name written in a script without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 

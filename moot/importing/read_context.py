@@ -22,7 +22,7 @@ CONVERTED = (".docx", ".htm", ".html", ".pdf", ".xlsx")
 MAX_UNPACKED_BYTES = 200_000_000
 """Maximum unpacked size in bytes of a Word or Excel file."""
 UPLOAD_TIMEOUT_S = 60
-"""Maximum time in seconds to convert an uploaded document."""
+"""Maximum time in seconds for converting an uploaded document."""
 UPLOAD_MEMORY_BYTES = 4_000_000_000
 """Maximum memory in bytes of the process that converts an uploaded document. An ordinary file needs about a
 quarter of it. A small file can expand to a very large one."""

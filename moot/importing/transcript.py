@@ -60,7 +60,7 @@ class Speaker:
     """A speaker in an imported transcript."""
 
     id: str
-    """Unique id of the speaker, with 1 to 40 lower-case letters, digits and hyphens."""
+    """Unique speaker id consisting of 1 to 40 lower-case letters, digits or hyphens."""
     name: str
     """The speaker's name as first written in the transcript. Surrounding spaces and a final colon are
     removed."""

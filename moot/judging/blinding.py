@@ -74,7 +74,7 @@ _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum length in letters of a name that is tested for being an everyday word."""
+"""Minimum number of letters in a name that is checked for being an everyday word."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 

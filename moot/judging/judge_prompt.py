@@ -45,10 +45,10 @@ MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit for a single message. A longer message is truncated in the
 middle."""
 MAX_PARTS = 4
-"""Maximum number of parts into which the tokens for messages by non-debaters are divided."""
+"""Maximum number of parts into which the token budget for non-debaters' messages is divided."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Number of extra tokens that each message needs besides its content. They are 12 for role, label and id, 2
-for a longer label, and the fence lines."""
+"""Number of tokens that each message needs in addition to its content. They are 12 for role, label and id,
+2 for a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
@@ -293,15 +293,15 @@ OPTIONS = (
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels for messages that are not shown in full, used in the record of a judge's prompt. The first is for
+"""Labels used in the record of a judge's prompt for messages that are not shown in full. The first is for
 messages to judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget that the judge's instructions and rubric may use."""
 LEDGER_SHARE = 0.1
-"""Maximum share of the prompt budget for the claim ledger if not all messages fit. Otherwise it may use all
-tokens that they leave."""
+"""Maximum share of the prompt budget that the claim ledger may use if not all messages fit. Otherwise it
+may use all tokens that they leave."""
 ATTEMPTS = 4
-"""Maximum number of attempts to select messages that still fit after labels have replaced names."""
+"""Maximum number of attempts to select messages that still fit after names are replaced with labels."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ class JudgeContext:
     """Ids of the debaters in presentation order."""
     count: TokenCounter
     selector: TranscriptSelector
-    """Selector of the messages that the judge's prompt contains."""
+    """Selector that chooses the messages for the judge's prompt."""
     background: Collection[str] = frozenset()
     """Ids of the user's messages, in which names are not replaced by labels."""
 

@@ -38,10 +38,10 @@ from moot.text.terms import same_statement
 MAX_POINTS = 12
 """Maximum number of entries in each list of a judge's response, except the scores."""
 MAX_REASONS = 3
-"""Maximum number of reasons for, and of reasons against, a debater's answer. The numbers are lower with more
-than four debaters."""
+"""Maximum number of reasons for a debater's answer and, separately, of reasons against it. The numbers are
+lower with more than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
-"""Number of JSON tokens for one score with a reason, and for one reason for or against an answer.
+"""Number of JSON tokens in one score with a reason, and in one reason for or against an answer.
 `VerdictField.tokens` has the tokens of the other fields."""
 
 
@@ -273,7 +273,7 @@ class ShownField:
     label: str
     lines: tuple[ShownLine, ...]
     single: bool
-    """True if the field is displayed as one line after its label. False if the field is displayed as a
+    """True if the field is displayed on one line after its label. False if the field is displayed as a
     list."""
     percent: int | None = None
     """Confidence as a number from 0 to 100, or `None` if the field is not a confidence."""

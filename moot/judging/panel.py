@@ -254,7 +254,7 @@ RULES: Mapping[str, PanelRule] = {
 
 
 Cell = tuple[str, str]
-"""Key of a score, consisting of debater id and criterion id."""
+"""Key of a score, consisting of a debater id and a criterion id."""
 
 
 def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> PanelVerdict:
@@ -409,7 +409,7 @@ def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Ma
 
 
 IDS_SHARE = 0.1
-"""Maximum share of the prompt budget for message ids in the reply's JSON schema."""
+"""Maximum share of the prompt budget that message ids in the reply's JSON schema may use."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from moot.text.plain_text import clip
 MAJOR_CAP = 40.0
 """Maximum confidence (0 to 100) of a verdict if a major requirement is unmet."""
 NOTED_CHARS = 160
-"""Maximum number of characters of a requirement to quote in a note. The list of requirements has the full
+"""Maximum number of characters to quote from a requirement in a note. The list of requirements has the full
 text."""
 
 

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Maximum share of the prompt budget for the topic, the background and the pinned messages to be
-shown in full. Passages that every prompt shows may use the same share together with them."""
+"""Maximum share of the prompt budget at which the topic, background and pinned messages are shown in full.
+Passages that every prompt shows may use the same share together with them."""
 PASSAGES_SHARE = 0.07
-"""Share of the prompt budget for background passages that match the subject of a long-form prompt. A
-provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with
-a share of a tenth."""
+"""Share of the prompt budget reserved for background passages that match the subject of a long-form prompt.
+A provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 %
+with a share of a tenth."""
 PIN_SHARE = 0.25
-"""Maximum share of `memory.budget.messages` for pinned messages when the background is abridged. The
-rest is left for the window of recent messages."""
+"""Maximum share of `memory.budget.messages` that pinned messages may use when the background is abridged.
+The rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a passage of the background. A shorter message is one passage."""
 MIN_TOKENS = 48
-"""Minimum number of available tokens at which passages are selected."""
+"""Minimum number of available tokens required to select passages."""
 
 _SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
 
@@ -72,7 +72,7 @@ class Background:
     """Background of a debate, as shown in its prompts."""
 
     blocks: tuple[Block, ...]
-    """Prompt blocks of background and pinned messages, the same in every prompt."""
+    """Prompt blocks with background and pinned messages, identical in every prompt."""
     tokens: int
     """Number of tokens in the prompt blocks of background and pinned messages."""
     ids: frozenset[str]

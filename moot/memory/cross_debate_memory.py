@@ -216,7 +216,7 @@ def reference_text(
 HEADING = "# Earlier messages that matter here"
 
 MIN_TOKENS = 48
-"""Minimum number of unused prompt tokens at which memories are retrieved."""
+"""Minimum number of unused prompt tokens required to retrieve memories."""
 READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
 """Limits on the characters read from a message, and on the characters and tokens of its excerpt."""
 QUERY_CHARS = 2_000
@@ -228,7 +228,8 @@ SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Maximum importance of a message with claims, and importance of a message with a concession."""
+"""Maximum importance of a message that contains claims, and importance of a message that contains a
+concession."""
 
 
 @dataclass(frozen=True)

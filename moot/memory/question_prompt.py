@@ -59,9 +59,10 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
 the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Number of passages in the shortest message that is split, and minimum tokens per passage."""
+"""Number of passages into which the shortest splittable message is divided, and minimum number of tokens
+per passage."""
 PARTS = 1 << 20
-"""Maximum number of passages in a message."""
+"""Maximum number of passages into which a message is split."""
 
 
 class Place(NamedTuple):
@@ -95,7 +96,7 @@ class Splitting:
     """Token limits for splitting long messages into passages."""
 
     long: int
-    """Maximum number of tokens of a message that is not split."""
+    """Number of tokens above which a message is split into passages."""
     passage: int
     """Approximate number of tokens in each passage."""
 
@@ -247,7 +248,7 @@ class Quoted:
     whole: tuple[int, ...]
     """Sequence numbers (`seq`) of the messages that the prompt shows in full."""
     cut: Mapping[int, int]
-    """Approximate number of omitted tokens of each partly shown message, keyed by `seq`."""
+    """Approximate number of tokens omitted from each message that is shown in part, keyed by `seq`."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -298,21 +299,21 @@ ASK = load_prompt_template("ask", "topic", "speakers")
 QUESTION = load_prompt_template("question", "question")
 
 SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
-"""Maximum shares of the prompt's budget for the summary and for the most recent messages. Retrieved messages
-get the rest of the budget."""
+"""Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
+Retrieved messages get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum probability of the best 2,000 tokens for a question to count as specific.
+"""Probability that the 2,000 best-matching tokens must reach for a question to count as specific.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason recorded in a prompt that omits the summary."""
+"""Reason recorded for a prompt that omits the summary."""
 FRAME_SHARE = 0.2
-"""Maximum share of the prompt's budget for the instruction message. The same share applies to the
-question."""
+"""Maximum share of the prompt's token budget that the instruction message may use. The same share applies
+to the question."""
 LEDGER_SHARE = 0.4
-"""Maximum share of the summary's tokens for a list of the debaters' positions."""
+"""Maximum share of the summary's tokens that a list of the debaters' positions may use."""
 
 # Chinese function words, longest first, and all other characters outside Han and Katakana
 _BETWEEN = re.compile(
@@ -329,7 +330,7 @@ class QuestionPrompt:
     prompt: Prompt
     messages: Quoted
     remaining: int
-    """Number of tokens in the prompt that are available for messages."""
+    """Number of prompt tokens that are still available for messages."""
     unknown: tuple[str, ...]
     """Words in the question that do not occur in the transcript."""
     failure: str = ""

@@ -151,7 +151,7 @@ class Extract(NamedTuple):
     """Passages that answer a question, selected without a model and listed in transcript order."""
 
     text: str
-    """Passages as a Markdown list, with one item per message."""
+    """Passages as a Markdown list that has one item per message."""
     ids: tuple[str, ...]
 
 

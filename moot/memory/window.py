@@ -36,13 +36,14 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that the window keeps when older messages are removed.
+"""Minimum share of the message budget that the context window keeps when older messages are removed.
 
 If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
 """
 MESSAGE_SHARE = 0.5
-"""Maximum share of the message budget for one message in the context window. A longer message is cut."""
+"""Maximum share of the message budget that one message in the context window may use. A longer message is
+cut."""
 MIN_TOKENS = 150
 """Minimum number of tokens for the context window, even if the topic is very long."""
 
@@ -56,15 +57,15 @@ class WindowLimits:
     """Limits that determine when the context window is compacted and how large it is afterwards."""
 
     high_messages: int
-    """Number of messages that triggers a compaction of the context window."""
+    """Number of messages at which the context window is compacted."""
     low_messages: int
-    """Maximum number of messages in the context window after a compaction."""
+    """Maximum number of messages left in the context window after compaction."""
     high_tokens: int
-    """Maximum number of tokens in the context window before a compaction. A larger number triggers one."""
+    """Number of tokens above which the context window is compacted. A larger number triggers one."""
     low_tokens: int
-    """Minimum number of tokens in the context window after a compaction."""
+    """Minimum number of tokens left in the context window after compaction."""
     message_tokens: int | None = None
-    """Maximum number of tokens that a prompt shows of one message in the context window. `None` means no
+    """Maximum number of tokens to show in a prompt for each message in the context window. `None` means no
     maximum."""
 
     @classmethod

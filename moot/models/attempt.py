@@ -151,7 +151,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     on_chunk: Callable[[], None] = lambda: None
     """Function that is called for each chunk of text or reasoning."""
     price: Callable[[AIMessage], float | None] = lambda _: None
-    """Function that computes the cost of a reply in US dollars for traces."""
+    """Function that computes a reply's cost in US dollars for use in traces."""
     cache: Any = False
     """Always `False`, because the provider's model uses LangChain's cache itself."""
 

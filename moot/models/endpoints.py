@@ -23,7 +23,7 @@ from moot.storage.leases import Lease
 from moot.storage.rate_limiter import RateLimiter
 
 SLOT_S = 0.1
-"""Number of seconds between two checks for a free slot of an endpoint."""
+"""Number of seconds between checks for a free slot at an endpoint."""
 
 
 @asynccontextmanager

@@ -69,7 +69,7 @@ _TRANSIENT = frozenset(
 Ollama's."""
 
 MESSAGE_CHARS = 300
-"""Maximum number of characters to store of a provider's error message."""
+"""Maximum number of characters that are stored from a provider's error message."""
 
 
 @dataclass(eq=False)
@@ -129,7 +129,7 @@ class Backoff:
     initial_wait_s: float = 0.5
     """Number of seconds to wait after a call's first failure, before jitter is applied."""
     max_wait_s: float = 30.0
-    """Maximum number of seconds that the backoff computes for one wait."""
+    """Longest wait, in seconds, that the backoff computes before a retry."""
     max_requested_wait_s: float = 300.0
     """Maximum wait in seconds that a provider may request. A request for a longer wait ends the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop

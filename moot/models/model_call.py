@@ -133,7 +133,7 @@ class _CallState:
     """True once some text of the reply has been streamed. Later attempts are not streamed, so that no text
     appears twice."""
     first_chunk_s: float | None = None
-    """Seconds between the latest request and its first chunk."""
+    """Number of seconds between the latest request and the first chunk of the reply."""
 
 
 @dataclass(frozen=True)

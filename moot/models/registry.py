@@ -132,7 +132,7 @@ Factory = Callable[[str, ModelSettings], BaseChatModel]
 """Function that creates a model client from the model's name and settings."""
 
 ChatSource = ChatModelLike | Callable[[], ChatModelLike]
-"""Chat model passed in by the caller, or a runnable or function that provides one.
+"""Chat model passed in by the caller, or a runnable or function that provides a chat model.
 
 A function is called once for each event loop, since connections belong to a loop.
 """
@@ -289,7 +289,7 @@ class _Loop:
     clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """Generator that closes the clients when `asyncio.run` ends the loop."""
+    """Generator that closes the model clients when `asyncio.run` shuts down the event loop."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class Models:
     """LangChain model objects passed in from Python, keyed by the name in the configuration. These models
     override the factory."""
     backoff: Backoff = field(default_factory=Backoff)
-    """Backoff that determines the wait before each retry of a call."""
+    """Backoff policy that determines the wait before each retry of a call."""
     retry_for: float = 0.0
     """Number of seconds to keep retrying a call after all models have failed. The value of the setting
     `limits.retry_for`."""
@@ -443,7 +443,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Mapping from each model provider to the extra of the `moot` package that supports it."""
+"""Mapping from each model provider to the extra of the `moot` package that supports the provider."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

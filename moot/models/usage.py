@@ -30,7 +30,8 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Mapping from LangChain's provider names to the names in `genai-prices`, where the two differ."""
+"""Mapping from LangChain's provider names to the names in `genai-prices`, for providers whose names
+differ."""
 
 
 def readable_usage(report: object) -> JsonObject:

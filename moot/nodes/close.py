@@ -18,7 +18,8 @@ from moot.state.verdict import COUNT, PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum number of characters for the judge's reasons and for the solution in the result message."""
+"""Maximum numbers of characters in the judge's reasons and in the solution, as shown in the result
+message."""
 MOST = 6
 """Maximum number of items in each list of the result message."""
 

@@ -43,7 +43,7 @@ AMENDS = "amends"
 MAX_MESSAGE_CHARS = 100_000
 """Maximum number of characters in a person's message to a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
-"""State channels whose updates are validated if a client sends them."""
+"""State channels whose updates are validated if the updates come from a client."""
 
 
 def check_length(text: str) -> None:

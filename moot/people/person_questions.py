@@ -21,7 +21,7 @@ from moot.state.entries import JsonObject, clean_text
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
 QUESTIONS_TOKENS = 800
-"""Maximum number of tokens in a model's reply with questions to a person."""
+"""Maximum number of tokens in a model's reply that asks a person questions."""
 
 
 class PersonQuestion(TypedDict):
@@ -30,7 +30,7 @@ class PersonQuestion(TypedDict):
     id: str
     """Id of the question, such as `architect.2` for the architect's second question."""
     debater: str
-    """Id of the debater who asks the question, or of the person who has the turn."""
+    """Id of the debater who asks the question, or of the person whose turn it is."""
     name: str
     """Display name of the debater who asks the question."""
     question: str

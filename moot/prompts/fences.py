@@ -25,7 +25,7 @@ from moot.text.plain_text import MARK, break_template_tokens
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
 
 FENCE_TOKENS = 9
-"""Number of tokens in the two fence lines around a block of quoted text. The average is 8.3."""
+"""Number of tokens in the two delimiter lines around a block of quoted text. The average is 8.3."""
 
 QUOTED = load_prompt_template("quoted", "fence")
 
@@ -34,7 +34,7 @@ _IGNORED = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
 )
-"""Pattern for common invisible characters of Unicode (Default_Ignorable_Code_Point)."""
+"""Pattern that matches common invisible Unicode characters (Default_Ignorable_Code_Point)."""
 _LOOK_ALIKES = str.maketrans(
     "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
     "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",

@@ -112,10 +112,10 @@ SHOWN_IN_PART = "shown in part"
 """Reason recorded for a message that a prompt shows only in part."""
 
 _Sized = tuple[WireMessage, int]
-"""Message of a prompt, together with its number of tokens."""
+"""Prompt message paired with its token count."""
 
 MIN_PART_TOKENS = 60
-"""Minimum number of free tokens for restoring part of a dropped message."""
+"""Minimum number of free tokens needed to restore part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
 """Priority of blocks that are never dropped, and priority of the blocks that are dropped last."""
@@ -132,7 +132,7 @@ class Block:
     """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
-    """Priority of the block, which decides whether it is dropped from a prompt that is too long. `KEEP`
+    """Priority that determines whether the block is dropped from a prompt that is too long. `KEEP`
     blocks are never dropped. Otherwise the block with the highest number is dropped first, and the earliest
     of equal ones."""
     ids: tuple[str, ...] = ()
@@ -146,11 +146,11 @@ class Block:
     """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
-    """True if a truncated message may be lengthened when tokens remain."""
+    """True if a truncated message may be shown at greater length when tokens are left over."""
     retrieved: tuple[str, ...] = ()
-    """Ids of the entries and memories in the block that retrieval found."""
+    """Ids of the retrieved entries and memories that the block contains."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of the block's tokens that come from each kind of memory."""
+    """Approximate number of tokens that each kind of memory contributes to the block."""
 
 
 def cut_block(

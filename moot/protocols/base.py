@@ -45,9 +45,9 @@ class TurnCount(NamedTuple):
     """Number of debaters' turns in a debate, including turns taken by people."""
 
     planned: int
-    """Number of turns outside crux rooms, if nothing ends the debate early."""
+    """Number of turns outside crux rooms (side discussions), if nothing ends the debate early."""
     most: int
-    """Maximum number of turns, including turns in crux rooms."""
+    """Maximum number of turns, including turns in crux rooms (side discussions)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ConsultModels:
     calls: Callable[[], Sequence[ModelCall]]
     """Function that builds the model calls. It runs only if the calls are made."""
     decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
-    """Function without side effects that chooses the next step from the models' replies. The replies have the
+    """Pure function that chooses the next step based on the models' replies. The replies have the
     order of the calls and include failed ones."""
 
 
@@ -76,10 +76,10 @@ class Protocol(ProtocolSpec):
     judge_spec: JudgeSpec = JudgeSpec()
     """Default instructions for the judge of a debate."""
     extract_after: tuple[str, ...] = ()
-    """Phases after which claims are extracted, because the next prompts or decisions read them. If empty,
+    """Phases after which claims are extracted for use in the next prompts or decisions. If empty,
     claims are extracted when messages leave the window. `extracts_after` may leave a phase out."""
     extracts_by_default: bool = False
-    """True if claims are extracted even if `blackboard.extraction` is `auto`."""
+    """True if claims are also extracted when `blackboard.extraction` is `auto`."""
     reflect_after: tuple[str, ...] | None = None
     """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
     perspectives: bool = False
@@ -95,12 +95,12 @@ class Protocol(ProtocolSpec):
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
-    """Mapping from phase to the kind of the transcript entries written in it. Phases that are not listed
-    produce entries of kind `speech`."""
+    """Mapping from each phase to the kind of transcript entry written in that phase. Phases that are not
+    listed produce entries of kind `speech`."""
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
-    """Default method for reaching the decision, used if the setting `decide` is not given."""
+    """Method for reaching the decision if the setting `decide` is not given."""
     compares_answers: bool = True
     """True if the `stop` setting can compare the answers in debaters' messages."""
     result: str = "Verdict"
@@ -108,12 +108,12 @@ class Protocol(ProtocolSpec):
     answer_heading: str = ""
     """Heading of the debate's answer, or `""` if the answer appears only below the verdict."""
     retrieves_transcript: bool = False
-    """True if prompts retrieve messages from the whole transcript, including messages that are still in the
-    window."""
+    """True if prompts can contain messages retrieved from the whole transcript, including messages still in
+    the context window."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
-    """Default value of `memory.budget.phases`, which limits prompt tokens by phase."""
+    """Default value of the setting `memory.budget.phases`, the limit on prompt tokens in each phase."""
     length_settings: tuple[str, ...] | None = None
     """Names of the settings that limit the length of a debate. `()` means that no setting limits it, and
     `None` means unknown."""
@@ -302,7 +302,8 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Instructions on how readily to agree, paired with the highest `agreement_intensity` for each."""
+"""Instructions on how readily to agree, each paired with the highest `agreement_intensity` to which it
+applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:

@@ -38,8 +38,8 @@ DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
 """Number of answers in the first stage, and total number of answers after the second stage."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed rates at which five answers overturn an agreement of two, for strong and for weak evidence.
-The first value assumes that agreement is informative."""
+"""Assumed rates at which a vote of five answers overturns two agreeing answers, for strong and weak
+evidence. The first value assumes that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
 """Log-likelihood ratio at which the sequential test ends. It allows errors of 5 % (Wald 1945, *Sequential
 Tests of Statistical Hypotheses*)."""
@@ -47,8 +47,8 @@ Tests of Statistical Hypotheses*)."""
 EARLIER = "earlier"
 """Key in `protocol_state` for the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Number of first agreements without an audit, number of early audits, and share of agreements that they
-cover. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
+"""Number of initial agreements left unaudited, number of early audits, and share of agreements that early
+audits cover. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -60,7 +60,7 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of agreements between the first two answers that are audited by requesting all five answers.
+    """Share of debates with two agreeing first answers in which all five answers are requested as an audit.
     The results show later debates of the same debaters whether such agreement can be trusted. The first
     five agreements in a database are not audited. Half of the following ones are, until there are 15
     audits. 0: no audit."""

@@ -48,12 +48,12 @@ INSTRUCTIONS = {
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries per debater to search for the latest speakers."""
+"""Number of recent transcript entries, per debater, that are searched for the latest speakers."""
 
 
 PATIENCE = 2
-"""Number of consecutive turns without progress before a debater must skip a turn. A pair of debaters may
-take twice as many turns."""
+"""Number of consecutive turns without progress after which a debater must skip a turn. A pair of debaters
+may take twice as many turns."""
 
 
 class ModeratorConfig(ProtocolSettings):
@@ -62,7 +62,7 @@ class ModeratorConfig(ProtocolSettings):
     key = "moderator"
 
     model: str | None = None
-    """Name of the model that moderates. `None`: the debate's model moderates."""
+    """Name of the model that moderates the debate. `None`: the debate's model moderates."""
     temperature: float | None = Field(0.3, ge=0, le=2)
     """Sampling temperature of the moderator's model, from 0 to 2. `None`: the provider's default."""
 
@@ -253,7 +253,7 @@ MODERATE = load_prompt_template(
 )
 
 SHOWN_MESSAGES = 6
-"""Number of most recent messages in the moderator's prompt."""
+"""Number of the most recent messages that the moderator's prompt shows."""
 LISTED_TURNS = 12
 """Number of most recent turns whose speakers the moderator's prompt lists."""
 INSTRUCTION_CHARS = 300

@@ -28,7 +28,7 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 
 TOOL_RANK = 5
-"""Difference between the priority of a message and that of its tool results. Tool results are dropped
+"""Difference in priority between a message and its tool results. Tool results are dropped
 first."""
 
 
@@ -46,7 +46,7 @@ class PromptContext:
     memories: MemoryIndexes | None = None
     """Indexes from which earlier messages are retrieved, or `None` for no retrieval."""
     tool_tokens: int = 0
-    """Largest number of tokens that one debater's tool definitions use. The window leaves space for them in
+    """Largest number of tokens that any debater's tool definitions use. The window leaves space for them in
     every turn, so that all debaters see the same window."""
     known_background: Background | None = None
     """Background of the debate, or `None` if it has not been selected yet."""
@@ -251,7 +251,7 @@ def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "", contrac
 
 
 EarlierBlock = Callable[[Entry], Block]
-"""Function that makes the prompt block of an earlier message."""
+"""Function that creates the prompt block for an earlier message."""
 
 
 def fill_with_earlier(

@@ -138,11 +138,12 @@ TURN_SUFFIX = load_prompt_template(
     "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
 )
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
-"""Names of the optional parts of a turn suffix, in descending order of importance."""
+"""Names of the optional parts in the suffix of a turn's prompt, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of the turn suffix's unused tokens that long-form prompts reserve for retrieved memories."""
+"""Share of the unused tokens in a turn's prompt suffix that long-form prompts reserve for retrieved
+memories."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors of the token budget that limit cross-debate memory and reference documents."""
+"""Numbers by which the token budget is divided to limit cross-debate memory and reference documents."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
 """Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
 margin."""
@@ -151,8 +152,8 @@ SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from each optional part of the turn suffix to its kind of memory. The blackboard contains several
-kinds."""
+"""Mapping from each optional part of a turn's prompt suffix to its kind of memory. The blackboard contains
+several kinds."""
 
 
 def turn_suffix_block(

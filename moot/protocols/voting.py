@@ -186,7 +186,7 @@ SHOWN_CHARS = 100
 QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
-"""Confidence from 0 to 100 that a weighted vote uses for an answer without a stated confidence."""
+"""Confidence, from 0 to 100, that a weighted vote assumes if an answer states none."""
 
 
 class FinalAnswerReply(BaseModel):

@@ -38,7 +38,7 @@ class MapNode:
     """Text of the node, or `""` if another node with the same title contains the text."""
     tag: str = ""
     children: list[tuple[str, MapNode]] = field(default_factory=list)
-    """Child nodes, each with `+` if it supports this node and `-` if it attacks this node."""
+    """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
         """Yield the indented lines of the node and its children."""

@@ -105,8 +105,8 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons for an option that a report shows, and of reasons against it. A brief fits on one
-page."""
+"""Maximum number of reasons for each option, and of reasons against each option, in a report. A brief fits
+on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""

@@ -45,7 +45,7 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of event in a debater's course, which is one of `start`, `held`, `shift`, `move` and `end`. A
+    """Kind of event on a debater's timeline: `start`, `held`, `shift`, `move` or `end`. A
     `move` is a change that the judge describes."""
     text: str
     before: str = ""
@@ -376,11 +376,11 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Label and height of each horizontal line, and True if the line marks the token budget."""
+    """Label and height of each horizontal line, and whether the line marks the token budget."""
     names: Sequence[tuple[str, float]]
     """Labels on the horizontal axis, each with its position."""
     series: Sequence[Sequence[Bar]]
-    """Bars of each color, in color order."""
+    """Chart bars grouped by color, in the order of the colors."""
 
 
 MARGIN = 10

@@ -32,7 +32,7 @@ from moot.state.verdict import (
 
 _JUDGES = {"": "an unnamed judge", "judge": "the judge", PANEL: "the panel"}
 _FULL = 100.0
-"""Highest possible total score or confidence of a judge."""
+"""Highest total score or confidence that a judge can give."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class Participant:
     """CSS class for the speaker's color, such as `d0` for the first debater. The class of speakers who are
     not debaters is `house`."""
     monogram: str
-    """Up to three letters that identify the speaker without color. Unique among debaters."""
+    """Up to three letters that identify the speaker without relying on color. Unique among debaters."""
     role: str = ""
     stance: str = ""
     turns: int = 0
@@ -300,13 +300,13 @@ BLOCK = 100
 """Maximum number of messages in one block of the transcript. A browser lays out such a block without
 delay."""
 MAX_ROUND_BLOCKS = 40
-"""Maximum number of rounds for which each round gets a block of its own."""
+"""Maximum number of rounds in a transcript that gives each round its own block."""
 OPEN_UP_TO = 24
-"""Maximum number of messages in a transcript whose blocks are all open at first."""
+"""Number of messages up to which all blocks of a transcript are initially open."""
 LAZY_ABOVE = 300
-"""Number of messages above which blocks are rendered only when a reader opens them."""
+"""Number of messages above which transcript blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
-"""Number of characters above which blocks are rendered only when a reader opens them."""
+"""Number of characters above which transcript blocks are rendered only when a reader opens them."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ class Message:
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Number of tokens in the message's prompt and its budget, such as `900 of 4,000`. Empty without a
+    """Token count and token budget of the message's prompt, such as `900 of 4,000`. Empty without a
     receipt."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 BLOCK_TOKENS = 64
-"""Minimum number of tokens per block of messages that is embedded. A single short reply has too little
+"""Minimum number of tokens in each embedded block of messages. A single short reply has too little
 content for a useful embedding."""
 
 WINDOW_TOKENS = 224

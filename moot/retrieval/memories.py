@@ -36,7 +36,7 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight of a term in the message that is answered, relative to a term in the query."""
+"""Weight of a term from the message being answered, relative to a term from the query."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""

@@ -30,9 +30,9 @@ from moot.retrieval.retrieval_question import RetrievalQuestion
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
 """Target lengths of spans of messages, in tokens. They range from a short exchange to a whole topic."""
 LEAD_TOKENS = 200
-"""Number of tokens before a span that count as its introduction."""
+"""Number of tokens before a span that count as the span's introduction."""
 SIDE_TOKENS = 150
-"""Number of tokens to compare on each side of a boundary to detect a change of speakers."""
+"""Number of tokens compared on each side of a boundary to detect a change of speaker."""
 MAX_SPEAKERS_SCORED = 32
 """Maximum number of speakers to distinguish, starting with the most frequent. All other speakers count as
 one."""
@@ -50,10 +50,10 @@ class SpanWeights:
     lead: float = 0.2
     """Weight of the question's terms in the introduction and first quarter of the span."""
     turning: float = 0.15
-    """Weight of changes of speakers at the start and end of the span. Changes are measured in standard
+    """Weight of speaker changes at the start and end of the span. Changes are measured in standard
     deviations."""
     speaker: float = 2.5
-    """Weight of the share of the span in which a speaker named in the question talks. The share is relative
+    """Weight of the share of the span spoken by a speaker whom the question names. The share is relative
     to the speaker's share of the whole transcript."""
     length: float = 0.3
     """Weight of the logarithm of the span's length if the question names no speaker. The logarithm is
@@ -65,7 +65,7 @@ class SpanWeights:
     meaning: float = 0.85
     """Weight of the span's mean embedding similarity to the question. The similarity is a z-score."""
     meaning_front: float = 0.5
-    """Weight of the mean embedding similarity to the question in the first quarter of the span. The
+    """Weight of the mean embedding similarity between the question and the first quarter of the span. The
     similarity is a z-score."""
     smoothing: float = 300.0
     """Number of words that Dirichlet smoothing adds to each span. The words represent the whole
@@ -90,7 +90,7 @@ class ScoreWeights:
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight of the share of the neighbouring messages in which the named speakers talk."""
+    """Weight of the share of neighbouring messages written by speakers whom the question names."""
     passage: float = 0.9
     """Weight of the log probability of the passages that contain the message. It is less than 1, because a
     passage repeats the evidence of its messages."""
@@ -119,7 +119,7 @@ results differ by less than .01."""
 SPEAKERS_TOKENS = 400
 """Distance in tokens at which the weight of another message's speaker falls to 1/e."""
 FOCUS_TOKENS = 2_000
-"""Number of tokens of the most likely messages that `concentration` considers."""
+"""Number of tokens, taken from the most likely messages, that `concentration` considers."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -257,7 +257,7 @@ class _Spans:
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of the spans of messages that are scored, kept for each index. The spans do not depend on the
+"""Cache of the message spans to score, kept separately for each index. The spans do not depend on the
 question."""
 
 

@@ -146,13 +146,13 @@ class Environment:
     on_progress: ProgressRecorder = record_progress
     """Function that records a node's progress in the list of debates."""
     default_config: Callable[[], DebateConfig] = DebateConfig
-    """Function that returns the operator's configuration, used as the default of a run."""
+    """Function that returns the operator's configuration as the default for a run."""
     clock: Callable[[], str] = utc_now
     """Function that returns the current time as ISO 8601 text."""
     counter: Callable[[str], TokenCounter] = counter
     """Function that returns the token counter for an encoding."""
     backoff: Backoff = field(default_factory=Backoff)
-    """Policy for the waiting time between two attempts of a model call."""
+    """Policy that determines how long to wait between attempts at a model call."""
     embeddings: Any = None
     """LangChain `Embeddings` object for retrieving older messages. It overrides
     `memory.retrieval.embeddings`."""
@@ -219,7 +219,7 @@ class NodeContext:
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Configuration of the debate, and the capabilities granted to it."""
+    """Configuration of the debate and capabilities granted to the debate."""
     debate: str = ""
     """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""

@@ -255,10 +255,10 @@ RECENT_REQUESTS = 512
 """Number of recent requests to check for duplicates. Identical requests get different seeds. At most 256
 answers are taken in a step."""
 ARGUMENT_CHARS = 1000
-"""Maximum number of characters that prompts show of a tool call's arguments."""
+"""Maximum number of characters of a tool call's arguments that prompts show."""
 
 PASSES = "(passes)"
-"""Text that the transcript shows for an empty reply by a person."""
+"""Text shown in the transcript if a person sends an empty reply."""
 
 
 @dataclass(frozen=True)

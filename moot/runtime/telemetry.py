@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Environment variable that permits the text of prompts and replies in OpenTelemetry spans."""
+"""Environment variable that allows OpenTelemetry spans to contain the text of prompts and replies."""
 _CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (

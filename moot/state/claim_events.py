@@ -16,7 +16,7 @@ OVERALL = "overall"
 """Name of the aspect that stands for the whole topic if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Source of a claim event, which is either a model or a person. If both recorded events for the same message,
+"""Source of a claim event: either a model or a person. If both recorded events for the same message,
 the person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
@@ -56,8 +56,8 @@ class StanceFields(TypedDict):
     condition_count: NotRequired[int]
     """Number of conditions joined in `condition`, set only if a debater's conditions are shown together."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Whether a conditional stance leans towards accepting (`yes`) or rejecting (`no`) the claim. The default
-    is `yes`."""
+    """Direction in which a conditional stance leans: accepting (`yes`) or rejecting (`no`) the claim. The
+    default is `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question."""
 
@@ -126,7 +126,7 @@ class Evidence(QuotedEvent):
     claim: str
     """Id of the claim that the evidence supports, or `""` if that is unclear."""
     source: NotRequired[EvidenceSource]
-    """Where the evidence comes from, such as a tool result. Debates stored by older versions lack this
+    """Source of the evidence, such as a tool result. Debates stored by older versions lack this
     field."""
 
 
@@ -216,7 +216,7 @@ class Reflection(TypedDict):
 
 CardResult = Literal["yes", "no", "nuanced"]
 CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
-"""Type of the underlying disagreement on which a crux depends."""
+"""Type of disagreement that underlies a crux."""
 
 
 class CruxSide(TypedDict):
@@ -234,7 +234,7 @@ class CruxCard(TypedDict):
     id: str
     question: str
     claim: str
-    """Id of the claim that was discussed in the crux room."""
+    """Id of the claim that was discussed in the crux room (side discussion)."""
     sides: dict[str, CruxSide]
     type: CruxType
     diagnosis: str
@@ -243,7 +243,8 @@ class CruxCard(TypedDict):
     message_ids: list[str]
     round: int
     room: NotRequired[str]
-    """Id of the crux room that produced this card. Debates stored by older versions lack this field."""
+    """Id of the crux room (side discussion) that produced this crux card. Debates stored by older versions
+    lack this field."""
 
 
 RoomStage = Literal["", "positions", "exchange", "steelman"]
@@ -254,26 +255,28 @@ class Room(TypedDict):
 
     id: str
     claim: str
-    """Id of the claim that the two debaters discuss in this room."""
+    """Id of the claim that the two debaters discuss in this crux room (side discussion)."""
     between: list[str]
     round: int
-    """Round in which the crux room was opened."""
+    """Round in which the crux room (side discussion) was opened."""
     stage: RoomStage
-    """Current stage of the crux room, or `""` before the first stage."""
+    """Current stage of the crux room (side discussion), or `""` before the first stage."""
     cycle: int
-    """Sequence number of the current steelman exchange. In an exchange, each debater states the other's
-    position as strongly as possible."""
+    """Sequence number of the current exchange of steelman arguments. In an exchange, each debater states
+    the other's position as strongly as possible."""
     cycles: NotRequired[int]
-    """Maximum number of exchanges in this crux room. Debates stored by older versions lack this field."""
+    """Maximum number of exchanges in this crux room (side discussion). Debates stored by older versions
+    lack this field."""
     second: NotRequired[bool]
-    """True if one of the room's two debaters has already spoken in the current stage."""
+    """True if one of the two debaters in the crux room has already spoken in the current stage."""
     assessed: int
-    """Number of times that this crux room has been assessed. It is assessed after the positions and after
-    every exchange."""
+    """Number of times that this crux room (side discussion) has been assessed. It is assessed after the
+    positions and after every exchange."""
     crux: NotRequired[str]
-    """Question on which the disagreement depends, as found when the room was last assessed."""
+    """Question on which the disagreement depends, according to the latest assessment of the crux room (side
+    discussion)."""
     closed: bool
     trigger: list[str]
-    """Ids of the messages that caused the crux room to be opened."""
+    """Ids of the messages that triggered the crux room (side discussion)."""
     message_ids: list[str]
-    """Ids of the messages that the debaters wrote in the crux room."""
+    """Ids of the messages that the debaters wrote in the crux room (side discussion)."""

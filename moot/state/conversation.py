@@ -59,9 +59,9 @@ class Turn(TypedDict):
     targets: list[str]
     """Ids of the debaters or transcript entries that the speaker replies to in this turn."""
     instruction: str
-    """Additional instruction for the speaker in this turn, on top of the phase's prompt."""
+    """Instruction given to the speaker in this turn in addition to the prompt of the current phase."""
     room: str
-    """Id of the crux room in which the turn takes place, or `""` outside a crux room."""
+    """Id of the crux room (side discussion) in which the turn takes place, or `""` if there is none."""
 
 
 StepKind = Literal["turn", "clarify", "judge", "close"]
@@ -72,7 +72,7 @@ class EndReason(TypedDict):
 
     cause: Literal["limit", "protocol", "import", "person"]
     setting: str
-    """Dotted key of the limit that ended the debate, or `""` if no limit ended the debate."""
+    """Dotted key of the setting whose limit ended the debate, or `""` if no limit ended the debate."""
     reason: str
     """Explanation of why the debate ended, shown in the report."""
 
@@ -92,29 +92,29 @@ class Step(TypedDict, total=False):
     split."""
     turns: list[Turn]
     entry_count: int
-    """Number of transcript entries when the step was planned. The number stays the same while the step waits
-    to run."""
+    """Number of transcript entries that existed when this step was planned. The number stays the same while
+    the step waits to run."""
     resumed: bool
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
     is_final: bool
-    """True if, by the protocol's rules, no debater speaks after this step."""
+    """True if the protocol's rules let no debater speak after this step."""
     end_reason: EndReason
     """Reason why the debate ends, set only for the last step."""
     protocol_update: JsonObject
-    """Update of `protocol_state` that the `plan` node applies and then removes from the step."""
+    """Update that the `plan` node applies to `protocol_state` and then removes from the step."""
     rooms: dict[str, Room]
-    """Crux rooms that this step opens or continues, keyed by id. The `plan` node moves them to
-    `crux_rooms`."""
+    """Crux rooms (side discussions) that this step opens or continues, keyed by id. The `plan` node moves
+    them to `crux_rooms`."""
 
 
 class Clarifications(TypedDict, total=False):
     """Progress of the questions that debaters ask a person before the first round."""
 
     rounds: int
-    """Number of rounds of questions that have taken place."""
+    """Number of question rounds that have taken place."""
     settled: bool
-    """True if no debater has any more questions."""
+    """True if no debater has any questions left."""
 
 
 class ConvergenceCheck(TypedDict):
@@ -147,9 +147,9 @@ class DebateQuestion(TypedDict, total=False):
     """Question, options and criteria that a model found in the topic before the debate."""
 
     question: str
-    """The question to be decided, in one line."""
+    """Question to be decided, written on one line."""
     options: list[str]
-    """Possible answers if the question is not a yes-or-no question, otherwise `[]`."""
+    """Possible answers to the question, or `[]` for a yes-or-no question."""
     criteria: list[QuestionCriterion]
     """Criteria for judging answers to this question, or `[]` if a rubric is configured."""
 
@@ -188,22 +188,23 @@ class SummaryMetadata(TypedDict):
     before_chars: int
     after_chars: int
     method: str
-    """Name of the summarizer that wrote this version, such as `llm`. A fallback is stored as `rule-based
-    (after llm: …)`."""
+    """Name of the summarizer that wrote this version of the summary, such as `llm`. A fallback is stored as
+    `rule-based (after llm: …)`."""
     model: str
-    """Name of the model that was called for this version, or `""` if no model was called."""
+    """Name of the model called for this version of the summary, or `""` if no model was called."""
     provider: NotRequired[str]
-    """Provider of the model that was called. Debates stored by older versions lack this field and
-    `tokens_used`."""
+    """Provider of the model that was called for this version of the summary. Debates stored by older
+    versions lack this field and `tokens_used`."""
     temperature: float | None
     latency_s: float
     tokens_used: NotRequired[int]
-    """Number of tokens used by all model calls for this version and earlier versions, counting prompts and
-    completions."""
+    """Number of prompt and completion tokens used by all model calls for this and earlier versions of the
+    summary."""
     created_at: str
     updated_at: str
     failure: NotRequired[str]
-    """Error of the configured summarizer, set only if a fallback summarizer wrote this version."""
+    """Error of the configured summarizer, set only if a fallback summarizer wrote this version of the
+    summary."""
 
 
 class Summary(SummaryMetadata):
@@ -240,7 +241,7 @@ class ErrorRecord(TypedDict):
     at: NotRequired[str]
     """Time at which the error stopped the run. Missing if the debate continued without stopping."""
     run: NotRequired[str]
-    """UUID of the run that the error stopped, stored so that the run's usage is counted only once."""
+    """UUID of the run stopped by the error; prevents the run's usage from being counted twice."""
 
 
 class Omission(TypedDict):
@@ -251,7 +252,7 @@ class Omission(TypedDict):
     why: str
     tokens: int
     count: NotRequired[int]
-    """Number of omitted items that this record stands for."""
+    """Number of omitted items that this record represents."""
 
 
 MemoryKind = Literal[
@@ -282,8 +283,8 @@ class PromptRecord(TypedDict):
     """Ids of the first and last message in the prompt, or `[]` if the prompt contains no messages."""
     omitted: list[Omission]
     memory: NotRequired[dict[MemoryKind, int]]
-    """Approximate number of prompt tokens for each kind of memory. Debates stored by older versions lack this
-    field."""
+    """Approximate number of prompt tokens used by each kind of memory. Debates stored by older versions
+    lack this field."""
 
 
 class RequestRecord(PromptRecord):
@@ -315,10 +316,10 @@ class CallReceipt(RequestRecord):
     """Record (receipt) of a model call other than a turn, such as a summary or a verdict."""
 
     id: str
-    """Id of the call receipt, such as `c000012`."""
+    """Id of the receipt (the record of a model call), such as `c000012`."""
     purpose: str
     memory_kind: str
-    """Kind of memory that the reply is stored as, or `""` if the reply is not stored as memory."""
+    """Kind of memory under which the reply is stored, or `""` if the reply is not stored as memory."""
     node: str
     model: str
     """Name of the model that replied."""
@@ -334,13 +335,13 @@ class UIMessage(TypedDict):
 
     type: Literal["ui"]
     id: str
-    """Id of the UI message, made of the result message's id and the name."""
+    """Id of the UI message, composed of the result message's id and the component's name."""
     name: str
-    """Name of the component, which is `verdict` or `positions`."""
+    """Name of the UI component, either `verdict` or `positions`."""
     props: JsonObject
-    """Properties of the component."""
+    """Properties of the UI component."""
     metadata: JsonObject
-    """`message_id` is the id of the chat message beside which to show the component."""
+    """Metadata whose `message_id` identifies the chat message beside which to show the component."""
 
 
 class EarlierPosition(TypedDict):
@@ -348,16 +349,16 @@ class EarlierPosition(TypedDict):
 
     topic: str
     stance: str
-    """What the debater said last about the main question."""
+    """The debater's most recent statement on the main question."""
     positions: list[str]
-    """What the debater said last about other claims."""
+    """The debater's most recent statements on other claims."""
     concessions: list[str]
     challenged: NotRequired[list[str]]
     """Challenges that the debater did not answer."""
     last: str
     """Beginning of the debater's last message."""
     winner: bool
-    """True if the decision was for the debater."""
+    """True if the debate was decided in the debater's favour."""
     debate: str
     """LangGraph thread id of the debate."""
     at: str
@@ -371,12 +372,12 @@ class InputSettings(TypedDict, total=False):
     """
 
     protocol: str
-    """Name of the protocol, which sets the rules of the debate."""
+    """Name of the protocol that sets the rules of the debate."""
     turns: int
-    """Total number of turns of all debaters, for protocols that count turns. Other protocols count `rounds`
-    or use their own settings."""
+    """Total number of turns across all debaters, for protocols that count turns. Other protocols count
+    `rounds` or use their own settings."""
     debaters: list[dict[str, str]]
-    """Debaters that take part, each given as `{name, role, stance, model}` or only as a name."""
+    """Debaters that take part, each given as a name or as `{name, role, stance, model}`."""
     model: str
     """Name of the default model. The operator must allow the model."""
 
@@ -408,12 +409,12 @@ class ConversationOutput(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, consisting of the decision and the solution. Empty before the end."""
+    """Markdown answer to the topic, consisting of the decision and the solution. Empty before the end."""
     status: str
     """Status of the debate, either `running` or `done`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
-    """Most recent messages of the debate, each with its speaker in `name`. The last message is the result,
-    from `judge`."""
+    """Most recent messages of the debate, each with the speaker stored in `name`. The last message is the
+    result, from `judge`."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
 
@@ -427,15 +428,15 @@ class ConversationState(TypedDict, total=False):
     """Two or more options of the debated question, or `[]` if it has no options. `open` sets them from the
     configuration's `options`."""
     question: Annotated[DebateQuestion, DeltaChannel(latest, dict, **_DELTA)]
-    """Debated question that a model found in the topic, or `{}` if no model was asked."""
+    """Debated question that a model extracted from the topic, or `{}` if no model was asked."""
     full_transcript: Annotated[list[Entry], DeltaChannel(append, list, **_DELTA)]
-    """All entries of the transcript in the order of `seq`. Entries are only appended, never changed."""
+    """All transcript entries, sorted by `seq`. Entries are only appended, never changed."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
     """Most recent entries, as LangChain messages. Each message has the entry's id, and the speaker as
     `name`."""
     user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
-    """`seq` of each transcript entry that contains a document or message from the user. Prompts use this list
-    instead of searching the transcript."""
+    """Values of `seq` for all transcript entries that contain a document or message from the user. Prompts
+    use this list instead of searching the transcript."""
     pinned: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
     """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
     the budget allows."""
@@ -446,7 +447,7 @@ class ConversationState(TypedDict, total=False):
     """Settings from the input of the run that started the debate. `config` holds the resulting
     configuration."""
     rolling_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
-    """Current summary of the messages removed from the window, or `{}` before the first summary."""
+    """Current summary of the messages removed from the message window, or `{}` before the first summary."""
     perspective_summaries: Annotated[dict[str, Summary], DeltaChannel(merge, dict, **_DELTA)]
     """Current summary of each debater's perspective, keyed by debater id."""
     judge_summary: Annotated[Summary, DeltaChannel(latest, dict, **_DELTA)]
@@ -459,11 +460,11 @@ class ConversationState(TypedDict, total=False):
     events."""
     reflections: Annotated[list[Reflection], DeltaChannel(append, list, **_DELTA)]
     crux_cards: Annotated[dict[str, CruxCard], DeltaChannel(merge, dict, **_DELTA)]
-    """Crux cards with the results of crux rooms, keyed by card id."""
+    """Crux cards (results of side discussions between debaters), keyed by card id."""
     receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_DELTA)]
-    """Receipts of debaters' turns, one for each prompt that was sent."""
+    """Records of the prompts sent for debaters' turns, one per prompt."""
     calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
-    """Receipts of all model calls that are not debaters' turns."""
+    """Records of all model calls other than those for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
     """Configuration of the debate as JSON, written by the `open` node."""
     prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
@@ -471,13 +472,13 @@ class ConversationState(TypedDict, total=False):
     protocol_state: Annotated[JsonObject, DeltaChannel(merge, dict, **_DELTA)]
     """Data that the protocol stores between the steps of the debate."""
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
-    """Open and closed crux rooms of the debate, keyed by room id."""
+    """Open and closed crux rooms (side discussions) of the debate, keyed by room id."""
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
     """Progress of the questions that debaters ask a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """Level of agreement between the proposals at the end of each round that was checked."""
+    """Level of agreement between the proposals, measured at the end of each round that was checked."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
-    """Final answers that the debaters gave alone after the discussion, for a vote."""
+    """Final answers that the debaters gave individually after the discussion, used for a vote."""
     cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
@@ -497,7 +498,8 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, made of the decision and the solution, or `""` before the end."""
+    """Markdown answer to the topic, consisting of the decision and the solution, or `""` before the debate
+    ends."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
     turn_count: int
@@ -516,8 +518,8 @@ class FailedRun:
     record: ErrorRecord
     """Error record to append to the state's `errors` channel."""
     usage: dict[str, float]
-    """Token usage and seconds of the model calls that failed. The journal holds the usage of successful
-    calls."""
+    """Token usage and duration in seconds of the failed model calls. The journal holds the usage of
+    successful calls."""
 
 
 @dataclass(frozen=True)
@@ -527,7 +529,7 @@ class InboxMessage:
     number: int
     """Sequence number of the message within the debate, assigned in commit order and starting at 1."""
     speaker: str
-    """Slug of the author, given as `moderator`, a debater's id, or a guest's slug."""
+    """Slug of the author: `moderator`, a debater's id, or a guest's slug."""
     content: str
     at: str
-    """Time at which the message was sent, in UTC and ISO 8601 format."""
+    """UTC time at which the message was sent, in ISO 8601 format."""

@@ -54,7 +54,7 @@ class EntryTraits:
     """Kind of user input that entries of this kind contain, or `""` if they contain none. Questions count
     together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Whether entries of this kind come first or second in a pair, such as a question and its answer.
+    """Position (first or second) of entries of this kind in a pair, such as a question and its answer.
     `closes` marks the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
@@ -109,7 +109,8 @@ class EntryUsage(TypedDict, total=False):
     cached_tokens: int
     cost_usd: float
     recounted: int
-    """Number of calls for which Moot replaced the provider's implausible token counts by its own."""
+    """Number of calls for which Moot replaced the provider's implausible token counts with its own
+    counts."""
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:
@@ -122,8 +123,8 @@ class ToolUse(TypedDict):
 
     name: str
     about: str
-    """Path, command or query that was passed to the tool, cut to 80 characters. Empty if the tool received
-    none of these."""
+    """Path, command or query that was passed to the tool, truncated to 80 characters. Empty if the tool
+    received none of these."""
     failed: bool
 
 
@@ -134,42 +135,42 @@ class Entry(TypedDict):
     """Id of the entry, such as `m000123`. The id consists of "m" and the `seq` with at least six digits.
     Prompts and people refer to the entry by this id."""
     message_id: NotRequired[str]
-    """Id of the entry's message in `messages`, set only if a client provided this id. Other ids are made by
+    """Id of the entry's message in `messages`, set only if a client provided the id. Other ids are made by
     the function `message_id`."""
     seq: int
-    """Position of the entry in the transcript, counted from 0 without gaps."""
+    """Zero-based position of the entry in the transcript; positions have no gaps."""
     speaker: str
-    """Slug of the author. `user` stands for the person who started the debate, and `moot` for notices."""
+    """Slug of the entry's author. `user` stands for the person who started the debate, and `moot` for
+    notices."""
     kind: EntryKind
     """Kind of entry, such as `speech` or `proposal`."""
     phase: str
-    """Phase of the protocol in which the entry was written, such as `propose`, or `""` before the first
-    phase."""
+    """Protocol phase in which the entry was written (such as `propose`), or `""` before the first phase."""
     round: int
-    """Round of the protocol in which the entry was written, counted from 1. The value is 0 before the first
+    """Protocol round in which the entry was written, starting at 1. The value is 0 before the first
     round."""
     room: str
-    """Id of the crux room in which the entry was written, or `""` outside a crux room."""
+    """Id of the crux room (side discussion) in which the entry was written, or `""` if there is none."""
     targets: list[str]
     """Ids of the debaters or earlier entries to which this entry replies."""
     content: str
-    """Text of the entry, without NUL characters and lone surrogates."""
+    """Text of the entry, without NUL characters or lone surrogates."""
     tokens: int
     """Exact number of tokens in `content`, counted once when the entry is written."""
     importance: int
     """Importance of the entry, from 1 (low) to 10 (high). Retrieval always considers entries with an
     importance of 7 or more."""
     at: str
-    """Time at which the entry was written, in UTC and ISO 8601 format. A dated entry has the time in the
+    """UTC time at which the entry was written, in ISO 8601 format. A dated entry has the time in the
     format of its source."""
     dated: NotRequired[bool]
-    """True if the source of an imported entry states its time. Prompts show it."""
+    """True if the source of an imported entry specifies when the entry was written. Prompts show it."""
     model: str
-    """Name of the model that wrote the entry, or `""` if no model did."""
+    """Name of the model that wrote the entry, or `""` if no model wrote it."""
     usage: EntryUsage
     """Token usage of the model call that produced the entry, or `{}` if no model was called."""
     tool: NotRequired[ToolUse]
-    """Details of the tool call, for an entry that contains a tool result."""
+    """Details of the tool call if the entry contains a tool result."""
     placeholder: NotRequired[bool]
     """True if the entry's content is a placeholder written by the offline model."""
 
@@ -186,21 +187,22 @@ class InputEntry(TypedDict):
     phase: NotRequired[str]
     """Phase of the protocol in which the message was written."""
     round: NotRequired[int]
-    """Round of the protocol in which the message was written, counted from 1. The value is 0 before the first
+    """Protocol round in which the message was written, starting at 1. The value is 0 before the first
     round."""
     room: NotRequired[str]
-    """Id of the crux room in which the message was written."""
+    """Id of the crux room (side discussion) in which the message was written."""
     importance: NotRequired[int]
     """Importance of the message, from 1 (low) to 10 (high)."""
     at: NotRequired[str]
-    """Time at which the message was written, in any format. Prompts show it."""
+    """Time at which the message was written; any format is accepted. Prompts show it."""
     model: NotRequired[str]
     """Name of the model that wrote the message."""
     id: NotRequired[str]
-    """Id by which the `targets` of later entries refer to this entry. The new debate gives the entry another
+    """Id that later entries use in `targets` to refer to this entry. The new debate gives the entry another
     id."""
     targets: NotRequired[list[str]]
-    """Id of the tool call that produced a tool result. Other kinds of entries ignore this field."""
+    """For a tool result, the id of the tool call that produced the result. Other kinds of entries ignore
+    this field."""
     tool: NotRequired[ToolUse]
     """Details of the tool call that produced a tool result. Missing keys are read from the entry's
     content."""
@@ -209,7 +211,7 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Number of characters at the end of a message id that identify the debate and the checkpoint. With 12
+"""Length in characters of the message id suffix that identifies the debate and the checkpoint. With 12
 hexadecimal digits, the probability that any two of a million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")

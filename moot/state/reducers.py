@@ -95,13 +95,14 @@ class AssignIds(TypedDict):
 
     op: Literal["assign_ids"]
     ids: list[str]
-    """Ids of the transcript entries, in the order of the messages."""
+    """Ids of the transcript entries, in the same order as the messages."""
     names: list[str]
-    """Names to set on the messages, taken from the speakers of their entries."""
+    """Names to assign to the messages, taken from the speakers of the corresponding transcript entries."""
 
 
 RESULT_ID_PREFIX = "judge-"
-"""Prefix of the id of the message that holds the debate's result. This message has no transcript entry."""
+"""Prefix for the id of the message that contains the debate's result. This message has no transcript
+entry."""
 
 
 class DropReplies(TypedDict):
@@ -111,9 +112,9 @@ class DropReplies(TypedDict):
 
 
 ENTRY = "entry"
-"""Key in a message's `additional_kwargs` that holds the id of its transcript entry."""
+"""Key in a message's `additional_kwargs` under which the id of the message's transcript entry is stored."""
 USER_PROVIDED = "given"
-"""Key in a message's `additional_kwargs` that marks it as a user's message with a transcript entry."""
+"""Key in `additional_kwargs` that marks a message as a user message with a transcript entry."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 

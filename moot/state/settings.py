@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from moot.state.errors import ConfigError, InputError
 
 MIN_SECRET_CHARS = 8
-"""Minimum length in characters at which a secret is redacted in output. Redacting shorter values would hide
-ordinary words."""
+"""Minimum number of characters that a secret must have to be redacted in output. Redacting shorter values
+would hide ordinary words."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
@@ -103,8 +103,8 @@ def api_key(name: str) -> str | None:
 
 
 DOTENV = re.compile(r"OPENAI_BASE_URL|MOOT_MODEL|MOOT_DB|MOOT_BELL|[A-Z0-9_]+_API_KEY")
-"""Pattern for the environment variables that a `.env` file may set. The pattern excludes variables that
-extend the permissions of requests."""
+"""Pattern for the names of environment variables that a `.env` file may set. The pattern excludes variables
+that extend the permissions of requests."""
 _ENDPOINT = ("OPENAI_BASE_URL", "OPENAI_API_KEY")
 
 

@@ -22,15 +22,15 @@ Rule = Literal["mean", "majority", "ranked", "approval", "unanimous"]
 describes each rule."""
 
 TIE = "tie"
-"""Value of `winner` if no debater did better than the others."""
+"""Value of `winner` if no debater outperformed the others."""
 SYNTHESIS = "synthesis"
 """Value of `winner` if the best answer combines the answers of several debaters."""
 NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
 """Text shown for a result without a single winner."""
 UNDECIDED = "undecided"
-"""Decision of a debate with options if none of the options is chosen."""
+"""Decision recorded if a debate has options but none of the options is chosen."""
 PLACEHOLDER = "placeholder: no model judged this"
-"""Text shown instead of a winner if the offline model made the verdict."""
+"""Text shown instead of a winner if the verdict comes from the offline model."""
 PANEL = "panel"
 """Judge id used for the combined verdict of a panel."""
 
@@ -89,11 +89,11 @@ class Flip(TypedDict):
     """Comparison of two verdicts for which the debaters were presented in different orders."""
 
     orders: list[list[str]]
-    """Orders in which the debaters were presented to the judge in the two passes."""
+    """Orders in which the judge saw the debaters in the two judging passes."""
     winners: list[str]
     """Winners chosen in the judging passes that did not fail."""
     flipped: bool | None
-    """True if the two passes chose different winners, or None if one of the passes failed."""
+    """True if the two judging passes chose different winners, or None if either pass failed."""
 
 
 class Move(TypedDict):
@@ -108,7 +108,7 @@ class Move(TypedDict):
 
 
 Judging = Literal["contest", "design", "synthesis", "scores"]
-"""Kind of judging, which determines what the judge has to provide. `contest` asks for the better argument,
+"""Kind of judging that determines what the judge must provide. `contest` asks for the better argument,
 `design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the second
 presentation order, which only scores again."""
 EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
@@ -119,7 +119,7 @@ SOLVED: tuple[Judging, ...] = ("design", "synthesis")
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
 """Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
-"""Method of combining several values of a field, such as the first non-empty value, the union or the mean.
+"""Method for combining several values of a field, such as union, mean, or first non-empty value.
 Some methods are rules of the field in `moot.judging`."""
 
 
@@ -130,25 +130,26 @@ class VerdictField:
     label: str
     """Label of the field in displayed verdicts."""
     ask: str
-    """Description of the field in the JSON schema that tells the model what to write."""
+    """Description of the field in the JSON schema, telling the model what to write."""
     asked_for: tuple[Judging, ...] = EVERY
     required: bool = False
     """True if the JSON schema marks this field as required. Replies without it are still accepted."""
     ask_order: int = 50
-    """Position of the field in the model's reply, lowest number first. Fields with equal numbers keep the
-    order of definition."""
+    """Sort position of the field in the model's reply; lower numbers come first. Fields with equal numbers
+    keep the order of definition."""
     show_order: int = 50
-    """Position of the field in a displayed verdict, lowest number first. Fields with equal numbers keep the
-    order of definition."""
+    """Sort position of the field in a displayed verdict; lower numbers come first. Fields with equal
+    numbers keep the order of definition."""
     section: Section = "answer"
     lead: bool = False
-    """True if the field belongs to the short answer that screens and reports show first."""
+    """True if the field belongs to the short answer shown first on screens and in reports."""
     orders: Combination = "first"
-    """Method of combining the field's values from two verdicts with different presentation orders."""
+    """Method for combining the field's values from two verdicts for which the debaters were presented in
+    different orders."""
     panel: Combination = "speaker"
-    """Method of combining the field's values from the verdicts of a panel's judges."""
+    """Method for combining the field's values from the verdicts of a panel's judges."""
     tokens: int = 60
-    """Expected number of tokens that the field takes in a reply. If the field has rows, the number applies to
+    """Expected size of the field in a reply, in tokens. If the field has rows, the number applies to
     each debater's row."""
     name: str = ""
     """Key of the field in the verdict, copied from its name in `VerdictContent`."""
@@ -213,9 +214,10 @@ class Verdict(VerdictContent):
     """Stored verdict of one judge."""
 
     status: Literal["ok", "failed"]
-    """Whether the judge gave a usable verdict. Ignore the content of a `failed` verdict."""
+    """Status that shows whether the judge gave a usable verdict. Ignore the content of a `failed`
+    verdict."""
     error: str
-    """Reason why the judging failed, or empty if it succeeded."""
+    """Reason for the judging failure, or empty if judging succeeded."""
     judge: str
     """Slug that identifies the judge who gave this verdict."""
     model: str
@@ -224,29 +226,31 @@ class Verdict(VerdictContent):
     criteria: NotRequired[list[CriterionScale]]
     """Criteria of the rubric, present only if the verdict contains scores."""
     placeholder: NotRequired[bool]
-    """True if the built-in offline model replied instead of a real judge. The content is then meaningless."""
+    """True if the reply came from the built-in offline model instead of a real judge. The content is then
+    meaningless."""
     options: NotRequired[list[str]]
     """Options of the debated question. The decision is one of them or
     `undecided`. Missing if the question has no options."""
     judging: NotRequired[int]
-    """Sequence number of this judging within the debate, starting at 1. The combined verdict has the same
+    """Sequence number of this judgement within the debate, starting at 1. The combined verdict has the same
     number."""
     order: list[str]
-    """Ids of the debaters in the order presented to the judge."""
+    """Ids of the debaters, in the order in which they were presented to the judge."""
     totals: dict[str, float]
     """Weighted total score of each debater, from 0 to 100 and rounded to one decimal place. Debaters without
     scores are omitted."""
     dropped_citations: int
     """Number of citations that were dropped because the cited message does not exist."""
     dropped_scores: int
-    """Number of dropped scores that were duplicate, not finite, or for an unknown debater or criterion."""
+    """Number of scores dropped because they were duplicate, non-finite, or for an unknown debater or
+    criterion."""
     clamped_scores: int
-    """Number of scores that were outside their criterion's scale and were clamped to it."""
+    """Number of scores clamped because they were outside their criterion's scale."""
     notes: list[str]
     """Remarks from the validation of the verdict, one sentence each."""
     flip: Flip
     lengths: dict[str, int]
-    """Number of tokens in each debater's messages, for comparing length with score."""
+    """Number of tokens in each debater's messages, used to compare length with score."""
     usage: EntryUsage
 
 
@@ -259,17 +263,17 @@ class FinalAnswer(TypedDict):
 
     debater: str
     answer: str
-    """Answer in the debater's words, or one of the options if the question has options."""
+    """Answer in the debater's own words, or one of the options if the question has options."""
     confidence: float | None
-    """Confidence that the debater stated, from 0 to 100, or None if it stated none."""
+    """Confidence stated by the debater, from 0 to 100, or None if the debater stated none."""
     reasoning: str
     model: str
     placeholder: bool
     """True if the answer is a placeholder written by the offline model. It is then not counted."""
     error: str
-    """Reason why the debater gave no answer, or empty if it gave one."""
+    """Reason why the debater gave no answer, or empty if the debater answered."""
     turns: int
-    """Number of turns that the debate had taken when the answer was given."""
+    """Number of turns completed in the debate when the answer was given."""
 
 
 class Stage(TypedDict):
@@ -277,9 +281,9 @@ class Stage(TypedDict):
 
     name: str
     calls: int
-    """Number of answers and messages that debaters wrote in this stage."""
+    """Number of answers and messages that debaters wrote in this stage of the debate."""
     answer: str
-    """Answer that the debate would have given after this stage, or empty if no answer led."""
+    """Answer the debate would have given if it had ended after this stage, or empty if no answer led."""
     votes: dict[str, float]
     """Number of votes for each answer after this stage."""
 
@@ -300,11 +304,11 @@ class RuleResult(TypedDict):
     tally: dict[str, float]
     """Mean score, votes, Borda points or approvals of each debater, depending on the decision rule."""
     tied: list[str]
-    """Ids of the debaters that share first place, in sorted order. Empty unless `winner` is `tie`."""
+    """Ids of the debaters tied for first place, in sorted order. Empty unless `winner` is `tie`."""
     mean_scores: dict[str, float]
-    """Mean total score of each debater over all judges that scored this debater."""
+    """Mean total score of each debater across all judges who scored that debater."""
     dissent: list[Dissent]
-    """Judges who chose another winner, sorted by judge id."""
+    """Judges whose choice of winner differs from the decision, sorted by judge id."""
     judges: int
     """Number of ballots cast by the judges."""
 
@@ -331,7 +335,7 @@ class PairAgreement(TypedDict):
     n: int
     """Number of items that both judges rated."""
     agreement: float | None
-    """Share of items that both judges rated the same, or None if `n` is 0."""
+    """Share of items that both judges rated identically, or None if `n` is 0."""
     kappa: float | None
 
 
@@ -342,18 +346,18 @@ class PanelReport(TypedDict, total=False):
     """
 
     judges: int
-    """Number of judges whose verdict did not fail."""
+    """Number of judges who successfully gave a verdict."""
     failed: int
     alpha: float | None
-    """Krippendorff's α for interval data, computed from the scores that at least two judges gave."""
+    """Krippendorff's α for interval data, computed only where at least two judges gave a score."""
     kappa: float | None
     """Mean of Cohen's κ over all pairs of judges for which κ is defined."""
     flip_rate: float | None
-    """Share of double judgements in which the winner changed with the order of the debaters."""
+    """Share of two-pass judgements in which changing the order of the debaters changed the winner."""
     flips: Rate
-    """Flip rate and its 95 % confidence interval."""
+    """Flip rate (how often debater order changes the winner) with its 95 % confidence interval."""
     flip_rates: dict[str, Rate]
-    """Flip rate of each judge, keyed by judge id."""
+    """Flip rate of each judge (how often debater order changes the winner), keyed by judge id."""
     pairs: list[PairAgreement]
     """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
     debaters."""
@@ -373,8 +377,8 @@ class PanelVerdict(Verdict):
     """
 
     speaker: NotRequired[str]
-    """Id of the judge whose reasoning, solution and open questions the combined verdict shows."""
+    """Id of the judge whose reasoning, solution and open questions appear in the combined verdict."""
     outcome: NotRequired[RuleResult]
     stages: NotRequired[list[Stage]]
-    """Results of the stages, for protocols that end a debate after the first stage with a clear answer."""
+    """Results of each stage, for protocols that end a debate once a stage yields a clear answer."""
     agreement: NotRequired[PanelReport]

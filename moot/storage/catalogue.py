@@ -28,7 +28,7 @@ class DebateRow:
     id: str
     """UUID of the debate, used as the LangGraph thread id."""
     name: str
-    """Name that the user gave the debate with `--id`, or the debate's UUID if there is none."""
+    """Debate name that the user set with `--id`, or the debate's UUID if no name was set."""
     topic: str
     """First 200 characters of the debate's topic."""
     protocol: str
@@ -216,7 +216,7 @@ class ListedResult:
 
     model: str = ""
     winner: str = ""
-    """Display name of the winner, or a text such as `a tie`. Empty if there is no verdict."""
+    """Display name of the winner, or text such as `a tie`. Empty if there is no verdict."""
     decision: str = ""
     """Decision of the judges in one sentence, or `""` if there is no decision."""
     question: str = ""

@@ -17,7 +17,7 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Function `(debate, checkpoint, present)` that returns True if a checkpoint has another child besides
+"""Function `(debate, checkpoint, present)` that returns True if a checkpoint has a child other than
 `present`."""
 
 
@@ -202,9 +202,9 @@ class UnreadInbox:
 
     messages: Sequence[InboxMessage] = ()
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Usage of the questions about the debate that were answered outside its graph."""
+    """Usage for questions about the debate that were answered outside the debate's graph."""
     last_number: int = 0
-    """Number of the newest unread row in the inbox, or 0 if no row is unread."""
+    """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
 
 
 class InboxTable(DebateTable):

@@ -29,7 +29,8 @@ from moot.state.errors import DebateBusy, DebateNotFound, StorageError
 from moot.storage.sqlite import DebateTable, Permit, Row, Sql, Value
 
 _STATE, _STARTED = 0, 19
-"""Positions of the process state and start time in `/proc/PID/stat`, counted after the command name."""
+"""Field positions of the process state and start time in `/proc/PID/stat`, counted after the command
+name."""
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,11 @@ RENEW_S = LEASE_S / 3
 """Interval in seconds at which a lease is renewed."""
 
 _own_tokens: set[str] = set()
-"""Tokens of the leases held by runs in this process. If releasing a lease failed, for example on a full
-disk, this process may acquire the lease again."""
+"""Tokens that identify the leases held by runs in this process. If releasing a lease failed, for example on
+a full disk, this process may acquire the lease again."""
 
 _MAX_EPOCH = 2**53
-"""Number that no epoch reaches. A larger number in the database is damage."""
+"""Exclusive upper bound for lease epochs (sequence numbers). A larger number in the database is damage."""
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
 
 
@@ -122,7 +123,7 @@ class Lease:
 
     debate: str
     namespace: str
-    """LangGraph's checkpoint namespace if the debate is a subgraph of another graph, otherwise `""`."""
+    """LangGraph checkpoint namespace if the debate runs as a subgraph of another graph, otherwise `""`."""
     epoch: int
     """Sequence number of the lease, starting at 1. The number grows each time another run acquires the
     debate."""
@@ -150,7 +151,7 @@ class _LeaseRow:
     holder: ProcessIdentity = NOBODY
     expired: bool = False
     stored_epoch: Value = 0
-    """Epoch as it is stored, also if it is damaged."""
+    """Epoch exactly as stored, even if the stored value is damaged."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Self:

@@ -19,20 +19,21 @@ from moot.storage.sqlite import DISK_FULL, Permit, Row, Sql, Statement, Value
 T = TypeVar("T")
 
 IDLE_TIMEOUT = "SET idle_in_transaction_session_timeout = '10s'"
-"""SQL statement that makes Postgres end transactions after 10 idle seconds. It is the first statement on each
-connection. Without the timeout, a suspended writer would lock the row of its lease for ever."""
+"""SQL statement that makes Postgres end transactions that have been idle for 10 seconds. It is the first
+statement on each connection. Without the timeout, a suspended writer would lock the row of its lease for
+ever."""
 
 _ADVICE = {
     "53100": DISK_FULL,
     "53300": "it has too many connections: close some, or allow more",
     "25006": "it takes no writes: wait, or give the address of the server that does",
 }
-"""Advice for the user about database errors, keyed by SQLSTATE. The last codes come from a standby or from
+"""Advice to the user for each database error, keyed by SQLSTATE. The last codes come from a standby or from
 a server after a failover."""
 RECONNECT_S = 60.0
 """Maximum time in seconds to wait for a database server that is restarting."""
 _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Waiting times in seconds before each attempt to reconnect. The last waiting time repeats."""
+"""Delays in seconds before successive reconnection attempts. The last waiting time repeats."""
 
 
 def is_connection_lost(error: BaseException | None) -> bool:

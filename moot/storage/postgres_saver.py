@@ -28,7 +28,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permit to check before the next database write of the current task."""
+"""Permit that is checked before the current task's next database write."""
 
 
 def open_pool(url: str) -> Pool:

@@ -41,9 +41,9 @@ CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Maximum length in seconds of a burst of calls above a configured rate."""
+"""Maximum duration in seconds for which calls may exceed a configured rate."""
 SLOT_PREFIX = "endpoint "
-"""Prefix of the lease names that represent concurrent calls to an endpoint."""
+"""Prefix for the names of leases that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
 """Prefix of the table keys under which the time of the next trial call is stored."""
 

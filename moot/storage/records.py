@@ -47,7 +47,7 @@ from moot.storage.catalogue import Catalogue, DebateRow, ResultTable, check_name
 Rating = Literal["right", "wrong", "mixed"]
 """Rating that a person gives to a decision after the debate."""
 OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
-"""Value of each rating in the Brier score, from 0 (wrong) to 1 (right)."""
+"""Numeric value of each rating for the Brier score, from 0 (wrong) to 1 (right)."""
 
 
 class Forecast(TypedDict):
@@ -57,7 +57,7 @@ class Forecast(TypedDict):
     model: str
     decision: str
     confidence: float
-    """Confidence of the judge in the decision, from 0 to 100."""
+    """The judge's confidence in the decision, from 0 to 100."""
     agrees: bool
     """True if this judge's decision matches the debate's decision. Always true if decisions are free text."""
 
@@ -81,9 +81,9 @@ class Feedback:
     decision: str
     """Decision of the debate at the time of the feedback."""
     forecasts: tuple[Forecast, ...]
-    """Forecasts of all judges who stated a confidence. Offline models state no confidence."""
+    """Forecasts of all judges who stated a confidence level. Offline models state no confidence."""
     at: str
-    """Time of the feedback, in UTC and ISO 8601 format."""
+    """UTC time of the feedback, in ISO 8601 format."""
 
 
 class FollowUpTable(DebateTable):

@@ -27,7 +27,7 @@ Value = str | bytes | float | None
 Row = tuple[Any, ...]
 """Row returned by a query."""
 Statement = tuple[str, Sequence[Value]]
-"""SQL statement with `?` placeholders and the values for these placeholders."""
+"""SQL statement with `?` placeholders, together with the placeholder values."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Permit:
     """Condition that a transaction checks in the database before writing."""
 
     statement: Statement
-    """Query for the rows on which the condition depends."""
+    """Query that returns the rows on which the transaction's condition depends."""
     allows: Callable[[Sequence[Row]], bool]
     """Function that returns True if the queried rows allow the transaction."""
     refusal: Callable[[Sequence[Row]], DebateBusy]
@@ -49,9 +49,9 @@ class Sql(ABC):
     """
 
     read_only = False
-    """True if the database can only be read. The default is False."""
+    """True if the database is read-only. The default is False."""
     clock: ClassVar[str]
-    """SQL expression for the current time of the database's clock, in seconds since 1970."""
+    """SQL expression for the current time of the database's clock, as a Unix timestamp in seconds."""
     version_query: ClassVar[str]
     """SQL query that returns the version of Moot's tables."""
     version_statement: ClassVar[str]
@@ -183,7 +183,7 @@ class DebateTable:
 
 
 BUSY_TIMEOUT_S = 30.0
-"""Maximum number of seconds that a write waits while another connection locks the database."""
+"""Maximum number of seconds that a write waits for another connection to release the database lock."""
 
 DISK_FULL = "the disk is full: free some space"
 _LOCKED = "another program has locked it: close this program, or wait"

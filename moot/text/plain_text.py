@@ -138,7 +138,7 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
-"""Pattern for the first character of each control token of a chat template. Some servers
+"""Pattern that matches the first character of each chat template control token. Some servers
 parse these tokens even inside messages.
 
 The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and

@@ -44,7 +44,7 @@ MESSAGE_OVERHEAD = 3
 """Number of tokens that a chat message needs in addition to its role, name and content."""
 
 REPLY_PRIMING = 3
-"""Number of tokens in each prompt for the header of the assistant's reply."""
+"""Number of tokens that the header of the assistant's reply adds to each prompt."""
 
 _SHA256 = {
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -184,10 +184,10 @@ TRUNCATION_MARK = " […cut…] "
 """Mark inserted at the place where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of characters to drop at a cut to reach a sentence or word boundary."""
+"""Maximum number of characters to drop so that a cut falls on a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum length in characters of a word that may be dropped instead of being cut."""
+"""Maximum length in characters of a word that may be dropped entirely instead of being cut."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")

@@ -23,7 +23,7 @@ class CheckedTools:
     document: dict[str, str] | None
     """Context file as a document with `name` and `content`. `None`: the context is a folder or not set."""
     mcp_servers: Mapping[str, McpServerConfig]
-    """Configured MCP servers, with definitions of the tools that debaters use."""
+    """Configured MCP servers, including definitions of the tools that debaters use."""
 
 
 def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:

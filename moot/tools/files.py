@@ -18,7 +18,7 @@ MAX_LISTED = 200
 MAX_SEARCHED_BYTES = 50_000_000
 """Maximum number of bytes that one search reads in total."""
 LINES = 200
-"""Maximum number of lines that one call of `read_file` returns."""
+"""Maximum number of lines that one call to `read_file` returns."""
 LINE_CHARS = 300
 """Maximum number of characters per line in a tool result."""
 

@@ -40,11 +40,11 @@ NAME_CHARS = 64
 DEFINITION_CHARS = 20_000
 """Maximum number of characters in the definition of a tool."""
 MAX_PAGES = 20
-"""Maximum number of pages to read from an MCP server's list of tools."""
+"""Maximum number of pages to read from an MCP server's paginated tool list."""
 LOG_CHARS = 20_000
-"""Maximum number of characters of a server log to search for the cause of a failure."""
+"""Maximum number of server log characters that are searched for the cause of a failure."""
 KEPT_S = 60.0
-"""Number of seconds for which the tools of an MCP server are cached."""
+"""Number of seconds for which an MCP server's tools are cached."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _listed: dict[str, tuple[float, dict[str, McpToolDefinition]]] = {}
@@ -289,7 +289,7 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ERROR_CHARS = 500
-"""Maximum number of characters of a tool's error message that a debater sees."""
+"""Maximum length in characters of a tool's error message as shown to a debater."""
 
 
 class LangChainTool(Tool):

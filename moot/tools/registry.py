@@ -22,7 +22,7 @@ TOOLS: dict[str, type[Tool]] = {
 
 
 GivenTools = Mapping[str, type[Tool]]
-"""Tools from the calling program, keyed by the name that debaters use."""
+"""Tools supplied by the calling program, keyed by the names that debaters use."""
 NO_TOOLS: GivenTools = MappingProxyType({})
 
 

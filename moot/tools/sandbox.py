@@ -46,7 +46,7 @@ class Sandbox:
     """Sandbox that lets tools read one folder and nothing else."""
 
     root: Path
-    """Absolute path of the folder with all symbolic links resolved. A link created later is refused."""
+    """Absolute path of the folder, with all symbolic links resolved. A link created later is refused."""
 
     def read(self, path: str) -> str:
         """Return the text of a file in the context folder.

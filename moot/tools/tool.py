@@ -10,7 +10,7 @@ from moot.state.entries import Entry, JsonObject
 from moot.tools.sandbox import AccessRefused, Sandbox
 
 MAX_RESULT_CHARS = 20_000
-"""Maximum number of characters of a tool result that are stored. Prompts show fewer characters."""
+"""Maximum number of characters stored for a tool result. Prompts show fewer characters."""
 
 
 class ToolFailed(Exception):

@@ -14,7 +14,7 @@ RESULT_TOKENS = 1000
 REPLY_TEXT_TOKENS = 200
 """Maximum number of tokens in the text that accompanies a tool call."""
 CALL_TOKENS = 12
-"""Maximum number of tokens in a tool call without its arguments."""
+"""Maximum number of tokens in a tool call, excluding its arguments."""
 LEFT_OUT = "(omitted to save tokens; call the tool again if you need it)"
 """Text that replaces the results of older tool calls in a prompt."""
 
@@ -24,8 +24,8 @@ class ToolCall:
     """A model's tool call, together with the tool's result."""
 
     id: str
-    """Id of the call, such as `call_3`. Calls are numbered within their turn. Ids from providers need not be
-    unique."""
+    """Id of the tool call, such as `call_3`. Calls are numbered within their turn. Ids from providers need
+    not be unique."""
     name: str
     arguments: str
     """Arguments of the tool call as JSON text."""

@@ -39,7 +39,7 @@ from moot.state.entries import JsonObject
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 
 MAX_ASKED_AT_ONCE = 4
-"""Maximum number of questions about one debate that are answered at the same time. A limit on tokens or cost
+"""Maximum number of questions about one debate that are answered concurrently. A limit on tokens or cost
 can be exceeded by so many answers."""
 EventListener = Callable[[Event], object]
 """Function that receives each event of a running debate."""
@@ -227,7 +227,7 @@ class DebateHost:
 
 
 POLL_INTERVAL_S = 0.3
-"""Seconds between two checks for changes to a debate. A read takes a millisecond."""
+"""Number of seconds between checks for changes to a debate. A read takes a millisecond."""
 BATCH_WINDOW_S = 0.03
 """Time in seconds during which streamed tokens are collected before they are sent together. Screens do not
 refresh more often."""

@@ -146,7 +146,7 @@ routes."""
 GRAPH = "debate"
 """Name of the graph in `langgraph.json` that runs all protocols."""
 EVERY_S = 3.0
-"""Seconds between two searches for debates that other processes have started."""
+"""Number of seconds between searches for debates started by other processes."""
 TITLE_CHARS = 80
 """Maximum number of characters in the title of a LangGraph thread."""
 
@@ -157,7 +157,7 @@ ASSISTANTS: Mapping[str, tuple[str, JsonObject]] = {
         {"protocol": "moderated", "turns": 60},
     ),
 }
-"""Predefined LangGraph assistants of the graph `debate`, keyed by name.
+"""Predefined LangGraph assistants for the `debate` graph, keyed by name.
 
 The graphs `council` and `dialogue` have an assistant of their own name."""
 

@@ -44,7 +44,7 @@ from moot.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.web.debate_host import DebateHost
 
 MCP_1 = version("mcp").startswith("1.")
-"""True if the installed `mcp` package has version 1."""
+"""True if version 1 of the `mcp` package is installed."""
 if TYPE_CHECKING or not MCP_1:
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ResourceError
@@ -62,7 +62,8 @@ INSTRUCTIONS = (
     "waits for the verdict. For a debate of more than a minute, use `start` and then `result`."
 )
 MAX_TOKENS = 400
-"""Maximum number of tokens (o200k) in the result of an MCP tool. Agents read longer texts as resources."""
+"""Maximum number of tokens in an MCP tool's result, counted with the o200k encoding. Agents read longer
+texts as resources."""
 LATEST_TOKENS = 60
 """Maximum number of tokens for each message, question or error in an MCP tool's result."""
 MAX_WAIT_S = 600.0

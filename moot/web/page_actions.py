@@ -24,8 +24,8 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Time in seconds in which a new run that fails at once reports its error to the caller. Later errors are
-shown on the page."""
+"""Number of seconds within which a new run that fails immediately reports its error to the caller. Later
+errors are shown on the page."""
 
 
 class PageAction(BaseModel):
@@ -219,7 +219,7 @@ ACTIONS: dict[str, type[PageAction]] = {
     "rename": RenameDebate,
     "delete": DeleteDebate,
 }
-"""Actions of the live page, keyed by the last part of their URL path."""
+"""Actions of the live page, keyed by the last segment of each action's URL path."""
 
 
 def list_evaluations(request: Request, host: DebateHost) -> JsonObject:

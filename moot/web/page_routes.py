@@ -79,7 +79,7 @@ FILES: dict[str, tuple[str, Callable[[JsonObject], str]]] = {
     "brief.md": ("text/markdown", render_brief),
     "adr.md": ("text/markdown", lambda document: render_brief(document, "adr")),
 }
-"""Media type and render function of each downloadable file, keyed by file name ending."""
+"""Media type and render function for each downloadable file, keyed by file name suffix."""
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -87,7 +87,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 MAX_NAME_CHARS = 200
 """Maximum number of characters in a debate's name or id in a URL."""
 MAX_DOCUMENTS = 20
-"""Maximum number of background documents for a debate that is started on the live page."""
+"""Maximum number of background documents for a debate started from the live page."""
 
 
 MAX_UPLOAD_BYTES = 20_000_000
@@ -134,8 +134,8 @@ class NewDebate(DebateRequest):
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
-    """Address and API key variable of each model endpoint, keyed by model name. Only the operator may set
-    them."""
+    """Address and API key environment variable of each model endpoint, keyed by model name. Only the
+    operator may set them."""
     documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
     """Background documents for all debaters."""
 

@@ -174,7 +174,7 @@ _SIZES = ("context_length", "max_model_len", "context_window", "max_context_leng
 """Keys under which providers report a model's context size."""
 
 REPORTED_WAIT_S = 60.0
-"""Shortest delay of an endpoint, in seconds, that `moot doctor` reports."""
+"""Minimum endpoint delay, in seconds, that `moot doctor` reports."""
 
 Repair = Callable[[], object]
 
@@ -187,7 +187,7 @@ class Finding:
     message: str
     ok: bool = True
     replied: bool = True
-    """False if a model was called and gave no usable reply."""
+    """False if a model was called but gave no usable reply."""
     repair: Repair | None = None
     """Function that repairs the problem without losing data, or `None` if no such repair exists."""
 

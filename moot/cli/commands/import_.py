@@ -153,9 +153,9 @@ class ReportFormat:
     """Default file name ending and allowed suffixes for a report format."""
 
     file_end: str
-    """Ending of the default file name, added to the debate's name."""
+    """Suffix added to the debate's name to form the default file name."""
     suffixes: tuple[str, ...]
-    """File suffixes that are allowed for this format."""
+    """File suffixes allowed for the format."""
 
 
 FORMATS: Mapping[str, ReportFormat] = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""JSON fields and a sentence that tell the user what changed in a debate."""
+"""Report of a change to a debate, as JSON fields and a sentence for the user."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:

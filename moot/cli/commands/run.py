@@ -274,7 +274,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
 
 
 LINE_CHARS = 100
-"""Maximum number of characters shown of an interjection that a fork drops."""
+"""Maximum number of characters to show from an interjection that a fork drops."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))

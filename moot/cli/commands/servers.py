@@ -30,7 +30,7 @@ from moot.state.settings import (
 )
 
 OPEN_AFTER_S = 1.5
-"""Time in seconds that `--open` waits for the server to start before it opens the browser."""
+"""Time in seconds that `--open` waits for the server to start before opening the browser."""
 HostOption = Annotated[str, Option("--host", help="IP address or host name that the server listens on.")]
 PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port that the server listens on.")]
 DefaultModelOption = Annotated[

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from moot.storage.catalogue import DebateRow
 
 LINE_CHARS = 10_000
-"""Maximum number of characters in the line for one message."""
+"""Maximum number of characters in a line that shows one message."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Progress(AbstractContextManager["Progress"]):
     """Base class of progress displays. It shows nothing and serves as the display for `--quiet`."""
 
     tokens = False
-    """True if the display shows messages token by token while they are streamed."""
+    """True if messages are displayed token by token as they are streamed."""
 
     def __exit__(self, *_: object) -> None:
         """Keep the output."""
@@ -192,10 +192,10 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 """Colours assigned to the speakers in the order in which they first speak."""
 DOING = {"judge": "judging", "close": "closing"}
-"""Status texts for steps without debaters' turns. For a step that is not listed here, the kind of
+"""Status texts for steps in which no debater takes a turn. For a step that is not listed here, the kind of
 the step is shown."""
 TAIL_LINES = 6
-"""Maximum number of lines shown of a message that is still being streamed."""
+"""Maximum number of lines to show from a message that is still being streamed."""
 MESSAGE_FRAME = 2
 """Number of lines that a streamed message needs in addition to its text."""
 MESSAGE_LINES = MESSAGE_FRAME + 1

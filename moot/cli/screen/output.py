@@ -302,7 +302,7 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """True for each column that the screen aligns right. `None`: all columns but the first."""
+    """Flags that are True for columns to right-align on the screen. `None`: all columns but the first."""
 
     def markdown(self) -> str:
         """Return the table as Markdown with special characters escaped."""

@@ -46,7 +46,7 @@ MAX_COLUMNS = 5
 """Maximum number of debaters for which a table of scores has one column per debater. With more debaters, the
 table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
-"""Width in characters of the column of criteria and of a debater's column."""
+"""Widths in characters of the criteria column and of each debater's column."""
 BELOW = (1, 0, 0, 0)
 """Padding that inserts one blank line above a part of the verdict."""
 
@@ -109,7 +109,7 @@ def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
 
 
 TURNING_POINTS = 3
-"""Maximum number of changes of position that the digest of a debate shows."""
+"""Maximum number of position changes to show in the digest of a debate."""
 
 
 def answer_parts(document: JsonMapping) -> list[RenderableType]:

@@ -35,18 +35,18 @@ FIRST_LENGTH = 60
 """Number of turns in the first shortened run of a simulation. The number doubles with each further run
 until the rounds repeat."""
 ENOUGH_CALLS = 130
-"""Number of calls at which a shortened run is long enough."""
+"""Minimum number of calls at which a shortened run is considered long enough."""
 MAX_GROWTH = 0.05
-"""Maximum growth in calls and prompt tokens at which two parts of a run still count as equal. With more
+"""Maximum growth in calls and prompt tokens between two parts of a run that still count as equal. With more
 growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that a shortened run must save to be worthwhile."""
+"""Minimum number of rounds that shortening a run must save to be worthwhile."""
 MIN_PERIODS = 3
 """Minimum number of rounds needed to estimate how often a kind of call occurs."""
 GROWTH = 0.25
-"""Minimum relative growth at which a kind of call is assumed to keep growing."""
+"""Minimum relative growth at which calls of one kind are assumed to keep growing."""
 MIN_CALLS_TO_GROW = 12
 """Minimum number of calls of one kind needed to detect growth. With fewer calls, growth is ignored
 because it can be chance."""

@@ -26,7 +26,7 @@ from moot.state.errors import MootError
 from moot.text.tokens import TokenCounter
 
 Scenario = Literal["agreeing", "disputing"]
-"""Way in which the stub debaters of a dry run behave. `agreeing` needs the fewest model calls, and
+"""Behaviour of the stub debaters in a dry run. `agreeing` needs the fewest model calls, and
 `disputing` needs the most."""
 
 
@@ -114,7 +114,7 @@ TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
 """Number of tokens in a stub reply for each word that the prompt requests. Recorded debates have 1.06 to
 1.33."""
 DEFAULT_WORDS = 150
-"""Number of words in a stub reply if the prompt requests no length."""
+"""Number of words in a stub reply if the prompt specifies no length."""
 REPLY_TOKENS: Mapping[str, int] = {
     "judge": 1_800,
     "extract": 1_200,
@@ -133,7 +133,7 @@ MAX_BATCHES = 20_000
 MAX_CLAIMS = 12
 """Maximum number of claims in one stub extraction."""
 CLAIM_QUOTE = "this measure stands or falls with the figures"
-"""Phrase in every stub text that a stub claim can quote."""
+"""Phrase included in every stub text so that a stub claim can quote it."""
 _CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
 _WORDS = re.compile(r"(?<!\d)(\d+) words\b")
 _VOCABULARY = """

@@ -26,9 +26,9 @@ from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
 ECHO_SHARE = 0.8
-"""Minimum share of a reply that must occur word for word in the input to count as an echo."""
+"""Share of a reply that must occur word for word in the input for the reply to count as an echo."""
 ECHO_CHARS = 150
-"""Minimum length, in characters, at which replies and inputs are checked for echoes."""
+"""Length in characters below which replies and inputs are not checked for echoes."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -200,13 +200,14 @@ MIN_CHUNK_SUMMARY_TOKENS = 40
 CATCH_UP_CALLS = 4
 """Maximum number of extra model calls for summarizing messages that earlier summaries missed."""
 WORDS_PER_TOKEN = 0.5
-"""Number of words to request from the model for each token of the limit. English has 0.75 words per token.
-Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
+"""Factor that converts a token limit into the number of words to request from the model. English has 0.75
+words per token. Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
-"""Share of the summary's tokens for the prose that the model writes. Key points take the rest."""
+"""Share of the summary's tokens that is reserved for prose written by the model. Key points take the
+rest."""
 _LABEL = re.compile(r"\b\d+[A-Z]{1,2}\.\d+\b")
-"""Pattern for the label of a critique point in a council, such as 2A.3. The label does not count as a
-number."""
+"""Pattern that matches the label of a critique point in a council debate, such as 2A.3. The label does not
+count as a number."""
 HEADING = "Key points:"
 
 
@@ -222,7 +223,7 @@ class ChunkSummary:
     level: int = 0
     """Number of merges that produced this chunk summary. 0 means that it was made from messages."""
     part: str = ""
-    """Name of the debate phase that the chunk summary covers, used by the `hierarchical` summarizer."""
+    """Name of the debate phase that the `hierarchical` summarizer covers in this chunk summary."""
 
 
 def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:

@@ -23,7 +23,7 @@ REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
 
 
 FALLBACK_SUMMARIZER = RuleBased.name
-"""Name of the summarizer that replaces a failed summarizer or writes a summary that no debater reads. This
+"""Name of the summarizer used if another summarizer fails or if no debater reads the summary. This
 summarizer calls no model."""
 
 

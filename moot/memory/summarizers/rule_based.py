@@ -23,18 +23,18 @@ from moot.text.terms import split_sentences, term_set, terms
 from moot.text.tokens import truncate_middle
 
 MAX_POINT = 240
-"""Maximum number of characters in the text of a point."""
+"""Maximum number of characters in the text of a summary point."""
 READ_CHARS = 16_000
 """Maximum number of characters to read from a message."""
 MIN_TERMS = 3
-"""Minimum number of content terms in a sentence that can become a point. Shorter sentences are greetings or
-fragments."""
+"""Minimum number of content words that a sentence needs to become a summary point. Shorter sentences are
+greetings or fragments."""
 
 # Scores on the 35 meetings of `benchmarks/summaries.py`: .46 with 5 segments, .45 with 10 segments.
 SEGMENTS = 5
 """Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of characters on the line of a point in addition to the point's text."""
+"""Number of characters that a summary point's line contains in addition to the point's text."""
 
 
 class Point(TypedDict):
@@ -88,7 +88,7 @@ class Ranking(NamedTuple):
 
     points: list[Point]
     quota: int
-    """Number of points at the start of the ranking for which space is reserved. Reserved points are tool
+    """Number of top-ranked points for which space is reserved. Reserved points are tool
     errors and one point for each speaker."""
 
 
@@ -176,11 +176,12 @@ class SummaryPoints(TypedDict):
     name_chars: int
     """Maximum number of characters in a speaker's name shown in the summary's text."""
     notice: str
-    """Notice that names speakers without a point, or replaces the points if none fits. Empty otherwise."""
+    """Notice that names the speakers without a point in the summary, or replaces all points if none fits.
+    Empty otherwise."""
     messages: int
     """Number of messages that the summary covers."""
     speakers: dict[str, int]
-    """Number of messages of each speaker, for the first 256 speakers."""
+    """Number of messages by each of the first 256 speakers."""
     terms: dict[str, int]
     """Counts of the most frequent terms in the messages."""
     covers_through_seq: int
@@ -190,16 +191,16 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum token budget for a summary to contain points. A smaller summary shows a notice instead."""
+"""Minimum token budget at which a summary contains points. A smaller summary shows a notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Minimum number of tokens per speaker for a summary to give each speaker a point."""
+"""Minimum number of tokens per speaker at which a summary gives every speaker a point."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
-"""Maximum share of a summary for tool errors, and estimated number of characters per token."""
+"""Maximum share of a summary that tool errors may take up, and estimated number of characters per token."""
 _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Maximum lengths of a speaker's name and a point's text, for successive attempts to fit the summary."""
+"""Maximum lengths of a speaker's name and a point's text in successive attempts to make the summary fit."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -321,7 +322,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 MAX_SPEAKERS = 256
 MAX_TERMS = 1_000
-"""Maximum number of distinct terms to count, keeping the most frequent."""
+"""Maximum number of distinct terms to keep counts for, starting with the most frequent."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300

@@ -16,7 +16,7 @@ from moot.state.entries import Entry, traits_of
 from moot.text.tokens import TokenCounter
 
 JUDGE = "judge"
-"""Owner id of the judge's summary of the final round. No debater can have this id."""
+"""Owner id that marks the judge's summary of the final round. No debater can have this id."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class SummaryRequest:
     owner: str = ""
     """Id of the debater that owns the summary, `JUDGE` for the judge, or `""` for a shared summary."""
     prompt: str = ""
-    """User's instruction on the contents of the summary. Empty for the built-in instruction."""
+    """User's instruction about what the summary should contain. Empty for the built-in instruction."""
     transcript: Sequence[Entry] = ()
-    """All messages of the debate or the perspective, for summarizers that read more than the new messages."""
+    """All messages of the debate or of one debater's perspective, for summarizers that read more than the
+    new messages."""
 
     @property
     def kind(self) -> MemoryKind:
@@ -58,8 +59,8 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Points of the summary and further data that the summary's next version needs. The points have the
-    form of `rule_based.SummaryPoints`. JSON types only."""
+    """Points of the summary and other data needed to write the next version of the summary. The points have
+    the form of `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""
@@ -83,7 +84,7 @@ class Summarizer:
     """Base class of summarizers that update a summary with new messages."""
 
     name: str
-    """Name of the summarizer in `memory.summarizer`."""
+    """Name by which the setting `memory.summarizer` selects this summarizer."""
     asks_model: bool = True
     """True if `summarize` calls a model. If not, the summary is free and is also made in advance."""
 

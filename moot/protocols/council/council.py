@@ -58,17 +58,17 @@ CRITIQUE = load_prompt_template("critique", "place", "target", "words", "focus",
 REFINE = load_prompt_template("refine", "standing", "place", "words", "focus", home=__package__)
 
 PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
-"""Maximum numbers of words in a proposal or refinement and in a critique. This is about 80 words for each
+"""Word limits for a proposal or refinement and for a critique. This is about 80 words for each
 part."""
 
 ROUNDS = 3
-"""Default number of rounds in a council."""
+"""Default number of rounds in a council debate."""
 
 RUBRIC = "design"
-"""Name of the default rubric for a council's judge."""
+"""Name of the default rubric for the judge of a council debate."""
 
 SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
-"""Priorities of the prompt blocks in a council. They contain the entry that a phase is
+"""Priorities of the prompt blocks in a council debate. They contain the entry that a phase is
 about, people's messages, the debater's own messages and documents, other debaters' proposals, and others'
 criticism with the earlier messages that match."""
 
@@ -88,7 +88,7 @@ _RIVAL = (
     "# Proposal of another member: adopt what is better in it. Its replies answer criticism that you do not "
     "see",
 )
-"""Prompt headings for another debater's first proposal and refined proposal."""
+"""Prompt headings for another debater's original and refined proposals."""
 _IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
 _NO_PROPOSAL = (
     "You have no proposal yet. Write one that takes the criticism and proposals so far into account."
@@ -313,8 +313,8 @@ class TerminationConfig(ProtocolSettings):
     key = "termination"
 
     type: Literal["fixed", "convergence"] = "convergence"
-    """Condition on which the council ends its rounds. `convergence`: the judge finds after a round that the
-    proposals agree, or the last round is over. `fixed`: the last round is over."""
+    """Type of condition that ends the rounds of a council debate. `convergence`: the judge finds after a
+    round that the proposals agree, or the last round is over. `fixed`: the last round is over."""
     threshold: float = Field(0.8, ge=0, le=1)
     """Degree of agreement between the proposals, from 0 to 1, at which the council ends early."""
 

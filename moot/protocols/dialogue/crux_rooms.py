@@ -23,21 +23,21 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms (side discussions) open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Confidence in a disagreement, from 0 to 1, from which a crux room may open. A crux room opens only
-    above it. Lower this value to get more crux rooms."""
+    """Minimum confidence in a disagreement, from 0 to 1, for a crux room (side discussion) to open. A crux
+    room opens only above it. Lower this value to get more crux rooms."""
     specific: bool = True
-    """True if a crux room opens only for a specific claim. Set `specific` to false for broad topics in which
-    no room opens."""
+    """True if a crux room (side discussion) opens only for claims that count as specific. Set `specific` to
+    false for broad topics in which no room opens."""
     relevance: int = Field(1, ge=0)
-    """Minimum number of words that a claim must share with the topic, the aspects or the positions. 0:
-    every claim qualifies."""
+    """Minimum number of words that a claim must share with the topic, its aspects or the debaters'
+    positions. 0: every claim qualifies."""
     cooldown: int = Field(1, ge=0)
-    """Minimum number of rounds between two crux rooms of the same two debaters."""
+    """Minimum number of rounds between crux rooms (side discussions) for the same two debaters."""
     max_rooms: int = Field(4, ge=0)
-    """Maximum number of crux rooms in a debate. 0: no crux rooms."""
+    """Maximum number of crux rooms (side discussions) in a debate. 0: no crux rooms."""
     cycles: int = Field(CYCLES, ge=1, le=6)
-    """Maximum number of exchanges in a crux room. In an exchange, both debaters restate the other's view and
-    reply."""
+    """Maximum number of exchanges in a crux room (side discussion). In an exchange, both debaters restate
+    the other's view and reply."""
 
 
 class DialogueConfig(ProtocolSettings):
@@ -52,7 +52,8 @@ class DialogueConfig(ProtocolSettings):
     minirounds: int = Field(1, ge=1, le=6)
     """Number of rounds per aspect in which every debater responds once and replies once."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
-    """Settings of crux rooms. A crux room is a short discussion of two debaters about one disputed claim."""
+    """Settings for crux rooms (side discussions between two debaters who disagree). A crux room is a short
+    discussion of two debaters about one disputed claim."""
 
     @field_validator("aspects")
     @classmethod
@@ -70,7 +71,7 @@ STAGES = {
     "steelman": load_prompt_template("crux-steelman", "target", "claim", "words", home=__package__),
 }
 WORDS = 120
-"""Maximum number of words in a crux-room message."""
+"""Maximum number of words in a message in a crux room (side discussion)."""
 SPECIFIC_TERMS = 3
 """Minimum number of content words for a claim to count as specific. A claim with a number is always
 specific."""
@@ -157,8 +158,8 @@ class ContestedClaim(NamedTuple):
     """Ids of the messages that state the two debaters' opposing stances, oldest first."""
     confidence: float
     promise: float
-    """Expected benefit of a crux room for the claim. It grows with the stances that depend on the claim and
-    with the confidence, and is 1.5 times as high if evidence can be found."""
+    """Expected benefit of discussing the claim in a crux room (side discussion). It grows with the stances
+    that depend on the claim and with the confidence, and is 1.5 times as high if evidence can be found."""
 
 
 def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:

@@ -73,8 +73,8 @@ PLACE = "dialogue"
 """Key in `protocol_state` for the current position in the sequence of phases."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit for the prompts of most phases, and the phases that are exempt from it. Prompts are
-short on purpose, except in phases that may use the whole budget."""
+"""Default token limit for prompts in most phases, and names of the phases exempt from the limit. Prompts
+are short on purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
 """Key in `protocol_state` for the descriptions of the aspects."""
@@ -86,7 +86,7 @@ _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
 """Number of recent transcript entries that are searched for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question, relative to 1 for any other claim. It
+"""Weight of a disagreement on the main question, compared with 1 for a disagreement on another claim. It
 only decides between otherwise equal pairs."""
 
 

@@ -56,7 +56,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Mapping from each kind of capability to the settings with which an operator allows it."""
+"""Mapping from each kind of capability to the operator settings that allow it."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})

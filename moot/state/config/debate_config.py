@@ -121,8 +121,8 @@ class DebateConfig(Section):
     """Debater ids in speaking order for each round of the `round-robin` protocol. A repeated id gives a
     debater more turns. Empty: each debater once, in the order of `debaters`."""
     agreement_intensity: float | None = Field(default=None, ge=0, le=1)
-    """How willing the debaters are to agree, from 0 (never) to 1 (wherever possible). `None`: no instruction.
-    Raise it for a consensus. Lower it if debaters give in too soon."""
+    """Willingness of the debaters to agree, from 0 (never) to 1 (wherever possible). `None`: no
+    instruction. Raise it for a consensus. Lower it if debaters give in too soon."""
     options: tuple[str, ...] = ()
     """Options from which the decision is chosen, such as `[merge, hold]`. The decision is one of the options
     or `undecided`. Empty: the decision is a sentence."""
@@ -135,9 +135,9 @@ class DebateConfig(Section):
     debater changed its answer in its last two messages. Each message then ends with an answer line. Answers
     that cannot be compared never end a debate."""
     decide: Literal["judge", "vote", "weighted-vote"] | None = None
-    """How the decision is reached. `judge`: by the judge. `vote`: each debater gives a final answer alone,
-    and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge decides
-    ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
+    """Method for reaching the decision. `judge`: by the judge. `vote`: each debater gives a final answer
+    alone, and the most frequent one wins. `weighted-vote`: answers count by their confidence. The judge
+    decides ties. `None`: the protocol's default, a vote in `vote` and `escalate`, else the judge."""
     calibration: dict[str, tuple[tuple[float, float], ...]] = Field(default_factory=dict)
     """Measured accuracy of each model's stated confidence, keyed by model name. Each value is a list of
     `[stated, measured]` pairs from 0 to 100. `weighted-vote` interpolates between the pairs. Evaluations
@@ -393,7 +393,7 @@ class DebateConfig(Section):
 
 
 FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
-"""Letters allowed at each position of a fence, the word that delimits quoted text in prompts. Words of these
+"""Letters allowed at each position of the word that delimits quoted text in prompts. Words of these
 sounds take two to three tokens, random letters four."""
 
 
@@ -414,7 +414,7 @@ def fence_for(topic: str) -> str:
 
 
 LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of errors in a stored configuration that are ignored instead of raised."""
+"""Kinds of errors that are ignored, rather than raised, in a stored configuration."""
 
 _T = TypeVar("_T")
 

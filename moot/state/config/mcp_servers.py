@@ -21,7 +21,7 @@ class McpToolDefinition(Section):
     """Definition of a tool, as reported by its MCP server at the start of the debate."""
 
     name: str
-    """Name of the tool on its server."""
+    """Name of the tool on the server that provides it."""
     description: str = ""
     """Text that tells the model what the tool does."""
     parameters: dict[str, object] = Field(default_factory=dict)
@@ -35,18 +35,18 @@ class McpServerConfig(Section):
     """Command that starts the server, such as `[npx, -y, some-server]`. Moot talks to it over stdin and
     stdout. A request cannot set it."""
     env: tuple[str, ...] = ()
-    """Names of extra environment variables for the command, in addition to basic ones such as `PATH` and
+    """Names of environment variables passed to the command in addition to basic ones such as `PATH` and
     `HOME`. The values are never stored."""
     url: str | None = None
-    """URL of a server that uses the streamable HTTP transport, without a password or key. A request cannot
-    set it."""
+    """URL of a server that uses the streamable HTTP transport; the URL must not contain a password or key.
+    A request cannot set it."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the bearer token sent to `url`."""
     timeout_s: float = Field(default=60.0, gt=0, le=3600)
-    """Maximum duration of one tool call in seconds, including the start of the server."""
+    """Time limit in seconds for one tool call, including the time to start the server."""
     tools: dict[str, McpToolDefinition] = Field(default_factory=dict)
-    """Definitions of the tools that debaters use, keyed by their names in `debaters.tools`. Moot asks the
-    server for them when the debate starts, and stores them with the debate. Leave it empty."""
+    """Definitions of the tools that debaters use, keyed by the names given in `debaters.tools`. Moot asks
+    the server for them when the debate starts, and stores them with the debate. Leave it empty."""
 
     @field_validator("env", "api_key_env")
     @classmethod

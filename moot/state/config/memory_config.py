@@ -42,10 +42,11 @@ class Budget(Section):
     """Number of tokens reserved for the model's reply, in addition to `total`. Raise it if replies are cut
     off."""
     turn_suffix: int = Field(default=600, ge=50)
-    """Maximum number of tokens in the last part of a prompt, the only part that differs between debaters.
-    These tokens count towards the sections above. A larger part lowers the share that a provider caches."""
+    """Maximum number of tokens in the debater-specific last part of a prompt; debaters share all other
+    parts. These tokens count towards the sections above. A larger part lowers the share that a provider
+    caches."""
     phases: dict[str, Annotated[int, Field(ge=1000)]] = Field(default_factory=dict)
-    """Maximum number of tokens in the prompts of individual phases, keyed by phase. For example,
+    """Maximum prompt size in tokens for individual phases of the debate, keyed by phase. For example,
     `{respond: 6000}`. Topic, background and pinned messages are not counted, and `total` still applies. The
     phases of a dialogue between opening and closing have 4,000 by default, all others `total`."""
 
@@ -108,8 +109,8 @@ class PerspectiveConfig(Section):
     """Name of the summarizer that summarises perspectives. `llm`, or any other value that `memory.summarizer`
     accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
-    """Whether a perspective summary is written from scratch (`fresh`) or updated (`rolling`). `rolling` adds
-    new messages to the old summary, which costs less in long debates."""
+    """How a perspective summary is produced: from scratch (`fresh`) or by updating the previous one
+    (`rolling`). `rolling` adds new messages to the old summary, which costs less in long debates."""
     prompt: str = ""
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
@@ -136,7 +137,7 @@ PerspectiveOverride = Annotated[
     BeforeValidator(_without_nulls),
     PlainSerializer(lambda own: own.model_dump(exclude_unset=True), return_type=JsonObject),
 ]
-"""Settings of one debater that override the perspective settings of the debate. Missing and `null` fields
+"""Settings that override the debate's perspective settings for one debater. Missing and `null` fields
 default to the debate's."""
 
 
@@ -147,7 +148,7 @@ class RetrievalConfig(Section):
     """True if the prompts for debaters' turns include relevant earlier messages. Questions about a debate
     always use retrieval."""
     top_k: int = Field(default=8, ge=1, le=50)
-    """Maximum number of retrieved messages in a prompt, not counting their neighbouring messages."""
+    """Maximum number of messages retrieved for a prompt; neighbouring messages are not counted."""
     max_tokens: int = Field(default=250, ge=16)
     """Maximum number of tokens for retrieved messages in the prompt of one turn. These tokens count towards
     `memory.budget.turn_suffix`. Raise both if old details matter."""
@@ -169,11 +170,11 @@ class MemoryConfig(Section):
     budget: Budget = Field(default_factory=Budget)
     """Maximum number of tokens in a prompt and in each of its sections."""
     keep_recent: int = Field(default=50, ge=1)
-    """Number of recent messages to keep in the window when older messages are removed. Fewer messages are
-    kept if the token budget does not allow them."""
+    """Number of recent messages that stay in the message window when older messages are removed. Fewer
+    messages are kept if the token budget does not allow them."""
     summarize_every: int = Field(default=50, ge=1)
-    """Number of new messages after which a summary replaces the oldest messages in the window. A lower value
-    keeps the summary more current and makes more calls."""
+    """Number of new messages after which a summary replaces the oldest messages in the message window. A
+    lower value keeps the summary more current and makes more calls."""
     summarizer: str = "rule-based"
     """Name of the method that writes the rolling summary. Use `rule-based` (no model call), `llm`,
     `hierarchical`, or the name of a plug-in. `none` or `off` disables the summary; window and retrieval
@@ -187,9 +188,9 @@ class MemoryConfig(Section):
     """Prompt that replaces the built-in prompt for summaries written by a model. `@FILE` reads it from a
     file."""
     mode: Literal["rolling", "fresh"] = "rolling"
-    """Whether a summary is updated (`rolling`) or rewritten (`fresh`) when messages leave the window.
-    `rolling` adds these messages to the previous summary. `fresh` summarises all removed messages again,
-    which costs more each time."""
+    """How a summary changes when messages leave the message window: updated (`rolling`) or rewritten from
+    scratch (`fresh`). `rolling` adds these messages to the previous summary. `fresh` summarises all removed
+    messages again, which costs more each time."""
     layout: Literal["shared", "per-speaker"] = "shared"
     """Order in which the parts of a prompt appear. `shared` starts with what all debaters share, so that a
     provider's prefix cache applies. `per-speaker` starts with the debater's persona. In the long form, it
@@ -213,12 +214,13 @@ class BlackboardConfig(Section):
     """Settings for claim extraction and for the model calls that use the extracted claims."""
 
     extraction: Literal["auto", "llm", "none"] = "auto"
-    """When a model extracts claims from new messages. One call extracts the claims of a batch of messages.
-    `llm`: in every protocol. `auto`: in `dialogue` only. `none`: never. The `offline` model extracts no
-    claims."""
+    """Setting that determines when a model extracts claims from new messages. One call extracts the claims
+    of a batch of messages. `llm`: in every protocol. `auto`: in `dialogue` only. `none`: never. The
+    `offline` model extracts no claims."""
     model: str | None = None
-    """Name of the model that extracts claims and writes reflections and crux cards. `None`: the debate's. A
-    cheaper model saves cost, but weak models attribute claims to the wrong debater."""
+    """Name of the model that extracts claims and writes reflections and crux cards (results of side
+    discussions). `None`: the debate's. A cheaper model saves cost, but weak models attribute claims to the
+    wrong debater."""
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     """Sampling temperature for extracting claims and writing reflections and crux cards. `None`: the
     provider's default."""
@@ -226,14 +228,15 @@ class BlackboardConfig(Section):
     """Minimum number of tokens reserved for each reply when extracting claims or writing reflections and crux
     cards. Raise it if extraction fails because replies are cut off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
-    """Minimum confidence (from 0 to 1) that the extracting model must report for a claim to be recorded.
+    """Minimum confidence (from 0 to 1) that the model must report for an extracted claim to be recorded.
     Raise it if wrong claims are recorded. Lower it if claims are missing."""
     verify_changes: bool = True
-    """True if a second model call checks each extracted change of a debater's position. Switch it off to save
-    calls."""
+    """True if a second model call checks each extracted change in a debater's position. Switch it off to
+    save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Score of recent changes in the debate above which reflections are written. A new disagreement counts 3,
-    a concession 4, a change of mind 5. Lower it for more reflections."""
+    """Threshold for the score of recent changes in the debate; reflections are written when the score
+    exceeds it. A new disagreement counts 3, a concession 4, a change of mind 5. Lower it for more
+    reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

@@ -34,31 +34,32 @@ _SOUNDS = (
 _LETTERS = {each[0]: each[1:] for each in _SOUNDS.split()}
 """Transliterations of letters whose Unicode names do not contain a transliteration."""
 INTERJECTION_SPEAKERS = frozenset({"user", "moderator"})
-"""Ids of the speakers who may interject in addition to debaters and guests."""
+"""Ids of speakers, other than debaters and guests, who may interject."""
 RESERVED_IDS = INTERJECTION_SPEAKERS | {"moot", "judge", "tools", "system", TIE, SYNTHESIS}
-"""Ids that no debater or guest may have, because Moot or its prompts use them."""
+"""Ids that Moot or its prompts use and that are therefore not allowed for debaters or guests."""
 HUMAN = "human"
 """Value of a debater's `model` setting that lets a person take the debater's turns."""
 NAME_CHARS = 80
 """Maximum length of a display name, in characters."""
 MAX_REQUESTED_DEBATERS = 50
-"""Maximum number of debaters in a request. All debaters of a step are called before the operator's limits are
-checked again."""
+"""Maximum number of debaters that one request may specify. All debaters of a step are called before the
+operator's limits are checked again."""
 MAX_REQUESTED_JUDGES = 20
-"""Maximum number of judges on the panel of a request. The whole panel is called for a verdict, also if a
-limit of the operator is reached."""
+"""Maximum number of panel judges that one request may specify. The whole panel is called for a verdict,
+also if a limit of the operator is reached."""
 MAX_REFERENCE_CHARS = 40_000
 """Maximum total length of one debater's reference documents, in characters. The documents are stored in the
 state with the configuration."""
 
 
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
-"""Roles of model APIs under which nobody may interject, besides those in `RESERVED_IDS`. The messages of
-other agents have the speaker `assistant`."""
+"""Role names of model APIs that, in addition to `RESERVED_IDS`, may not be used as interjection speakers.
+The messages of other agents have the speaker `assistant`."""
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
-"""Slugs of display names that no debater may have, because prompts and reports give them another meaning."""
+"""Slugs of display names that debaters may not use because prompts and reports give these names another
+meaning."""
 _JOINERS = "\u200c\u200d"
-"""Invisible characters that are needed to write emoji and Persian."""
+"""Invisible characters that emoji and Persian text require."""
 
 
 def plain_name(name: str) -> str:
@@ -143,7 +144,7 @@ class DebaterConfig(Section):
     stance: str = ""
     """Position on the topic that the debater argues for. Empty: the debater chooses one."""
     persona: str | dict[str, str] = ""
-    """Description of the debater for the prompts, as a text or as a mapping from titles to texts. For
+    """Description of the debater used in prompts, given as text or as a mapping from titles to text. For
     example, `{What is at stake for you: her licence}`. `@FILE` reads a text from a file."""
     flip_conditions: tuple[str, ...] = ()
     """Findings that would make this debater change its mind. Crux rooms of a `dialogue` test whether they
@@ -160,9 +161,11 @@ class DebaterConfig(Section):
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of this debater's model. `None`: the debate's."""
     fallbacks: tuple[str, ...] | None = None
-    """Fallback models, tried in this order if this debater's model fails. `None`: the debate's."""
+    """Fallback models that are tried in the listed order if this debater's model fails. `None`: the
+    debate's."""
     system_prompt: str = ""
-    """System prompt that replaces the prompt of a shipped role. `@FILE` reads it from a file."""
+    """System prompt used instead of the prompt of a role shipped with Moot. `@FILE` reads it from a
+    file."""
     summary_prompt: str = ""
     """Prompt that replaces the built-in prompt for summaries of this debater's perspective. `@FILE` reads it
     from a file."""
@@ -249,7 +252,7 @@ class ClarificationsConfig(Section):
     """True if debaters may ask a person questions before the first round. The run waits for the replies, so
     leave this off if nobody can reply."""
     max_per_debater: int = Field(default=3, ge=1, le=20)
-    """Maximum number of questions that one debater may ask in one round of questions."""
+    """Maximum number of questions that each debater may ask per question round."""
     rounds: int = Field(default=1, ge=1, le=10)
     """Maximum number of rounds in which debaters may ask questions. Later rounds include the earlier replies.
     Asking ends early after a round without questions."""
@@ -259,11 +262,12 @@ class PlannedInterjection(Section):
     """Prepared message that is inserted into the debate after a fixed number of turns."""
 
     after: int = Field(ge=0)
-    """Number of turns after which the message is inserted. 0 inserts it before the first turn."""
+    """Number of turns after which this message is inserted into the debate. 0 inserts it before the first
+    turn."""
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message, given as `moderator`, a debater's id, or a guest's slug."""
+    """Author of the inserted message: `moderator`, a debater's id, or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]
@@ -289,7 +293,8 @@ class PanelJudge(Section):
     model: str | None = None
     """Name of the model that this judge uses. `None`: `judge.model`."""
     rubric: RubricSource | None = None
-    """Rubric that this judge uses, as the name of a shipped rubric or as content. `None`: `judge.rubric`."""
+    """Rubric that this judge uses, given as the name of a shipped rubric or as the rubric's content.
+    `None`: `judge.rubric`."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of this judge's model. `None`: `judge.temperature`."""
 
@@ -313,14 +318,14 @@ class JudgeConfig(Section):
     instruction: str = ""
     """Additional instructions that are included in the judge's prompt."""
     summary: PerspectiveOverride | None = None
-    """Settings that override `memory.perspectives` for the judge's summary of a council's final round. The
-    judge reads the summary if the round does not fit into its prompt."""
+    """Settings that override `memory.perspectives` for the judge's summary of the final round in a council
+    debate. The judge reads the summary if the round does not fit into its prompt."""
     blind: bool = True
     """True if the judge's prompt shows neutral labels instead of the debaters' names. The labels also replace
     names in the text of messages. Switch it off if names carry meaning."""
     swap: bool | None = None
-    """True if the judge scores the debaters a second time, in reverse order, which nearly doubles the cost.
-    `None`: the protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
+    """True if the judge scores the debaters twice, the second time in reverse order, at nearly double the
+    cost. `None`: the protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
     panel: tuple[PanelJudge, ...] = ()
     """Judges on the panel. Empty: one judge."""
     rule: Rule = "mean"

@@ -26,7 +26,7 @@ class ProtocolSettings(Section):
     """Base class for the configuration section of a protocol. Every field needs a default."""
 
     key: ClassVar[str]
-    """Key under which the protocol's section appears in the configuration."""
+    """Key of the protocol's section in the configuration."""
 
     @classmethod
     def of(cls, config: BaseModel) -> Self:
@@ -52,7 +52,7 @@ class ProtocolSpec:
     settings: type[ProtocolSettings] | None = None
     """Class of the protocol's own configuration section, or None if the protocol has no section."""
     debaters: Sequence[Mapping[str, str]] = DEFAULT_DEBATERS
-    """Debaters that take part if the configuration lists none."""
+    """Default debaters, used if the configuration lists none."""
     uses_order: bool = False
     """True if the protocol uses the `order` setting of the configuration."""
 
