@@ -237,7 +237,7 @@ def test_trio_is_told_at_once_to_use_a_thread_where_debates_run(tmp_path: Path) 
             return str(debates.start("Tabs?", DebateConfig(turns=2)).run()["status"])
 
     async def main() -> str:
-        with pytest.raises(InputError, match="In trio, call the synchronous form in a worker thread"):
+        with pytest.raises(InputError, match="under trio, call its synchronous version in a worker thread"):
             async with aopen_debates(database):
                 pass
         with pytest.raises(InputError, match="the graph needs an asyncio event loop"):

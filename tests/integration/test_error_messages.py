@@ -41,7 +41,7 @@ def test_an_error_completes_an_address_without_a_scheme(
     address: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
-    with pytest.raises(ConfigError, match="has no scheme") as caught:
+    with pytest.raises(ConfigError, match="has no URL scheme") as caught:
         Models().check(["some-model"])
     assert advice in str(caught.value)
 

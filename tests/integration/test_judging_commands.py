@@ -194,7 +194,7 @@ def test_judging_a_debate_that_is_not_over_ends_it_with_this_verdict(moot: Moot)
         (["report", "talk", "-o", "x.pdf"], 2, "must end in one of .html, .htm, .md, .json"),
         (["report", "talk", "-f", "adr", "-o", "x.html"], 2, "must end in one of .md"),
         (["report", "talk", "-f", "html,pdf"], 2, "choose from html, md, json, brief, adr"),
-        (["report", "talk", "-f", "md,html", "-o", "x.md"], 2, "give one --format"),
+        (["report", "talk", "-f", "md,html", "-o", "x.md"], 2, "give only one --format"),
         (["report", "talk", "--json", "-o", "x.json"], 2, "--json prints to stdout"),
         (["eval", "debate", "nowhere.json"], 2, "cannot read"),
     ],

@@ -152,7 +152,7 @@ def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
 def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
     assert moot("demo").code == 0
     refused = moot("fork", "monolith", "--without", "m000005", "--run")
-    assert (refused.code, "cannot reply in a fork of it" in refused.err) == (2, True)
+    assert (refused.code, "cannot reply in a fork of that debate" in refused.err) == (2, True)
     again = moot("resume", "monolith-fork")
     assert (again.code, "continue with your own model" in again.err) == (2, True)
 

@@ -95,7 +95,7 @@ def test_nothing_is_stored_if_the_call_fails(moot: Moot) -> None:
     with OpenAIServer(lambda request, number: Act(status=401, message="wrong key")) as server:
         done = moot("setup", "--base-url", server.base_url, "--key-stdin", stdin=b"sk-wrong\n")
         assert done.code == 3
-        assert "Nothing was stored" in done.err
+        assert "The settings were not stored" in done.err
         assert not (moot.folder / "config" / "moot" / "settings.env").exists()
         other = moot("setup", "--base-url", server.base_url, "--no-key", "--model", "test-modl")
         assert (other.code, "does not offer the model 'test-modl': choose from test-model" in other.err) == (

@@ -39,10 +39,10 @@ def test_a_topic_that_is_no_text_is_refused(tmp_path: Path) -> None:
     topic: Any = 5
     with (
         open_debates(str(tmp_path / "moot.sqlite"), environment=FakeModel().environment()) as debates,
-        pytest.raises(InputError, match="the topic 5 is not a text"),
+        pytest.raises(InputError, match="the topic 5 is not text"),
     ):
         debates.start(topic)
-    with pytest.raises(InputError, match="the topic 5 is not a text"):
+    with pytest.raises(InputError, match="the topic 5 is not text"):
         build_graph(environment=FakeModel().environment()).invoke({"topic": topic})
 
 

@@ -113,7 +113,7 @@ def test_a_debate_is_renamed_found_by_both_names_and_several_are_deleted(tmp_pat
     moot("rename", "one", "first", "--db", path)
     with open_debates(path) as debates:
         assert debates.get("first").id == debates.get("one").id == ids["one"]
-    with pytest.raises(DebateExists, match="the name 'one' belongs or belonged to"):
+    with pytest.raises(DebateExists, match="the name 'one' is or was used by"):
         moot("rename", "two", "one", "--db", path)
     with pytest.raises(DebateNotFound):
         moot("delete", "first", "four", "--yes", "--db", path)

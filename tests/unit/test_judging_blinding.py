@@ -148,7 +148,7 @@ def test_many_debaters_get_labels_of_two_letters() -> None:
 
 
 def test_more_debaters_than_there_are_labels_are_refused() -> None:
-    with pytest.raises(ValueError, match="at most 702 debaters, but there are 703"):
+    with pytest.raises(ValueError, match="at most 702 debaters can be hidden, but there are 703"):
         make_blinding({f"d{at}": "" for at in range(703)})
 
 

@@ -261,7 +261,7 @@ def test_a_person_in_a_council_sees_the_same_instruction_as_a_model(tmp_path: Pa
     said = {(e["kind"], e["speaker"]): e["content"] for e in document["transcript"]}
     propose, critique, refine = (question["question"] for question in asked)
     assert "Write your proposal" in propose
-    assert "Criticise the proposal of Ada above" in critique
+    assert "Criticise Ada's proposal above" in critique
     assert said["proposal", "ada"] in critique
     assert "Write your revised proposal in full" in refine
     assert said["critique", "ada"] in refine

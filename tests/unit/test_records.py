@@ -116,7 +116,7 @@ def test_an_unknown_debate_is_not_found(records: Records) -> None:
 def test_an_ambiguous_beginning_asks_for_more(records: Records) -> None:
     for last in "12":
         records.catalogue.add(replace(ROW, id=f"abcd{last}", name=f"n{last}"))
-    with pytest.raises(InputError, match="2 debates"):
+    with pytest.raises(InputError, match="2 debate ids"):
         records.catalogue.find("abcd")
 
 

@@ -66,7 +66,7 @@ RESERVED = ["Judge:", "You", "Note", "Summary", "*Background*", "System", "[m000
 
 @pytest.mark.parametrize("name", RESERVED)
 def test_no_debater_has_a_name_that_prompts_use_for_something_else(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"name: .*give another name"):
+    with pytest.raises(ConfigError, match=r"name: .*choose another name"):
         make_config({"debaters": [{"name": name, "id": "x"}, {"name": "Ben"}]})
 
 

@@ -60,7 +60,7 @@ app = new_app(no_args_is_help=True)
 )
 @app.callback()
 def evaluate() -> None:
-    """Compare how debates, votes, judges and line-ups perform on a set of items."""
+    """Compare debates, votes, judges and line-ups on a set of items."""
 
 
 @app.command("run")

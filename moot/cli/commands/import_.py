@@ -76,7 +76,7 @@ def import_debate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate that you can judge, report on or continue.
+    """Import a transcript as a debate to judge, report on or continue.
 
     The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the
     file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
@@ -213,7 +213,7 @@ def report(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a debate as HTML, Markdown, JSON, a brief, an architecture decision record (ADR) or Argdown.
+    """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
 
     The HTML report is a single file and needs no network access. The report shows the verdict, positions,
     contested claims, summaries, tokens and transcript. A brief is Markdown if it is written to a .md file

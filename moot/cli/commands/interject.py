@@ -127,7 +127,7 @@ def pin(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin a message so that every prompt includes it, or unpin a message."""
+    """Pin a message so that every prompt includes it, or unpin it."""
 
     def change(debate: Debate) -> Done:
         ids = debate.pin(message, pinned=not remove)
@@ -168,7 +168,7 @@ def correct(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct or remove an event recorded for a claim, or merge two claims.
+    """Correct or remove a claim event, or merge two claims.
 
     Later claim extraction keeps the correction. `moot show ID --blackboard` lists the events recorded for
     the debate's claims.

@@ -359,7 +359,7 @@ def fork(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Create a new debate from a copy of an existing debate up to a given message.
+    """Copy a debate up to a given message as a new debate.
 
     The original debate does not change. The copy does not repeat interjections that came after the given
     message. The options --model, --judge-model and --config apply to the new turns of the copy.
