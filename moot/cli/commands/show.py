@@ -133,7 +133,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a debate's overview and verdict, or a selected part of the debate."""
+    """Show the overview and verdict of a debate, or one of its parts."""
     wanted = {
         "transcript": transcript,
         "summary": summary,
