@@ -302,7 +302,7 @@ class PlannedDebate:
     """Debate for `run_many` to start, or to resume if it already exists."""
 
     id: str
-    """Unique name under which later runs find the debate in the database."""
+    """Unique name by which later runs find the debate in the database."""
     topic: str
     config: DebateConfig
     documents: Sequence[Mapping[str, str]] = field(default=(), kw_only=True)

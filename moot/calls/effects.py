@@ -59,7 +59,7 @@ class WireMessage(TypedDict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt for a model, with a record of its contents."""
+    """Prompt for a model, together with a record of the prompt's contents."""
 
     messages: tuple[WireMessage, ...]
     total_tokens: int
@@ -78,7 +78,7 @@ class Prompt:
     """Approximate number of prompt tokens used by each kind of memory."""
 
     def to_receipt(self) -> PromptRecord:
-        """Return a record of this prompt for storage with the call."""
+        """Return a record of this prompt to store with the model call."""
         return {
             "budget": self.budget,
             "total_tokens": self.total_tokens,
@@ -108,7 +108,7 @@ class Hints(TypedDict, total=False):
 
     purpose: Purpose
     phase: str
-    """Stage of the debate protocol, or the purpose of a call that belongs to no protocol."""
+    """Stage of the debate protocol, or the purpose of a call made outside any protocol."""
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""
@@ -370,7 +370,7 @@ class InboxContents:
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage for questions about the debate that were answered since the last step."""
+    """Model usage for answering questions about the debate since the last step."""
     last_number: int = 0
     """Number of the last inbox row, or 0 if the inbox has no new rows."""
 

@@ -38,7 +38,7 @@ MAX_QUOTATION_CHARS = 400
 
 
 class Operations(TypedDict, total=False):
-    """Changes that an extractor proposes to the claim ledger, grouped by type.
+    """Changes to the recorded claims, proposed by an extractor and grouped by type.
 
     New claims have a `ref` until they get an id.
     """
@@ -214,7 +214,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add the challenges and questions in the operations, together with any answers to them."""
+        """Add all challenges, questions and answers that the proposed operations contain."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -234,7 +234,7 @@ class ClaimExtraction:
                     self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
 
     def _apply_corrections(self, operations: Operations) -> None:
-        """Add the claim merges and retractions in the operations."""
+        """Add all claim merges and retractions that the proposed operations contain."""
         for each in operations.get("same", ()):
             one, other = (self._claim_refs.get(each[key], each[key]) for key in ("one", "other"))
             if one in self._texts and other in self._texts and one != other:
@@ -282,7 +282,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the new message that contains the quotation, or `None` if not exactly one message does."""
+        """Return the only new message that contains the quotation, or `None` if there is not exactly one."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None

@@ -80,8 +80,7 @@ class StanceChange(NamedTuple):
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Most recent earlier stance change after which the debater had an answer, or `None` if there is
-    none."""
+    """Latest earlier stance change that left the debater with an answer, or `None` if there is none."""
 
     @property
     def restates_condition(self) -> bool:

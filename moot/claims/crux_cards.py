@@ -60,7 +60,8 @@ CYCLES = 2
 """Default maximum number of exchanges in a crux room (a side discussion between two debaters who
 disagree)."""
 LONG = 280
-"""Maximum length in characters of a longer text on a crux card, such as the diagnosis."""
+"""Maximum length in characters of a longer text, such as the diagnosis, on a crux card (side-discussion
+record)."""
 _FRAME = 780
 
 
@@ -153,11 +154,13 @@ class SideFinding(BaseModel):
     falsifier: str = Field(description="A finding that would change the debater's answer.")
     now: StanceKind = Field(description="The debater's current stance on the disputed claim.")
     condition: str = Field(
-        "", description="Condition on which the debater's yes or no depends, in the debater's own words."
+        "",
+        description="Condition on which the debater's yes-or-no answer depends, in the debater's own words.",
     )
     message_id: str
     quote: str = Field(
-        description="Quotation from the debater's messages in the room that shows the stance, word for word."
+        description="Exact words from the debater's messages in the private room that show the debater's "
+        "stance."
     )
 
 
@@ -394,7 +397,7 @@ def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield what would change each debater's position, skipping abandoned positions."""
+    """Yield, for each position that a debater still holds, what would change that position."""
     main, first = ledger.timeline(MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:

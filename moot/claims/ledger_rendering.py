@@ -132,7 +132,7 @@ def card_status(card: CruxCard) -> str:
 
 
 def card_results_text(card: CruxCard, names: Names) -> str:
-    """Return, on one line, each debater's answer to the question of a side discussion (crux card)."""
+    """Return one line that states each debater's answer to the question of a side discussion."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
 
 
@@ -149,7 +149,9 @@ def reflections_text(state: StateValues) -> str:
 
 
 def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
-    """Return the texts of reflections without duplicates. Each text includes the number of its round.
+    """Return the texts of the given reflections, omitting duplicates.
+
+    Each text includes the number of its round.
 
     Later messages may have made a reflection wrong.
     """

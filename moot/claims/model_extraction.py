@@ -60,7 +60,7 @@ OUTPUT_TOKENS_PER_INPUT = 4
 """Maximum number of output tokens per input token in an extraction. A capable model used 1.5 to 4.4 in
 two debates."""
 CONTEXT_MARK = "(for context)"
-"""Marker for context messages in an extraction prompt, from which nothing new is extracted."""
+"""Marker for messages that an extraction prompt includes only as context and not for extraction."""
 _MARGIN = 400
 """Number of extra output tokens allowed for each extraction, regardless of input length."""
 COMMON_REPLY_LIMIT = 8192
@@ -320,7 +320,7 @@ def _verify(
 
 
 def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
-    """Return the option that a debater gives up in an open main question, or `""` if there is none."""
+    """For an open main question, return the option that a debater gives up, or `""` if there is none."""
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
     held = next((each.held.side for each in changes if each.held), "")
     return held if is_given_up(event) and held not in ANSWERS else ""
@@ -377,7 +377,7 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
 
 
 def _kind_of(event: StanceEvent) -> str:
-    """Return the extraction prompt's name for a kind of stance.
+    """Return the name that the extraction prompt uses for a kind of stance.
 
     A “no, unless …” is a denial.
     """

@@ -80,7 +80,7 @@ class RecentActivity(NamedTuple):
     """Disputes, concessions and changes of mind since the last reflection."""
 
     disputes: list[str]
-    """Ids of the claims on which a dispute began, whether or not the dispute has been settled."""
+    """Ids of all claims that were ever disputed, including claims whose dispute has been settled."""
     concessions: list[StanceEvent]
     shifts: list[StanceEvent]
 
@@ -91,7 +91,7 @@ class RecentActivity(NamedTuple):
         return DISAGREEMENT * len(self.disputes) + given
 
     def message_ids(self, ledger: Ledger) -> list[str]:
-        """Return the ids of up to `MAX_SOURCES` of the newest messages that caused the recent activity."""
+        """Return the ids of the newest messages that caused the recent activity, at most `MAX_SOURCES`."""
         opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
         return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]

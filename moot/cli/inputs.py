@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def configured_model() -> str | None:
-    """Return the user's default model, or `None` if the model is built in or none is configured."""
+    """Return the user's default model, or `None` if no model or a built-in model is configured."""
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
 

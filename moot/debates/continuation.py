@@ -290,7 +290,7 @@ class Judgement:
     """One verdict per judge, including failed verdicts."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
-    """Records of the judges' model calls, numbered after the debate's own calls."""
+    """Records of the judges' model calls, with numbers that follow those of the debate's own calls."""
     stored: bool = False
 
     @property

@@ -59,7 +59,7 @@ class CruxEvent(TypedDict):
 
     event: Literal["crux"]
     card: str
-    """Id of the crux card."""
+    """Id of the crux card (the record of a side discussion)."""
     resolved: bool
 
 

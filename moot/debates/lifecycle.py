@@ -36,7 +36,7 @@ from moot.text.topic_title import question_in
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:
-    """Create a debate that replays the journal of another debate.
+    """Create a debate that replays the recorded model replies (journal) of another debate.
 
     The replay has the topic, configuration and documents of the original debate, and is extended at the same
     points. A
@@ -112,7 +112,7 @@ class ReplayModel:
 
 
 def unused_name(records: Records, text: str) -> str | None:
-    """Return an unused name for a new debate, made from the first words of the question in a text.
+    """Create an unused debate name from the first words of the question in a text.
 
     Return `None` if the text has no letters that a name could use. The debate's id is then its name.
     """
@@ -476,7 +476,7 @@ def _statements(
 
 
 def shrink(sql: Sql, *, pruned: bool) -> bool:
-    """Return unused database space to the file system.
+    """Shrink the database by releasing unused space to the file system.
 
     Returns:
         True if the space was released.

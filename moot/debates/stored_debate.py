@@ -277,7 +277,7 @@ class Debate:
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
-        """Return the dotted keys of the settings in which `config` differs from the debate."""
+        """Return the dotted keys of the settings in which `config` differs from the debate's."""
         stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 
@@ -301,7 +301,7 @@ class Debate:
         return Debate(fork_debate(self.session, after=after, name=name, without=without))
 
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
-        """Answer a question about the debate with citations, without changing its transcript.
+        """Answer a question about the debate, including citations, without changing the debate's transcript.
 
         The tokens and the cost of the answer count towards the debate's.
 

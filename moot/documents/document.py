@@ -82,8 +82,8 @@ class ClaimStatusRecord(TypedDict):
     stances: dict[str, Stance]
     """Latest stances on the claim, keyed by debater id."""
     card: str
-    """Id of the claim's crux card, or `""` if the claim has none. A crux card is the result of a private
-    exchange about the claim."""
+    """Id of the claim's crux card (the record of a side discussion), or `""` if the claim has none. A crux
+    card is the result of a private exchange about the claim."""
 
 
 class PositionChange(TypedDict):
@@ -311,7 +311,7 @@ def _usage(usage: dict[str, float]) -> Usage:
 
 
 def board_document(state: StateValues) -> Blackboard:
-    """Return the claims, reflections and crux cards in a debate's state."""
+    """Return the claims, reflections and crux cards (records of side discussions) in a debate's state."""
     return {
         "claim_events": list(state.get("claim_events") or []),
         "standing": claim_statuses_of(state),

@@ -176,7 +176,7 @@ class DocumentPanel(DocumentJudge, total=False):
 
 
 class Termination(TypedDict, total=False):
-    """Settings that decide when a council ends."""
+    """Settings that determine when a council debate ends."""
 
     threshold: float
 

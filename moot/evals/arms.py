@@ -35,7 +35,7 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of configurations under evaluation that can be used with each kind of item."""
+"""Kinds of configurations that can be evaluated on each kind of item."""
 
 
 class RecordedResult(BaseModel):
@@ -48,7 +48,8 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winners of a pair in the two presentation orders: with `a` first, and with `b` first."""
+    """Winners of a pair, one for each of the two presentation orders: with `a` first, and with `b`
+    first."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence, in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -101,7 +102,7 @@ class Arm:
 
     @classmethod
     def from_json(cls, data: JsonObject) -> Arm:
-        """Return the configuration under evaluation that `to_json` converted to the given JSON data."""
+        """Return a configuration under evaluation, restored from the JSON data that `to_json` produced."""
         config = DebateConfig.model_validate(data["config"]) if data["config"] else None
         recorded = {row["id"]: RecordedResult.model_validate(row) for row in data["recorded"]}
         return cls(data["name"], data["kind"], config, data["match"], data["source"], recorded)
@@ -192,7 +193,7 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
     if source not in debates:
         raise ConfigError(
             f"--arm {arm.name!r} takes its answers from a debate, but the evaluation includes no suitable "
-            "one: add a debate with --arm, or write first-answers:ARM with one of "
+            "debate: add a debate with --arm, or write first-answers:ARM, where ARM is one of "
             f"{', '.join(debates) or 'the debate arms'}"
         )
     return replace(arm, source=source)
@@ -291,7 +292,7 @@ class Meeting:
     """A debate between two line-ups (groups of debaters) on one topic."""
 
     first: Arm
-    """Name of the line-up that speaks first."""
+    """Name of the line-up of debaters that speaks first."""
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]

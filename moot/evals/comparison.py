@@ -39,7 +39,7 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """One-line debate question, in the judge's words or, if there was no judge, in the topic's words."""
+    """One-line debate question, worded by the judge or taken from the topic if there was no judge."""
     decision: str
     """Decision and the judge's confidence in it, or `""` if there is no decision."""
     protocol: str
@@ -147,7 +147,7 @@ def _times(ratio: float) -> str:
 
 
 def comparison_title(compared: DebateComparison) -> str:
-    """Return a title for a comparison, taken from the question if all debates answer the same one."""
+    """Return a title for a comparison, based on the question if all debates answer the same question."""
     return compared["debates"][0]["question"] if compared["same_question"] else "Comparison of debates"
 
 

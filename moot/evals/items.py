@@ -185,7 +185,7 @@ class ItemSet:
 
     @classmethod
     def from_json(cls, name: str, kind: Kind, rows: list[JsonObject]) -> ItemSet:
-        """Return the item set that `to_json` converted to the given JSON data."""
+        """Return an item set, restored from the JSON data that `to_json` produced."""
         return cls(name, kind, tuple(ITEM_TYPES[kind].model_validate(row) for row in rows))
 
 

@@ -140,7 +140,7 @@ def _content(item: Item) -> JsonObject:
 
 
 def _baseline(scored: ScoredEvaluation) -> str:
-    """Return the arm that serves as the baseline, preferably an equal-budget vote."""
+    """Return the configuration that serves as the baseline, preferably an equal-budget vote."""
     arms = scored.evaluation.arms
     answered = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
     votes = [arm.name for arm in arms if arm.kind == "vote"]
@@ -314,7 +314,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each arm's accuracy at each level of agreement between the first answers."""
+    """Return each configuration's accuracy at each level of agreement between the debaters' first answers."""
     source, levels = scored.agreement()
     if not levels:
         return None

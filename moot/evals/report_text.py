@@ -38,7 +38,7 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """Flag for each column, True if the column contains numbers and is therefore right-aligned."""
+        """One flag per column: True if the column contains numbers and is therefore right-aligned."""
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:

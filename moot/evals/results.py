@@ -33,7 +33,7 @@ class RoundChange:
     """Frequency with which debaters changed their answers between two rounds."""
 
     round: int
-    """Number of the later of two compared rounds, where 1 is the round after the first answers."""
+    """Number of the later of two compared rounds; round 1 follows the first answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int

@@ -58,7 +58,7 @@ GRADING = "grade"
 QUEUED = "queued"
 """Text shown in place of an answer whose debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
-"""Ids of the two answers in a debate of the protocol `pairwise`."""
+"""Ids of the two answers in a debate that uses the `pairwise` protocol."""
 
 
 @dataclass(frozen=True)
@@ -561,7 +561,7 @@ def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
 def _stated_confidences(
     final_answers: Sequence[FinalAnswer], argued: Sequence[Entry]
 ) -> tuple[StatedConfidence, ...]:
-    """Return the debaters' stated confidences with their answers, if possible the final ones."""
+    """Return the debaters' answers and stated confidences, taken from the final answers if possible."""
     if final_answers:
         found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:

@@ -179,9 +179,7 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
     final = debate.finalSolution or _Solution()
     parts = [final.description.strip()]
     if not parts[0]:
-        raise InputError(
-            f"the debate in {str(path)!r} is not finished, because it has no finalSolution.description"
-        )
+        raise InputError(f"the debate in {str(path)!r} is not finished: finalSolution.description is missing")
     for heading, listed in (("Tradeoffs", final.tradeoffs), ("Recommendations", final.recommendations)):
         if listed:
             parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in listed))
@@ -266,7 +264,7 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
-    """An evaluator as configured in a file of the tool dialectic."""
+    """An evaluator as configured in a file of the dialectic tool."""
 
     model: str = Field(pattern=r"\S")
     """Name of the evaluator's model."""

@@ -52,7 +52,7 @@ def check_installed() -> None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval."""
+    """A 95 % confidence interval."""
 
     low: float
     high: float

@@ -46,7 +46,10 @@ class EvaluationRecord:
         for arm in later.arms:
             known = next((each for each in self.arms if each.name == arm.name), arm)
             if known.fingerprint != arm.fingerprint:
-                raise InputError(f"arm {arm.name!r} has changed since {self.name!r} was started: {advice}")
+                raise InputError(
+                    f"the configuration for --arm {arm.name!r} has changed since {self.name!r} was started: "
+                    f"{advice}"
+                )
         if self.judge and later.judge and dict(self.judge) != dict(later.judge):
             raise InputError(f"the judge has changed since {self.name!r} was started: {advice}")
         names = {arm.name for arm in self.arms}

@@ -79,7 +79,7 @@ def after_open(state: ConversationState, env: Environment) -> str:
 
 
 def first_due(state: ConversationState, env: Environment, targets: Collection[str]) -> str:
-    """Return the first node in `targets` that has work to do, or `plan` if no node has.
+    """Return the first node in `targets` that has work to do, or `plan` if there is none.
 
     A node with nothing to do is skipped, because its run would still write a checkpoint.
     """

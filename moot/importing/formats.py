@@ -204,7 +204,10 @@ def read_json(value: object) -> ParsedTranscript:
     if isinstance(value, list):
         items = value
     elif not isinstance(value, dict):
-        raise InputError("line 1: a JSON transcript must be a list of messages or an object with such a list")
+        raise InputError(
+            "line 1: a JSON transcript must be a list of messages or an object that contains a list of "
+            "messages"
+        )
     else:
         topic = _first_text(value, _TOPIC_KEYS)
         if isinstance(rounds := value.get("rounds"), list):
@@ -235,7 +238,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return the solution from a file written by the dialectic program as Markdown."""
+    """Return, as Markdown, the solution from a file written by the dialectic program."""
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
@@ -424,7 +427,7 @@ def read_txt(text: str) -> ParsedTranscript:
 
 
 def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
-    """Return the messages, keyed by the number of their first line.
+    """Return the messages, keyed by the number of the line where each message starts.
 
     Names that occur repeatedly are checked less strictly.
     """

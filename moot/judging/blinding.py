@@ -98,7 +98,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """A word or phrase that can refer to a debater, with the evidence required to count a mention."""
+    """A word or phrase that can refer to a debater, with the evidence required to treat it as a mention."""
 
     pattern: str
     debater: str | None
@@ -274,7 +274,7 @@ class Blinding:
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the match stands in a list next to an unambiguous mention of a debater."""
+        """Return True if the match appears in a list next to an unambiguous mention of a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])

@@ -126,7 +126,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Count the messages' exact tokens if all messages may fit within `budget`.
+        """Count the exact number of tokens in the messages if all messages might fit within `budget`.
 
         `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
         """
@@ -293,7 +293,7 @@ OPTIONS = (
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels used in the record of a judge's prompt for messages that are not shown in full. The first is for
+"""Labels for messages that are not shown in full, used in the record of a judge's prompt. The first is for
 messages to judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget that the judge's instructions and rubric may use."""

@@ -38,7 +38,7 @@ from moot.text.terms import same_statement
 MAX_POINTS = 12
 """Maximum number of entries in each list of a judge's response, except the scores."""
 MAX_REASONS = 3
-"""Maximum number of reasons for a debater's answer and, separately, of reasons against it. The numbers are
+"""Maximum number of reasons for a debater's answer, and also of reasons against the answer. The numbers are
 lower with more than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
 """Number of JSON tokens in one score with a reason, and in one reason for or against an answer.
@@ -79,7 +79,7 @@ class CriterionScore(BaseModel):
 
 
 class CitedReason(BaseModel):
-    """Reason about the question itself, not about the quality of the arguments."""
+    """Reason that concerns the question itself rather than the quality of the arguments."""
 
     text: str = Field(description="The text must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
@@ -99,7 +99,7 @@ class UnmetRequirement(BaseModel):
     """Requirement of the topic that no answer meets."""
 
     text: str
-    major: bool = Field(False, description="True if the result is unusable until this is met.")
+    major: bool = Field(False, description="True if the result is unusable until this requirement is met.")
 
 
 class FinalPosition(BaseModel):

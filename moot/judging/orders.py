@@ -344,5 +344,5 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> Sco
 
 
 def _union(*lists: Iterable[str]) -> list[str]:
-    """Merge several lists of texts into one list without empty texts and duplicates."""
+    """Merge several lists of texts into one list without empty texts or duplicates."""
     return list(dict.fromkeys(text for texts in lists for text in texts if text))

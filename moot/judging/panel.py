@@ -111,7 +111,7 @@ def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> RuleResult:
     if rule not in RULES:
         raise ConfigError(f"judging.rule: {rule!r} is not a rule for panels: use one of {', '.join(RULES)}")
     if not ballots:
-        raise JudgeFailed("no judge returned a usable verdict: there is nothing to decide")
+        raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
     tally, winner, tied = RULES[rule].over(ballots)
     others = [Dissent(judge=b["judge"], winner=b["winner"]) for b in ballots if b["winner"] != winner]
     return RuleResult(

@@ -85,7 +85,7 @@ def asked_of_topic(
 def question_call(
     config: DebateConfig, topic: str, parts: Sequence[str], background: Sequence[Entry], count: TokenCounter
 ) -> ModelCall:
-    """Return the model call that asks for the question, its options and the criteria."""
+    """Return the model call that asks for the debate's question, its options and the judging criteria."""
     room = max(200, config.memory.budget.total - _FRAME_TOKENS)
     wanted = [text for name, text in (("options", _OPTIONS), ("criteria", _CRITERIA)) if name in parts]
     system = FRAME.render(

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Maximum share of the prompt budget at which the topic, background and pinned messages are shown in full.
-Passages that every prompt shows may use the same share together with them."""
+"""Share of the prompt budget above which the topic, background and pinned messages are no longer shown in
+full. Passages that every prompt shows may use the same share together with them."""
 PASSAGES_SHARE = 0.07
 """Share of the prompt budget reserved for background passages that match the subject of a long-form prompt.
 A provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 %

@@ -88,7 +88,7 @@ def _on_one_line(value: object) -> object:
 
 
 def store_positions(state: ConversationState, debate: str, now: str) -> Generator[PutInStore, Any, None]:
-    """Store the final positions of all debaters that have an identity."""
+    """Store the final positions of all debaters that have an identity for memory across debates."""
     ledger = ledger_of(state)
     for debater, identity in identities(frozen_config(state)).items():
         own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
@@ -136,7 +136,7 @@ def earlier_positions_text(
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
-    """Return the debaters' identities, keyed by debater id.
+    """Return the debaters' identities (used for memory across debates), keyed by debater id.
 
     Empty unless `memory.cross_debate` is on.
     """
@@ -224,7 +224,8 @@ QUERY_CHARS = 2_000
 TRIES, NEVER_FITS = 8, 10**9
 """Number of candidates to try beyond `top_k`, and the cost that marks a candidate as too large."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
-"""Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
+"""Maximum numbers of position changes, reflections and crux cards (side-discussion records) to consider,
+newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
@@ -252,7 +253,7 @@ class RetrievedMemories:
 
 @dataclass(frozen=True)
 class RetrievalQuery:
-    """Query for memories in a debater's turn."""
+    """Query that retrieves memories for a debater's turn."""
 
     query: str
     answering: str = ""
@@ -421,7 +422,7 @@ class _MemoryLines:
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
-        """Return an excerpt of an entry, starting at the sentence with the most terms of the query."""
+        """Return an excerpt of an entry, starting at the sentence that contains the most query terms."""
         if seq not in self._known:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:

@@ -302,7 +302,7 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
 Retrieved messages get the rest of the budget."""
 FOCUS = 0.35
-"""Probability that the 2,000 best-matching tokens must reach for a question to count as specific.
+"""Minimum combined probability of the 2,000 best-matching tokens at which a question counts as specific.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
@@ -458,7 +458,7 @@ def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, re
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
-    """Return a renderer for the debate's entries in the prompt of a question."""
+    """Return a renderer that formats the debate's entries for the prompt of a question."""
     splitting = Splitting.within(config.memory.budget.total)
     return EntryLines(state["full_transcript"], config, count, splitting)
 

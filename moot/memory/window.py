@@ -89,7 +89,7 @@ class WindowLimits:
         return cls(high, memory.keep_recent, tokens, low_tokens, longest)
 
     def messages_kept(self, costs: Sequence[float]) -> int:
-        """Return the number of newest messages to keep.
+        """Return how many of the newest messages to keep.
 
         `costs` are the numbers of tokens shown of each message. All messages are kept if they are within the
         limits. Otherwise the kept messages leave tokens for the messages until the next compaction, but take

@@ -129,7 +129,7 @@ class Backoff:
     initial_wait_s: float = 0.5
     """Number of seconds to wait after a call's first failure, before jitter is applied."""
     max_wait_s: float = 30.0
-    """Longest wait, in seconds, that the backoff computes before a retry."""
+    """Maximum wait in seconds that the backoff policy sets before a retry."""
     max_requested_wait_s: float = 300.0
     """Maximum wait in seconds that a provider may request. A request for a longer wait ends the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop

@@ -232,7 +232,7 @@ def _check_message(
             return [message]
         raise InputError(
             f"{message.id!r} cannot be removed, because the transcript is append-only. To leave the entry "
-            "out, fork the debate before it"
+            "out, fork the debate from a point before the entry"
         )
     if entry is not None:
         return _amendments(entry, str(message.text), shown.get(message.id))

@@ -44,7 +44,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message: either a block of quoted text or text written by Moot."""
+    """Part of a prompt message, either a block of quoted text or text written by Moot."""
 
     title: str
     """Title on the first line of the block. The program's own text has no title."""

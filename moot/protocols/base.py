@@ -52,7 +52,7 @@ class TurnCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ConsultModels:
-    """Result that a protocol returns to request model calls that choose the debate's next step."""
+    """Request by a protocol for model calls that choose the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
     """Function that builds the model calls. It runs only if the calls are made."""
@@ -175,11 +175,11 @@ class Protocol(ProtocolSpec):
         return solution
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the entries that a judge must read, or `None` for all debaters' messages."""
+        """Return the entries that a judge must read, or `None` for all messages of debaters."""
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the final-round entries to summarize if they are too long for the judge."""
+        """Return the final round's entries to be summarized if they are too long for the judge."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -231,7 +231,7 @@ class Protocol(ProtocolSpec):
         return []
 
     def final_answer(self, state: ConversationState) -> str:
-        """Return the protocol's own answer to the topic as Markdown, or `""` if there is none."""
+        """Return the protocol's own final answer on the topic as Markdown, or `""` if there is none."""
         return ""
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
@@ -307,7 +307,7 @@ applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Append the instructions about agreement and answer lines that the settings require.
+    """Append instructions about agreement and answer lines to `instruction` if the settings require them.
 
     Args:
         instruction: instruction of a turn.

@@ -60,7 +60,7 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of debates with two agreeing first answers in which all five answers are requested as an audit.
+    """Share of debates that request all five answers, as an audit, although the first two answers agree.
     The results show later debates of the same debaters whether such agreement can be trusted. The first
     five agreements in a database are not audited. Half of the following ones are, until there are 15
     audits. 0: no audit."""
@@ -156,7 +156,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the reason why all answers were requested, if the first two answers agree."""
+        """Return the reason why all answers were requested even though the first two answers agree."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []

@@ -143,7 +143,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the debaters in first-round order if opening statements are independent.
+    """Return the debaters in the order of the first round if opening statements are independent.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """
@@ -177,7 +177,7 @@ def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
 
 
 def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
-    """Return the instruction for a turn, given the number of the turn counted from 1."""
+    """Return the instruction for the turn with the given number, counting from 1."""
     text = SPEECH.render(
         turn=str(turn),
         turns=str(config.total_turns()),

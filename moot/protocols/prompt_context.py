@@ -264,7 +264,7 @@ def fill_with_earlier(
     make_block: EarlierBlock,
     hidden: Iterable[Entry] = (),
 ) -> list[Block]:
-    """Fill the rest of a prompt's budget with earlier messages that match `query`.
+    """Fill the remaining token budget of a prompt with earlier messages that match the turn's `query`.
 
     The messages are shown whole, in the order of the transcript, before `blocks`. Nothing is retrieved if
     `blocks` have to be truncated.

@@ -113,7 +113,7 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the `seq` of the last entry that must leave the window, or -1 if there is none.
+    """Return the `seq` of the last entry to remove from the prompt window, or -1 if there is none.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """
@@ -140,10 +140,10 @@ TURN_SUFFIX = load_prompt_template(
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts in the suffix of a turn's prompt, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of the unused tokens in a turn's prompt suffix that long-form prompts reserve for retrieved
-memories."""
+"""Share of unused tokens that long-form prompts reserve for retrieved memories in the suffix of a turn's
+prompt."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Numbers by which the token budget is divided to limit cross-debate memory and reference documents."""
+"""Divisors of the token budget that set the limits for cross-debate memory and reference documents."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
 """Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
 margin."""

@@ -157,7 +157,7 @@ def _argument(names: Mapping[str, str], who: str, what: str) -> str:
 
 
 def _title(text: str, otherwise: str) -> str:
-    """Return a title without characters that are not allowed in titles.
+    """Return `text` without the characters that are not allowed in a title.
 
     `otherwise` is used if nothing is left of it.
     """

@@ -153,7 +153,7 @@ def render_markdown(document: Mapping[str, object]) -> str:
 
 
 def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] = "brief") -> str:
-    """Render a debate in Markdown as a one-page brief or as an architecture decision record.
+    """Render a debate as a one-page brief or an architecture decision record in Markdown.
 
     Args:
         document: A debate in the format `moot.debate/1`; any key may be missing.

@@ -41,11 +41,11 @@ class HeldPosition:
 
 @dataclass(frozen=True)
 class Moment:
-    """Event on a debater's timeline: a statement or a change of position."""
+    """Event on a debater's timeline, either a statement or a change of position."""
 
     when: str
     kind: str
-    """Kind of event on a debater's timeline: `start`, `held`, `shift`, `move` or `end`. A
+    """Kind of event on a debater's timeline, one of `start`, `held`, `shift`, `move` or `end`. A
     `move` is a change that the judge describes."""
     text: str
     before: str = ""

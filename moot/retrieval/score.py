@@ -268,7 +268,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability density of passages that answer the question, one value for each message.
+    """For each message, return the probability density of the passages that answer the question.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -325,7 +325,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return a score for how strongly the speakers change at each boundary between messages.
+    """For each boundary between messages, return a score for how much the speakers change there.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.

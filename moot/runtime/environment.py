@@ -215,7 +215,7 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a graph node in addition to the state, such as environment and permissions."""
+    """Inputs of a graph node other than the state, such as the environment and permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))

@@ -165,7 +165,7 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
-        """Return the records of this run's model calls, with numbers that continue from earlier calls."""
+        """Return the records of the current run's model calls, numbered to continue from earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
@@ -266,7 +266,7 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Outside a LangGraph graph, run a generator that requests model calls and local jobs.
+    """Run a generator outside a LangGraph graph, and handle its requests for model calls and local jobs.
 
     Return its result and the effect handler.
     """

@@ -202,7 +202,7 @@ def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
 
 
 def _message_parts(messages: Iterable[WireMessage]) -> list[JsonObject]:
-    """Convert prompt messages to the format of OpenTelemetry's conventions."""
+    """Convert prompt messages to the format defined by OpenTelemetry's conventions."""
     found: list[JsonObject] = []
     for message in messages:
         part: JsonObject = {"type": "text", "content": message["content"]}
@@ -276,7 +276,7 @@ def call_span(call: ModelCall, debate: str, *, compatible: bool = True) -> Itera
 
 
 def redact_langsmith() -> None:
-    """Configure LangSmith's shared client to redact keys and passwords if tracing is enabled.
+    """If tracing is enabled, configure LangSmith's shared client to redact keys and passwords.
 
     An endpoint may repeat a key in a reply or in an error, which LangChain's tracer sends as it is.
     """

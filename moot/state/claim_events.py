@@ -216,11 +216,11 @@ class Reflection(TypedDict):
 
 CardResult = Literal["yes", "no", "nuanced"]
 CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
-"""Type of disagreement that underlies a crux."""
+"""Type of disagreement behind a crux, the question on which a dispute depends."""
 
 
 class CruxSide(TypedDict):
-    """One debater's answer to the question on a crux card (the result of a side discussion)."""
+    """One debater's answer to the question recorded in the result of a side discussion (crux card)."""
 
     answer: CardResult
     reasoning: str
@@ -251,7 +251,7 @@ RoomStage = Literal["", "positions", "exchange", "steelman"]
 
 
 class Room(TypedDict):
-    """Crux room: a side discussion between two debaters about one disputed claim."""
+    """Crux room: Side discussion between two debaters about one disputed claim."""
 
     id: str
     claim: str

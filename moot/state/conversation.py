@@ -32,7 +32,8 @@ ENDED_STATUSES = frozenset({"done", "limit"})
 _DELTA = {"snapshot_frequency": SNAPSHOT_FREQUENCY}
 
 StateValues = Mapping[str, Any]
-"""Values of a `ConversationState` that were read outside the graph. Any channel may be missing."""
+"""Values of a `ConversationState`, as read by code outside the LangGraph graph. Any channel may be
+missing."""
 
 
 def check_schema_version(values: StateValues) -> None:
@@ -98,7 +99,7 @@ class Step(TypedDict, total=False):
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
     is_final: bool
-    """True if the protocol's rules let no debater speak after this step."""
+    """True if the protocol's rules do not allow any debater to speak after this step."""
     end_reason: EndReason
     """Reason why the debate ends, set only for the last step."""
     protocol_update: JsonObject
@@ -241,7 +242,7 @@ class ErrorRecord(TypedDict):
     at: NotRequired[str]
     """Time at which the error stopped the run. Missing if the debate continued without stopping."""
     run: NotRequired[str]
-    """UUID of the run stopped by the error; prevents the run's usage from being counted twice."""
+    """UUID of the run that the error stopped, used to avoid counting the run's usage twice."""
 
 
 class Omission(TypedDict):
@@ -341,7 +342,7 @@ class UIMessage(TypedDict):
     props: JsonObject
     """Properties of the UI component."""
     metadata: JsonObject
-    """Metadata whose `message_id` identifies the chat message beside which to show the component."""
+    """Metadata containing `message_id`, the id of the chat message next to which the component appears."""
 
 
 class EarlierPosition(TypedDict):
@@ -476,7 +477,7 @@ class ConversationState(TypedDict, total=False):
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
     """Progress of the questions that debaters ask a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """Level of agreement between the proposals, measured at the end of each round that was checked."""
+    """Agreement levels of the proposals, one for each round after which agreement was measured."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
     """Final answers that the debaters gave individually after the discussion, used for a vote."""
     cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
@@ -529,7 +530,7 @@ class InboxMessage:
     number: int
     """Sequence number of the message within the debate, assigned in commit order and starting at 1."""
     speaker: str
-    """Slug of the author: `moderator`, a debater's id, or a guest's slug."""
+    """Slug of the author, either `moderator`, a debater's id, or a guest's slug."""
     content: str
     at: str
     """UTC time at which the message was sent, in ISO 8601 format."""

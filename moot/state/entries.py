@@ -234,7 +234,7 @@ def message_id(reference: str, *origin: str) -> str:
 
 
 def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | None:
-    """Return the entry with the message id or entry id `known_as`, or None if no entry matches."""
+    """Return the entry whose message id or entry id is `known_as`, or None if there is none."""
     for entry in transcript:
         if known_as in (entry.get("message_id"), entry["id"]):
             return entry

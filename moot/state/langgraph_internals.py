@@ -287,5 +287,5 @@ def provider_package(provider: str) -> str:
 
 
 def set_server_version(server: object, version: str) -> None:
-    """Set the version that an MCP server reports, for version 1 of the `mcp` package."""
+    """With version 1 of the `mcp` package, set the version that an MCP server reports."""
     server._mcp_server.version = version  # type: ignore[attr-defined]

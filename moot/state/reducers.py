@@ -63,7 +63,10 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 def replace_by_id(
     state: list[Mapping[str, T]], writes: Sequence[list[Mapping[str, T]]]
 ) -> list[Mapping[str, T]]:
-    """Return the list after adding the items of all writes. An item replaces the item with the same `id`."""
+    """Return the list after adding the items of all writes, replacing items that have the same id.
+
+    An item replaces the item with the same `id`.
+    """
     items = {item["id"]: item for item in state}
     for write in writes:
         for item in write:

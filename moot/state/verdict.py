@@ -108,9 +108,9 @@ class Move(TypedDict):
 
 
 Judging = Literal["contest", "design", "synthesis", "scores"]
-"""Kind of judging that determines what the judge must provide. `contest` asks for the better argument,
-`design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the second
-presentation order, which only scores again."""
+"""Judging mode that determines what the judge must include in a verdict. `contest` asks for the better
+argument, `design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the
+second presentation order, which only scores again."""
 EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
 """Kinds of judging that include scores for the debaters. Every presentation order asks for these fields."""
@@ -144,8 +144,7 @@ class VerdictField:
     lead: bool = False
     """True if the field belongs to the short answer shown first on screens and in reports."""
     orders: Combination = "first"
-    """Method for combining the field's values from two verdicts for which the debaters were presented in
-    different orders."""
+    """Method for combining the field's values from two judging passes with different debater orders."""
     panel: Combination = "speaker"
     """Method for combining the field's values from the verdicts of a panel's judges."""
     tokens: int = 60
@@ -255,7 +254,7 @@ class Verdict(VerdictContent):
 
 
 COUNT = "count"
-"""Judge id of a verdict that was reached by counting answers."""
+"""Judge id used for a verdict reached by counting answers."""
 
 
 class FinalAnswer(TypedDict):
@@ -283,7 +282,7 @@ class Stage(TypedDict):
     calls: int
     """Number of answers and messages that debaters wrote in this stage of the debate."""
     answer: str
-    """Answer the debate would have given if it had ended after this stage, or empty if no answer led."""
+    """Answer that would have won if the debate had ended after this stage, or empty if none led."""
     votes: dict[str, float]
     """Number of votes for each answer after this stage."""
 

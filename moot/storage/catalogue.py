@@ -267,7 +267,7 @@ class ResultTable(DebateTable):
 
 
 def _listed(*outcome: object) -> ListedResult:
-    """Return a row of the results, recovering as much as possible if the row is damaged."""
+    """Return a result row, recovering as much as possible if the row is damaged."""
     *texts, confidence = outcome
     model, winner, decision, question = map(stored_text, texts)
     known = confidence if isinstance(confidence, int | float) else None

@@ -131,7 +131,7 @@ class CompressingSerializer(JsonPlusSerializer):
 
 
 def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Return a checkpoint that was read from the database.
+    """Check a checkpoint that was read from the database, and return it.
 
     Raises:
         TypeError: the checkpoint, its metadata or its id has another type.
@@ -161,7 +161,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         self.records = records
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that `config` identifies, or the latest one without a checkpoint id.
+        """Return the checkpoint that `config` identifies, or the latest one if `config` has no checkpoint id.
 
         Raises:
             StorageError: the checkpoint is damaged.

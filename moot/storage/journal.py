@@ -17,8 +17,8 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Function `(debate, checkpoint, present)` that returns True if a checkpoint has a child other than
-`present`."""
+"""Function `(debate, checkpoint, present)` that checks whether `checkpoint` has a child checkpoint other
+than `present`."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class JournalKey:
     step: int
     node: str
     batch: int
-    """Index of the batch of calls within one run of the node, starting at 0."""
+    """Zero-based index of the batch of calls within one run of a graph node."""
     call_index: int
     """Index of the call within its batch, starting at 0."""
     digest: str
@@ -202,13 +202,13 @@ class UnreadInbox:
 
     messages: Sequence[InboxMessage] = ()
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Usage for questions about the debate that were answered outside the debate's graph."""
+    """Model usage for answering questions about the debate outside the debate's LangGraph graph."""
     last_number: int = 0
     """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
 
 
 class InboxTable(DebateTable):
-    """Table that stores interjections, pause requests and the usage of answered questions.
+    """Table that stores interjections, pause requests and the model usage for answering questions.
 
     The rows are those that a debate has not read yet.
     """
@@ -227,11 +227,11 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
-        """Store the usage of an answered question so that the debate counts it in the next step."""
+        """Store the model usage for answering a question, to be counted in the debate's next step."""
         self._add(debate, _QUESTION, "", json.dumps(usage), at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
-        """Return all interjections and question usage records numbered above `number`."""
+        """Return all interjections and question-usage records with numbers greater than `number`."""
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
             "SELECT number, speaker, content, at, kind FROM moot_inbox "

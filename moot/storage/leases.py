@@ -151,7 +151,7 @@ class _LeaseRow:
     holder: ProcessIdentity = NOBODY
     expired: bool = False
     stored_epoch: Value = 0
-    """Epoch exactly as stored, even if the stored value is damaged."""
+    """Lease epoch (sequence number) exactly as stored, even if the stored value is damaged."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Self:
@@ -225,7 +225,7 @@ class Leases(DebateTable):
             raise
 
     def release(self, lease: Lease) -> None:
-        """Release a lease, so that other runs can acquire the debate.
+        """Release a lease so that other runs can acquire it.
 
         If the database cannot be written, other processes must wait until the lease expires.
         """
@@ -251,7 +251,7 @@ class Leases(DebateTable):
             self.release(lease)
 
     def is_held(self, debate: str) -> bool:
-        """Return True if any process currently holds a lease of the debate."""
+        """Return True if any process currently holds a lease on the debate."""
         if self._sql.read_only:
             return False
         return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))

@@ -28,7 +28,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permit that is checked before the current task's next database write."""
+"""Permission that is checked before the current task's next write to the database."""
 
 
 def open_pool(url: str) -> Pool:

@@ -30,7 +30,7 @@ MAX_OPEN_S = 60.0
 """Maximum number of seconds that an endpoint's circuit breaker stays open before a trial call. The time
 starts at 1 second and doubles."""
 PROBE_S = 5.0
-"""Number of seconds that other callers wait while one caller makes a trial call."""
+"""Number of seconds that callers wait while another caller makes a trial call to an endpoint."""
 LONG_WAIT_S = 300.0
 """Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
 made at this interval."""

@@ -370,7 +370,7 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Return a connection pool's setting.
+    """Resolve a connection pool setting to its value.
 
     The setting may be a value, a function or a coroutine function.
     """
@@ -401,7 +401,7 @@ def _records_for(checkpointer: BaseCheckpointSaver[str]) -> Records:
     saver = weakref.ref(checkpointer)
 
     def has_other_child(debate: str, checkpoint: str, present: str) -> bool:
-        """Return True if a checkpoint has another child besides the checkpoint `present`.
+        """Return True if a checkpoint has a child other than the checkpoint `present`.
 
         The function is rarely called, because the journal must already hold a reply to the same request.
         """

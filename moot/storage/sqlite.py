@@ -115,7 +115,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Report unreadable values in a `with` block as database damage.
+    """Report database damage if a value cannot be read inside a `with` block.
 
     Raises:
         StorageError: The value is damaged.

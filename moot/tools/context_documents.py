@@ -18,7 +18,7 @@ from moot.tools.sandbox import AccessRefused, Sandbox
 
 @dataclass(frozen=True)
 class CheckedTools:
-    """Results of checking the tools and the context of a configuration."""
+    """Results of checking a configuration's tools and its context file or folder."""
 
     document: dict[str, str] | None
     """Context file as a document with `name` and `content`. `None`: the context is a folder or not set."""
@@ -27,7 +27,7 @@ class CheckedTools:
 
 
 def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:
-    """Check that the configured tools and the context can be used.
+    """Check that the configured tools and the context file or folder can be used.
 
     MCP servers are asked for definitions that are missing.
 

@@ -105,7 +105,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
 
     def _refusal(self, request: Request) -> str:
-        """Return the reason for rejecting a request from anyone but the operator, or `""` if it is allowed.
+        """Return the reason for rejecting a non-operator's request, or `""` if the request is allowed.
 
         Raises:
             ValueError: the Host or Origin header is not an address.

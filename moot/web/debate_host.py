@@ -62,7 +62,7 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """Runner for the debates in a database, with one asyncio task for each running debate.
+    """Runner that executes the debates in a database, each in a separate asyncio task.
 
     Args:
         debates: the open database. The caller closes it.
@@ -154,7 +154,7 @@ class DebateHost:
         return self._runs[debate.id]
 
     def ask(self, debate: Debate, question: str) -> DebateAnswer:
-        """Answer a question about a debate for a client. See `Debate.ask`.
+        """Answer a client's question about a debate. See `Debate.ask`.
 
         Raises:
             InputError: the debate has reached a limit of the operator, or `MAX_ASKED_AT_ONCE` questions
@@ -247,7 +247,7 @@ class DebateSnapshot(NamedTuple):
 
 
 class DebateReader:
-    """Reader of stored debates with a cache of documents. An unchanged state is read once."""
+    """Reader that loads stored debates and caches their documents. An unchanged state is read once."""
 
     def __init__(self, host: DebateHost) -> None:
         self._host = host

@@ -24,7 +24,7 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds within which a new run that fails immediately reports its error to the caller. Later
+"""Number of seconds after the start of a run during which a failure is reported to the caller. Later
 errors are shown on the page."""
 
 
@@ -53,7 +53,7 @@ def _model_instead(host: DebateHost, debate: Debate) -> str | None:
 
 
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Let the server's default model continue a debate whose earlier replies were recorded."""
+    """Let the server's default model continue a debate whose earlier replies came from a recording."""
     if model := _model_instead(host, debate):
         own = debate.config().model_copy(update={"model": model})
         debate.allow(own)

@@ -99,7 +99,7 @@ UPLOADS_AT_ONCE = 2
 
 
 class EmptyBody(BaseModel):
-    """Body of a request without fields."""
+    """Request body that contains no fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -134,13 +134,13 @@ class NewDebate(DebateRequest):
     turns: int = Field(0, ge=0, le=1000)
     model: str = ""
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
-    """Address and API key environment variable of each model endpoint, keyed by model name. Only the
-    operator may set them."""
+    """Address of each model's endpoint and name of its API key environment variable, keyed by model name.
+    Only the operator may set them."""
     documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
     """Background documents for all debaters."""
 
     def parts(self) -> tuple[str, JsonObject, list[JsonObject]]:
-        """Return the question, the non-empty settings and the documents."""
+        """Return the new debate's question, non-empty settings and documents."""
         said = self.model_dump(exclude_defaults=True)
         question, documents = said.pop("question", ""), said.pop("documents", [])
         return question, said, documents
@@ -312,7 +312,7 @@ class LivePage:
             return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> Response:
-        """Return the text of an uploaded document for the page to send back unchanged."""
+        """Return the text of an uploaded document, so that the page can send the text back unchanged."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:

@@ -53,7 +53,7 @@ from moot.state.errors import ConfigError
         pytest.param({"options": ["merge"]}, "'merge' is the only option", id="one option"),
         pytest.param({"options": ["a", " A"]}, "duplicate options ['a']", id="an option twice"),
         pytest.param({"options": ["a", " "]}, "is empty or too long: use 1 to", id="an empty option"),
-        pytest.param({"options": ["a", "Undecided"]}, "'undecided' is always a possible decision", id="undecided"),
+        pytest.param({"options": ["a", "Undecided"]}, "'undecided' is always a possible", id="undecided"),
         pytest.param(
             {"order": ["a"], "protocol": "council"},
             "'council' does not use `order`: remove it",

@@ -182,7 +182,7 @@ def judge(
     """Judge a debate again, or end a paused debate with a verdict.
 
     The command prints the verdict and the agreement among the judges. By default, the judges do not see the
-    debaters' names. Except in the protocols council and vote, each judge gives a second verdict with the
+    debaters' names. Except in the council and vote protocols, each judge gives a second verdict with the
     debaters in reverse order. Moot keeps the earlier verdicts when it stores new verdicts. If a debate has
     its own configuration, Moot uses only the keys `judge` and `models` of the --config file. The exit code
     is 3 if judging fails.
@@ -230,8 +230,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys. All "
-            "other keys are ignored for a debate that has its own configuration"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys. A "
+            "debate that has its own configuration ignores all other keys"
         )
     return replace(options, configured=data)
 

@@ -100,7 +100,7 @@ def run_evaluation(
             min=1,
             max=1000,
             metavar="N",
-            help="Number of answers that each arm gives for each item.",
+            help="Number of answers that each configuration under evaluation (--arm) gives for each item.",
         ),
     ] = 1,
     max_cost: Annotated[
@@ -140,10 +140,10 @@ def run_evaluation(
     """Run each configuration (arm) on each item of a file, and print a report.
 
     After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call.
-    When you repeat an evaluation, you may add or omit arms. The command runs and reports only the arms that
-    you name. --config configures the built-in arms and the judge that grades free-text answers. When an
-    evaluation reaches its limit, Moot starts no new model calls, but waits for running calls to finish. The
-    exit code is 3 if an answer is missing.
+    When you repeat an evaluation, you may add or omit configurations (arms). The command runs and reports
+    only the configurations (arms) that you name. --config sets the options of the built-in configurations
+    (arms) and of the judge that grades free-text answers. When an evaluation reaches its limit, Moot starts
+    no new model calls, but waits for running calls to finish. The exit code is 3 if an answer is missing.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -298,7 +298,8 @@ def report_evaluation(
         Option(
             "--baseline",
             metavar="ARM",
-            help="Arm with which all other arms are compared. Default: the vote with an equal budget.",
+            help="Configuration (--arm) with which all other configurations are compared. Default: the vote "
+            "with an equal budget.",
         ),
     ] = "",
     feedback: Annotated[

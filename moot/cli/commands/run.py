@@ -234,7 +234,7 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
 
 
 def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfig:
-    """If the user named no debaters, let a model propose two, and print the estimated cost.
+    """Let a model propose two debaters if the user named none, and print the estimated cost.
 
     A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
 
@@ -274,7 +274,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
 
 
 LINE_CHARS = 100
-"""Maximum number of characters to show from an interjection that a fork drops."""
+"""Maximum number of characters to show of an interjection that a forked debate omits."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))

@@ -114,7 +114,7 @@ def mcp(
 
     The options --config and --model set the defaults for debates that agents start. Agents may use models,
     tools, files and endpoints other than the defaults only if you allow it. If MOOT_TOKEN is set, every
-    HTTP request must include the token, and may name any model.
+    HTTP request must include this token and may use any model.
     """
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")

@@ -120,7 +120,7 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the text that represents the key in storage, and the key itself.
+    """Return the text to store for the API key, and the key itself.
 
     Both are empty if no key is used.
 

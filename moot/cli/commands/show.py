@@ -101,7 +101,9 @@ def show(
     blackboard: Annotated[
         bool,
         Option(
-            "--blackboard", help="Show the blackboard: claims, positions, rounds, reflections and crux cards."
+            "--blackboard",
+            help="Show the blackboard: claims, positions, rounds, reflections and crux cards (results of "
+            "side discussions).",
         ),
     ] = False,
     receipts: Annotated[

@@ -161,7 +161,7 @@ def print_answer(data: object, *parts: RenderableType, as_json: bool) -> None:
 
 
 def acknowledge(data: object, words: str, *, as_json: bool) -> None:
-    """Tell the user that a change was made, as JSON on stdout or a sentence on stderr."""
+    """Confirm to the user that a change was made, using JSON on stdout or a sentence on stderr."""
     if as_json:
         print_json(data)
     else:
@@ -302,7 +302,8 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """Flags that are True for columns to right-align on the screen. `None`: all columns but the first."""
+    """Flags that tell, for each column, whether the column is right-aligned on the screen. `None`: all
+    columns but the first."""
 
     def markdown(self) -> str:
         """Return the table as Markdown with special characters escaped."""

@@ -88,7 +88,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 
 
 def bulleted(text: str) -> str:
-    """Return a text as a list item with indented continuation lines that fit the screen."""
+    """Wrap a text to the screen width, and return it as a list item with indented continuation lines."""
     lines = Text(text).wrap(err_console(), max(20, columns() - 2))
     return "- " + "\n  ".join(line.plain.rstrip() for line in lines)
 
@@ -280,7 +280,7 @@ def overview(document: Document) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return how strongly a council's proposals agreed after each round, or `""` if unknown."""
+    """Return the strength of agreement between a council's proposals after each round, or `""` if unknown."""
     checks = document.get("convergence") or []
     threshold = document["config"].get("termination", {}).get("threshold")
     shares = [each["agreement"] for each in checks] + [threshold]
@@ -396,7 +396,7 @@ def receipts(document: Document) -> Parts:
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of tokens by prompt section for every model call that is not a turn."""
+    """Return a table of token counts by prompt section for all model calls other than turns."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 

@@ -37,7 +37,7 @@ until the rounds repeat."""
 ENOUGH_CALLS = 130
 """Minimum number of calls at which a shortened run is considered long enough."""
 MAX_GROWTH = 0.05
-"""Maximum growth in calls and prompt tokens between two parts of a run that still count as equal. With more
+"""Maximum growth in calls and prompt tokens at which two parts of a run still count as equal. With more
 growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
@@ -99,7 +99,7 @@ def _without_side_effects(config: DebateConfig) -> DebateConfig:
 
 
 def _shortened(config: DebateConfig, turns: int) -> tuple[DebateConfig, int] | None:
-    """Return a shortened configuration and the number of rounds that it saves.
+    """Return a shortened configuration and the number of rounds that were removed.
 
     The shortened debate has about `turns` turns. To shorten it, `turns` or `rounds` is lowered if the
     protocol's length depends on that setting. At
@@ -139,7 +139,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the middle rounds in which each kind of call occurs."""
+    """For each kind of model call, return the middle rounds in which it occurs."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:

@@ -45,7 +45,7 @@ class PlannedCall:
 
     @property
     def phase(self) -> str:
-        """Name of the call's debate phase, kind of memory or purpose."""
+        """Name of the debate phase, kind of memory or purpose that the call belongs to."""
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 
@@ -71,7 +71,7 @@ class DryRun:
 
     planned: Sequence[PlannedCall]
     turns: int
-    """Total number of turns, including the turns of people."""
+    """Total number of turns, including turns taken by people."""
     concurrency: int
 
     @property

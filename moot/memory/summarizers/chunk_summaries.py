@@ -223,7 +223,7 @@ class ChunkSummary:
     level: int = 0
     """Number of merges that produced this chunk summary. 0 means that it was made from messages."""
     part: str = ""
-    """Name of the debate phase that the `hierarchical` summarizer covers in this chunk summary."""
+    """Name of the debate phase that this chunk summary of the `hierarchical` summarizer covers."""
 
 
 def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:
@@ -378,7 +378,7 @@ def lacking_points(
 
 
 def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of each message that is still current for a perspective summary.
+    """Return the `seq` of each message that a perspective summary should still treat as current.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
     summary, all messages count, and the result is `None`.

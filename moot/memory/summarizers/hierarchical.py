@@ -22,7 +22,7 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor that sets the minimum size of a group of rounds. Rounds are summarized together until their
+"""Divisor used to compute the minimum size of a group of rounds. Rounds are summarized together until their
 text fills 1/`SMALL` of a call's input."""
 
 
@@ -32,7 +32,7 @@ class Hierarchical(Summarizer):
     name = "hierarchical"
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Summarize new rounds, merge finished phases, and write the debate's summary."""
+        """Summarize new rounds, merge finished debate phases, and write the debate's summary."""
         chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
         new = yield from condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
 

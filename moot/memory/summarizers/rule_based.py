@@ -34,7 +34,7 @@ greetings or fragments."""
 SEGMENTS = 5
 """Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of characters that a summary point's line contains in addition to the point's text."""
+"""Number of extra characters in a summary point's line, not counting the point's text."""
 
 
 class Point(TypedDict):
@@ -236,7 +236,7 @@ def layout_points(
             return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of the summary with a notice naming the speakers who have no point."""
+            """Return a copy of the summary with a notice that names the speakers without any points."""
             quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             others = name_list(who for who in candidate["speakers"] if who not in quoted)
             notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""

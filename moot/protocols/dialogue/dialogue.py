@@ -192,7 +192,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the opening step if aspects are configured, or a model call that names the aspects."""
+    """Return the opening step if aspects are configured, otherwise a model call that names the aspects."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
         return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
@@ -319,7 +319,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping that states which debater each debater replies to.
+    """Return a mapping from each debater to the debater they reply to.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.

@@ -134,7 +134,7 @@ def _openings(ctx: PromptContext) -> Iterator[Block]:
 
 
 def _unread_openings(ctx: PromptContext) -> list[Entry]:
-    """During the first aspect, return the opening statements that the list of claims does not cover yet."""
+    """For the first aspect, return the opening statements that the list of claims does not cover yet."""
     if ctx.step["round"] != 2:
         return []
     read = ledger_of(ctx.state).read_through
@@ -163,7 +163,7 @@ def _exchange(ctx: PromptContext) -> Iterator[Block]:
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
-    """Return the debaters' messages from a round, oldest first, excluding those in crux rooms."""
+    """Return the debaters' messages from a round, oldest first, excluding messages in side discussions."""
     said: list[Entry] = []
     for entry in reversed(transcript):
         if entry["round"] != round_no:

@@ -36,7 +36,7 @@ CapabilityKind = Literal[
 
 
 class Capability(NamedTuple):
-    """Resource or raised limit that needs the operator's permission, such as a model or a folder."""
+    """Resource (such as a model or a folder) or raised limit that requires the operator's permission."""
 
     kind: CapabilityKind
     value: str

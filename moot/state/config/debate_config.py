@@ -145,7 +145,7 @@ class DebateConfig(Section):
     revisit: date | None = None
     """Date on which the decision should be reviewed, such as 2027-03-01. `moot list` reminds of it."""
     blackboard: BlackboardConfig = Field(default_factory=BlackboardConfig)
-    """Settings for claim extraction, reflections and crux cards."""
+    """Settings for claim extraction, reflections and crux cards (records of side discussions)."""
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     """Settings for the debate's memory, such as token budgets, summaries and retrieval."""
     judge: JudgeConfig = Field(default_factory=JudgeConfig)
@@ -373,7 +373,7 @@ class DebateConfig(Section):
 
     @property
     def fence(self) -> str:
-        """Delimiter word that marks the beginning and end of quoted text in this debate's prompts.
+        """Return the word that delimits quoted text in this debate's prompts.
 
         `frozen_config` derives it from the topic in the state. Every prompt of a debate therefore has the
         same fence, even after a resume, in a replay or in a fork.

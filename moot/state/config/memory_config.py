@@ -109,13 +109,13 @@ class PerspectiveConfig(Section):
     """Name of the summarizer that summarises perspectives. `llm`, or any other value that `memory.summarizer`
     accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
-    """How a perspective summary is produced: from scratch (`fresh`) or by updating the previous one
+    """Whether a perspective summary is written from scratch (`fresh`) or updates the previous one
     (`rolling`). `rolling` adds new messages to the old summary, which costs less in long debates."""
     prompt: str = ""
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
     def is_exceeded(self, chars: float, tokens: float) -> bool:
-        """Return True if a perspective with this many characters and tokens should be summarised."""
+        """Return True if a perspective of this size in characters and tokens should be summarised."""
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
@@ -188,8 +188,8 @@ class MemoryConfig(Section):
     """Prompt that replaces the built-in prompt for summaries written by a model. `@FILE` reads it from a
     file."""
     mode: Literal["rolling", "fresh"] = "rolling"
-    """How a summary changes when messages leave the message window: updated (`rolling`) or rewritten from
-    scratch (`fresh`). `rolling` adds these messages to the previous summary. `fresh` summarises all removed
+    """Whether a summary is updated (`rolling`) or rewritten from scratch (`fresh`) when messages leave the
+    window. `rolling` adds these messages to the previous summary. `fresh` summarises all removed
     messages again, which costs more each time."""
     layout: Literal["shared", "per-speaker"] = "shared"
     """Order in which the parts of a prompt appear. `shared` starts with what all debaters share, so that a
@@ -222,11 +222,11 @@ class BlackboardConfig(Section):
     discussions). `None`: the debate's. A cheaper model saves cost, but weak models attribute claims to the
     wrong debater."""
     temperature: float | None = Field(default=0.0, ge=0, le=2)
-    """Sampling temperature for extracting claims and writing reflections and crux cards. `None`: the
-    provider's default."""
+    """Sampling temperature of the model that extracts claims and writes reflections and crux cards (results
+    of side discussions). `None`: the provider's default."""
     reply: int = Field(default=1500, ge=200)
-    """Minimum number of tokens reserved for each reply when extracting claims or writing reflections and crux
-    cards. Raise it if extraction fails because replies are cut off."""
+    """Minimum number of tokens reserved for each reply that contains claims, reflections or a crux card
+    (result of a side discussion). Raise it if extraction fails because replies are cut off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
     """Minimum confidence (from 0 to 1) that the model must report for an extracted claim to be recorded.
     Raise it if wrong claims are recorded. Lower it if claims are missing."""
@@ -234,9 +234,8 @@ class BlackboardConfig(Section):
     """True if a second model call checks each extracted change in a debater's position. Switch it off to
     save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Threshold for the score of recent changes in the debate; reflections are written when the score
-    exceeds it. A new disagreement counts 3, a concession 4, a change of mind 5. Lower it for more
-    reflections."""
+    """Score for recent changes in the debate that must be exceeded before reflections are written. A new
+    disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

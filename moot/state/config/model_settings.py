@@ -80,7 +80,7 @@ class ModelSettings(Section):
     """Name of the environment variable that holds the endpoint's API key. The key itself is never stored.
     `None`: `OPENAI_API_KEY`, or no key if `base_url` is set, because that key belongs to another endpoint."""
     command: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """Command that is run instead of calling an API to get the model's replies, such as `[claude, -p]`. It
+    """Command that produces the model's replies in place of an API, such as `[claude, -p]`. It
     gets the prompt on stdin and writes the reply to stdout. An exit code other than 0 is a failure. A
     request cannot set it."""
     context_size: int | None = Field(default=None, gt=0)

@@ -53,7 +53,7 @@ state with the configuration."""
 
 
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
-"""Role names of model APIs that, in addition to `RESERVED_IDS`, may not be used as interjection speakers.
+"""Role names from model APIs that are not allowed as interjection speakers, in addition to `RESERVED_IDS`.
 The messages of other agents have the speaker `assistant`."""
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
 """Slugs of display names that debaters may not use because prompts and reports give these names another
@@ -86,7 +86,7 @@ def can_interject(speaker: str) -> bool:
 
 
 def slug(name: str) -> str:
-    """Return the slug of a display name: lower-case ASCII words joined by `-`.
+    """Return the slug of a display name, made of lower-case ASCII words joined by `-`.
 
     Latin, Greek, Cyrillic, kana and Hangul are transliterated. Characters of other scripts are dropped: the
     reading of a Chinese character depends on the language.
@@ -164,8 +164,8 @@ class DebaterConfig(Section):
     """Fallback models that are tried in the listed order if this debater's model fails. `None`: the
     debate's."""
     system_prompt: str = ""
-    """System prompt used instead of the prompt of a role shipped with Moot. `@FILE` reads it from a
-    file."""
+    """System prompt for this debater, used instead of a role prompt shipped with Moot. `@FILE` reads it
+    from a file."""
     summary_prompt: str = ""
     """Prompt that replaces the built-in prompt for summaries of this debater's perspective. `@FILE` reads it
     from a file."""
@@ -267,7 +267,7 @@ class PlannedInterjection(Section):
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message: `moderator`, a debater's id, or a guest's slug."""
+    """Author of the inserted message, either `moderator`, a debater's id, or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]
