@@ -71,7 +71,7 @@ def slow_reply(request: dict[str, Any], number: int) -> Act | None:
     if "response_format" in request:
         return None
     prompt = request["messages"][-1]["content"]
-    words = 180 if "Criticise the proposal" in prompt else 380
+    words = 180 if "Criticise " in prompt else 380
     said = " ".join(f"point{number}x{index}" if index % 7 == 0 else "holds" for index in range(words))
     return Act(text=f"The design {number} {said}.")
 
@@ -111,7 +111,7 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def _is_critique(request: Mapping[str, Any]) -> bool:
-    return "Criticise the proposal" in request["body"]["messages"][-1]["content"]
+    return "Criticise " in request["body"]["messages"][-1]["content"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -442,10 +442,23 @@ class Ledger:
 
     @cached_property
     def _unanswered(self) -> tuple[Sequence[Challenge], Sequence[Question]]:
-        """Return all unanswered challenges and questions, newest first."""
-        challenges = [each for key, each in self.challenges.items() if key not in self.answers]
+        """Return all unanswered challenges and questions, newest first.
+
+        A challenge to a claim ends when either of its two debaters concedes or withdraws the claim.
+        """
+        waiting = [each for key, each in self.challenges.items() if key not in self.answers]
+        challenges = [each for each in waiting if not self._is_over(each)]
         questions = [each for key, each in self.questions.items() if key not in self.answers]
         return challenges[::-1], questions[::-1]
+
+    def _is_over(self, challenge: Challenge) -> bool:
+        """Return True if one of the two debaters has given up the challenged claim since the challenge."""
+        later = (change.event for change in self.timelines.get(challenge["claim"], ()))
+        return any(
+            is_given_up(event) and message_seq(event) > message_seq(challenge)
+            for event in later
+            if event["debater"] in (challenge["debater"], challenge["to"])
+        )
 
     def open_challenges(self, to: str = "") -> list[Challenge]:
         """Return the unanswered challenges to a debater, newest first.

@@ -101,6 +101,7 @@ def run_to_end(
         UserError: the run could not start, for example because another process runs the debate.
     """
     code, resume = 0, resume_line(debate, delivery.db)
+    taken = debate.row.turns if turns else 0
     try:
         if delivery.remarks:
             for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
@@ -125,6 +126,10 @@ def run_to_end(
         code = error.exit_code
         print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
     document = debate.document()
+    added = debate.row.turns - taken
+    if turns and code == 0 and added != turns:
+        took = count_noun(added, "turn")
+        print_note(f"The debate took {took} instead of {turns}, because it ends only after a whole phase.")
     if delivery.bell or settings.is_on("MOOT_BELL"):
         ring(f"{handle(debate.id, debate.name)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)

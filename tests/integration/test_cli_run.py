@@ -244,3 +244,10 @@ def test_a_fork_is_listed_with_what_it_took_itself(moot: Moot) -> None:
     moot("fork", "long", "--after", "m000002", "--id", "short", "-q")
     tokens = {row["name"]: row["tokens"] for row in moot("list", "--json").json}
     assert 0 < tokens["short"] < tokens["long"]
+
+
+def test_an_extension_says_how_many_turns_a_whole_phase_took(moot: Moot) -> None:
+    council = ("--protocol", "council", "--rounds", 1, "--model", "offline", "--no-judge")
+    assert moot("run", TOPIC, *council, "--id", "c", "-q").code == 0
+    longer = moot("resume", "c", "--turns", 7, "--json")
+    assert "took 9 turns instead of 7" in longer.err

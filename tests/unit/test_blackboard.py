@@ -105,6 +105,33 @@ def test_challenges_have_ids_of_their_own_so_that_an_answer_to_one_leaves_the_ot
     assert [each["quote"] for each in board.ledger.open_challenges("ada")] == ["The levy is unfair."]
 
 
+@pytest.mark.parametrize(("who", "kind"), [("bob", "concedes"), ("bob", "withdraws"), ("ada", "withdraws")])
+def test_a_challenge_ends_when_one_of_its_debaters_gives_up_the_claim(who: str, kind: str) -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    said = board.entry("bob", "Ferries are slow.")
+    board.take(
+        [said],
+        "model",
+        {
+            "challenges": [
+                {
+                    "message_id": said["id"],
+                    "to": "ada",
+                    "claim": "p001",
+                    "quote": "Ferries are slow",
+                    "answered_in": "",
+                    "answer": "",
+                }
+            ]
+        },
+    )
+    board.note("bob", "denies", FERRIES)
+    assert [each["claim"] for each in board.ledger.open_challenges("ada")] == ["p001"]
+    board.note(who, kind, FERRIES)
+    assert board.ledger.open_challenges("ada") == []
+
+
 @pytest.mark.parametrize(
     ("said", "kept"),
     [

@@ -59,7 +59,7 @@ def test_a_debate_without_a_judge_has_a_card_that_says_why_it_ended() -> None:
     config = DebateConfig(turns=2, judge={"enabled": False})
     verdict, _ = build_graph().invoke({"topic": "One repository?"}, context=config)["ui"]
     assert (verdict["props"]["status"], verdict["props"]["fields"]) == ("none", [])
-    assert verdict["props"]["end_reason"] == "all 2 turns are taken"
+    assert verdict["props"]["end_reason"] == "both turns are taken"
 
 
 def test_a_second_verdict_has_cards_beside_its_own_message(tmp_path: Path) -> None:
