@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, TypeVar
@@ -186,14 +186,15 @@ def _holdings(
 def _timeline(document: DebateDocument, person: Participant, main_stance: Stance | None) -> list[Moment]:
     """Return the timeline of a debater's positions.
 
-    Changes come from the claim ledger and from the judge's `moved`. If both cite the same message, the
-    judge's wording counts.
+    Changes come from the claim ledger and from the judge's `moved`. If both cite the same message, or a
+    change on the main question in the same round, the judge's wording counts.
     """
     rounds: Mapping[str, int] = {entry["id"]: entry["round"] for entry in document["transcript"]}
     positions = {message_id: position for position, message_id in enumerate(rounds)}
     moves = _moves(document, person, rounds)
     by_judge = {moment.message_id for moment in moves if moment.message_id}
-    stated = list(_statements(document, person, main_stance, rounds))
+    changed = {moment.when for moment in moves if rounds.get(moment.message_id)}
+    stated = list(_statements(document, person, main_stance, rounds, changed))
     moments = [*(each for each in stated if each.message_id not in by_judge), *moves]
     moments.sort(key=lambda each: positions.get(each.message_id, len(positions)))
     if not moments:
@@ -233,17 +234,27 @@ def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, i
 
 
 def _statements(
-    document: DebateDocument, person: Participant, main_stance: Stance | None, rounds: Mapping[str, int]
+    document: DebateDocument,
+    person: Participant,
+    main_stance: Stance | None,
+    rounds: Mapping[str, int],
+    changed: Set[str],
 ) -> Iterator[Moment]:
-    """Yield a debater's statements on the main question and all of that debater's changes of position."""
+    """Yield a debater's statements on the main question and all of that debater's changes of position.
+
+    Changes on the main question in the rounds `changed`, which the judge reports, are left out.
+    """
     changes = {each["event"]: each for each in document["blackboard"]["standing"]["changes"]}
     held = set(main_stance["history"]) if main_stance else set()
     for event in document["blackboard"]["claim_events"]:
         if event["type"] != "event" or event["debater"] != person.id:
             continue
+        when = _when(event["message_id"], rounds)
+        if event["id"] in changes and event["claim"] == MAIN_QUESTION and when in changed:
+            continue
         if event["id"] in held or event["id"] in changes:
             yield Moment(
-                when=_when(event["message_id"], rounds),
+                when=when,
                 kind="shift" if event["id"] in changes else "held",
                 text=event["quote"],
                 before=changes[event["id"]]["before"] if event["id"] in changes else "",

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.documents import DebateDocument, load_leniently
+from moot.documents.document import board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, Report
 from moot.reports.positions import leading
 from moot.reports.verdict_view import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
-from tests.support.report_documents import BLACKBOARD, MINUTES, VERDICT, debate, hostile
+from tests.support.report_documents import BLACKBOARD, MINUTES, TRANSCRIPT, VERDICT, debate, hostile
 
 
 def typed(**keys: Any) -> DebateDocument:
@@ -395,6 +396,18 @@ def test_positions_over_time_hold_the_moves_that_the_judge_found(render: Any) ->
 def test_without_known_moves_positions_over_time_are_left_out(render: Any) -> None:
     verdict = {**VERDICT, "final_position": {"ada": "Keep one deployable"}}
     assert "Positions over time" not in render(debate(verdict=verdict, blackboard={}))
+
+
+@pytest.mark.parametrize(("claim", "shown"), [("p000", 1), ("p001", 2)])
+def test_a_change_in_a_round_with_a_move_of_the_judge_is_shown_once(claim: str, shown: int) -> None:
+    first = next(each for each in MINUTES if each["type"] == "event" and each["debater"] == "ada")
+    said = {**first, "claim": claim, "message_id": "m000001", "quote": "Yes."}
+    denied = {**said, "id": "e099", "kind": "denies", "message_id": "m000004", "quote": "No."}
+    claims = [each for each in MINUTES if each["type"] == "claim"]
+    state: Any = {"topic": "Should we split?", "claim_events": [*claims, said, denied]}
+    board = {**BLACKBOARD, **board_document({**state, "full_transcript": TRANSCRIPT})}
+    (ada, _) = Report(debate(verdict={**VERDICT, "moved": [MOVE]}, blackboard=board)).standings
+    assert len([each for each in ada.moments if each.kind in ("shift", "move")]) == shown
 
 
 def test_of_a_change_with_one_message_the_judges_wording_counts() -> None:
