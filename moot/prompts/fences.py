@@ -90,9 +90,11 @@ def break_fence(text: str, fence: str) -> str:
     """
     if text.isascii():
         return re.sub(re.escape(fence), lambda match: match[0][0] + MARK + match[0][1:], text, flags=re.I)
+    if fence not in text.translate(_FOLDS):
+        return text
     places, letters = list[int](), list[str]()
     for place, char in enumerate(text):
-        plain = char.casefold() if char.isascii() else _fold(char)
+        plain = char.translate(_FOLDS)
         letters.append(plain)
         places += [place] * len(plain)
     folded, cuts = "".join(letters), list[int]()
@@ -103,7 +105,20 @@ def break_fence(text: str, fence: str) -> str:
     return MARK.join(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
 
-@lru_cache(maxsize=16_384)
+class _Folds(dict[int, str]):
+    """Table for `str.translate` that maps a character to the lower-case letters that it resembles.
+
+    Invisible characters map to `""`. The table grows with the characters that texts contain.
+    """
+
+    def __missing__(self, code: int) -> str:
+        folded = self[code] = chr(code).lower() if code < 128 else _fold(chr(code))
+        return folded
+
+
+_FOLDS = _Folds()
+
+
 def _fold(char: str) -> str:
     """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
     plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)

@@ -245,9 +245,10 @@ def _entries(
     near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
     around = np.unique(near[(near >= 0) & (near < limit)])
     most = most_evidence(terms) or 1.0
-    evidence = message_evidence(index, asked, terms, weights, around) / (weights.own * most)
-    relevance = evidence[np.searchsorted(around, positions)]
-    own = own_evidence(index.postings, terms, positions) / most
+    chosen = np.searchsorted(around, positions)
+    words = own_evidence(index.postings, terms, around)
+    relevance = message_evidence(index, asked, words, weights, around)[chosen] / (weights.own * most)
+    own = words[chosen] / most
     if closeness is not None:
         own = np.maximum(own, closeness[positions])
         relevance = np.maximum(relevance, own)

@@ -189,7 +189,7 @@ def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> 
 def message_evidence(
     index: EvidenceIndex,
     question: RetrievalQuestion,
-    terms: Mapping[str, float],
+    own: Floats,
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
@@ -197,10 +197,13 @@ def message_evidence(
 
     The evidence is measured in nats.
 
-    `terms` holds the result of `term_weights`. Default: all messages. With positions, messages elsewhere do
-    not count as context.
+    Args:
+        index: the transcript.
+        question: the question.
+        own: the result of `own_evidence` for the same messages.
+        weights: weights of the parts of the score.
+        positions: positions of the messages. Messages elsewhere do not count as context. `None`: all.
     """
-    own = own_evidence(index.postings, terms, positions)
     chosen: slice | Ints = slice(None) if positions is None else positions
     middle = (as_ints(index.ends) - as_ints(index.tokens) / 2)[chosen]
     evidence: Floats = weights.own * own + weights.context * context_sum(own, middle)
@@ -227,7 +230,7 @@ def probabilities(
     if not len(index):
         return np.zeros(0)
     terms = term_weights(question, index.postings)
-    evidence = message_evidence(index, question, terms, weights)
+    evidence = message_evidence(index, question, own_evidence(index.postings, terms), weights)
     alone = np.exp(evidence - evidence.max()) * as_ints(index.tokens)
     within = alone * densities(index, question, weights, semantic=semantic) ** weights.passage
     mixed: Floats = weights.alone * alone / alone.sum() + (1 - weights.alone) * within / within.sum()
