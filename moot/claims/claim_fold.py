@@ -6,6 +6,7 @@ correction changes the result.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from moot.claims.claim_status import (
@@ -158,6 +159,8 @@ def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
     """
     known: Sequence[ClaimEvent] = ()
     ledger = empty_ledger(topic)
+    if not claim_events:
+        return ledger
     for before, about, folded in list(_recent):
         longer = about == topic and len(known) < len(before) <= len(claim_events)
         # The lists start with the same events if both ends of the shorter list are the same objects.
@@ -170,6 +173,7 @@ def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
     return ledger
 
 
+@lru_cache(maxsize=8)  # other caches compare ledgers by identity
 def empty_ledger(topic: str) -> Ledger:
     """Return a claim ledger that contains no claim events."""
     main_question = Claim(type="claim", id=MAIN_QUESTION, text=topic, aspect=OVERALL, seq=0)

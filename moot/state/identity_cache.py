@@ -18,7 +18,7 @@ def memoize_by_identity(maxsize: int = 64) -> Callable[[T], T]:
         known: dict[tuple[int | str, ...], tuple[tuple[object, ...], object]] = {}
 
         def look_up(*arguments: object) -> object:
-            key = tuple(str(each) if isinstance(each, int) else id(each) for each in arguments)
+            key = tuple([str(each) if each.__class__ is int else id(each) for each in arguments])
             found = known.get(key)
             if found is None:
                 if len(known) >= maxsize:
