@@ -20,20 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-_MODULES = [
-    "langchain_openai",
-    "langgraph.checkpoint.sqlite.aio",
-    "moot.cli.group",
-    "moot.graph.debate",
-    "moot.reports.html",
-    "moot.work_queue",
-    "moot.storage.postgres_saver",
-    "rich.live",
-    "rich.markdown",
-    "tests.support.warm_process",
-]
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(_MODULES)
+_context.set_forkserver_preload(["langchain_openai", "tests.support.preload", "tests.support.warm_process"])
 _lock = threading.Lock()
 
 
