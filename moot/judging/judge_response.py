@@ -81,7 +81,7 @@ class CriterionScore(BaseModel):
 class CitedReason(BaseModel):
     """Reason that concerns the question itself rather than the quality of the arguments."""
 
-    text: str = Field(description="The text must be clear to a reader who has not seen the debate.")
+    text: str = Field(description="Must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
 
 
@@ -89,9 +89,9 @@ class DebaterCase(BaseModel):
     """Reasons for and against one debater's answer."""
 
     debater: str
-    pros: list[CitedReason] = Field([], description="Reasons that support the answer and were not refuted.")
+    pros: list[CitedReason] = Field([], description="Reasons for the answer that were not refuted.")
     cons: list[CitedReason] = Field(
-        [], description="Reasons that were raised against the answer in the debate."
+        [], description="Reasons raised against the answer in the debate."
     )
 
 

@@ -204,3 +204,10 @@ def test_a_graph_with_a_checkpointer_asks_for_a_thread() -> None:
         graph.invoke({"topic": "Trams?"})
     with pytest.raises(InputError, match="thread_id"):
         graph.update_state({}, {"topic": "Trams?"})
+
+
+def test_an_unknown_key_in_the_input_of_a_run_is_refused() -> None:
+    graph = build_graph(InMemorySaver())
+    with pytest.raises(InputError, match="turnz: a debate has no input with this name: the inputs are topic"):
+        graph.invoke({"topic": "Tabs?", "turnz": 3}, THREAD)
+    assert graph.get_state(THREAD).values == {}
