@@ -188,9 +188,9 @@ def debate_tool(
         lambda *words, **request: call_from_sync(lambda: adebate(*words, **request), loop=BATCH_LOOP),
         adebate,
         name="debate",
-        description="Have language models debate a question and a judge decide it. A debate takes several "
-        "minutes. The tool returns the verdict, the reasons for it, the open points, and the id of the "
-        "debate.",
+        description="Have language models debate a question and let a judge decide it. A debate takes "
+        "several minutes. The tool returns the verdict, the reasons for it, the open points, and the id of "
+        "the debate.",
         args_schema=DebateRequest,
         handle_tool_error=True,
     )

@@ -235,7 +235,7 @@ async def _wait_until_empty(app: App) -> None:
 
 
 async def _rescue(app: App) -> None:
-    """Repeatedly return the debates of dead workers to the queue."""
+    """Keep returning the debates of dead workers to the queue."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)
@@ -245,7 +245,7 @@ async def _rescue(app: App) -> None:
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
-    """Return the waiting and running queue entries, optionally for one debate only."""
+    """Return the waiting and running queue entries, either all or those of one debate."""
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
     return [each for each in entries if each.status in ("todo", "doing")]
 

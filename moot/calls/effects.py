@@ -71,7 +71,7 @@ class Prompt:
     """Ids of the transcript entries in the prompt, in order."""
     omitted: tuple[Omission, ...] = ()
     retrieved: tuple[str, ...] = ()
-    """Ids of the transcript entries that were added to the prompt by retrieval, in order."""
+    """Ids of the transcript entries that retrieval added to the prompt, in order."""
     layout: tuple[str, ...] = ()
     """Name of the prompt section to which each message belongs."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
@@ -189,7 +189,7 @@ class Reply:
     """Name of the model that replied. It may be one of the fallback models."""
     provider: str = ""
     usage: EntryUsage = field(default_factory=EntryUsage)
-    """Number of tokens used in all attempts for which the provider charged."""
+    """Number of tokens used in all attempts that the provider charged for."""
     finish_reason: str = "stop"
     """Reason why the model stopped generating text. `length` means that the reply is cut off even after a
     retry with more tokens."""
@@ -370,7 +370,7 @@ class InboxContents:
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage for answering questions about the debate since the last step."""
+    """Model usage since the last step for answering questions about the debate."""
     last_number: int = 0
     """Number of the last inbox row, or 0 if the inbox has no new rows."""
 
@@ -382,7 +382,7 @@ BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
-    """Return a state update that records the errors a node recovered from."""
+    """Return a state update that records the errors from which a node recovered."""
     errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 

@@ -28,7 +28,7 @@ class Stop:
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum time in seconds for running calls to finish after a stop request."""
+"""Maximum number of seconds that calls in progress may take to finish after a stop request."""
 STOP_POLL_S = 0.2
 """Interval in seconds between checks for a stop request during a sleep."""
 

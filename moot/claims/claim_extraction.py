@@ -56,7 +56,7 @@ class Operations(TypedDict, total=False):
     evidence: Sequence[Mapping[str, Any]]
     """Evidence for claims, each item given as `{message_id, kind, quote, claim, source}`."""
     gaps: Sequence[Mapping[str, Any]]
-    """Facts that debaters admit not knowing, each given as `{message_id, quote, claim}`."""
+    """Facts that debaters admit they do not know, each given as `{message_id, quote, claim}`."""
     same: Sequence[Mapping[str, Any]]
     """Pairs of claims with the same meaning, each given as `{one, other, opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
@@ -64,8 +64,8 @@ class Operations(TypedDict, total=False):
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function `(query, tokens)` that finds background texts matching the query, up to a total number of
-tokens."""
+"""Function `(query, tokens)` that finds background texts matching the query, with at most `tokens` tokens
+in total."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
@@ -247,7 +247,7 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Drop the new claim events with these ids, and new claims that no remaining event mentions."""
+        """Drop the new events with the given ids, and new claims that no remaining event mentions."""
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
         about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
@@ -282,7 +282,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the only new message that contains the quotation, or `None` if there is not exactly one."""
+        """Return the one new message that contains the quotation, or `None` if none or several do."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
@@ -296,7 +296,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim that an operation names by id, reference or text.
+        """Find the claim that an operation names by id, reference or text, and return the claim's id.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -364,7 +364,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Strip white space and quotation marks, and return the text with its characters' positions."""
+    """Strip white space and quotation marks, and return the text with each character's position."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]
@@ -441,7 +441,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ClaimEvent]:
-    """Return a claim event that records that a person merged two claims.
+    """Return a claim event that records a merge of two claims by a person.
 
     Args:
         state: state of the debate.

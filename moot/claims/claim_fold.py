@@ -268,7 +268,7 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
 
 
 def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
-    """Return, for each merged claim, the claim that replaces it and whether the two claims are opposites."""
+    """For each merged claim, return its replacement and whether the two claims are opposites."""
     found: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:

@@ -80,7 +80,8 @@ class StanceChange(NamedTuple):
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Latest earlier stance change that left the debater with an answer, or `None` if there is none."""
+    """The debater's most recent earlier stance change that resulted in an answer, or `None` if there is
+    none."""
 
     @property
     def restates_condition(self) -> bool:

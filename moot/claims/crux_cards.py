@@ -60,7 +60,7 @@ CYCLES = 2
 """Default maximum number of exchanges in a crux room (a side discussion between two debaters who
 disagree)."""
 LONG = 280
-"""Maximum length in characters of a longer text, such as the diagnosis, on a crux card (side-discussion
+"""Maximum length in characters of long texts, such as the diagnosis, on a crux card (side-discussion
 record)."""
 _FRAME = 780
 
@@ -136,7 +136,7 @@ def awaits_second(room: Room) -> bool:
 
 
 def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:
-    """Add the ids of new transcript entries to their side discussions, and return the changed discussions."""
+    """Add each new entry's id to its side discussion, and return the changed side discussions."""
     grown: dict[str, Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
@@ -328,7 +328,7 @@ def claim_text(state: StateValues, room: Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Section titles in an overview of the result, and the maximum number of points per section."""
+"""Section titles of the result overview, and the maximum number of items per section."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
@@ -397,7 +397,7 @@ def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield, for each position that a debater still holds, what would change that position."""
+    """For each position that a debater still holds, yield what would change the debater's mind."""
     main, first = ledger.timeline(MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:

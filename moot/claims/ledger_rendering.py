@@ -127,7 +127,7 @@ def cards_of(state: StateValues) -> list[CruxCard]:
 
 
 def card_status(card: CruxCard) -> str:
-    """Return "resolved" or "not resolved", depending on the state of a crux card."""
+    """Return "resolved" or "not resolved" for the record of a side discussion (crux card)."""
     return "resolved" if card["resolved"] else "not resolved"
 
 
@@ -534,7 +534,7 @@ class _LedgerRenderer:
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines about the newest crux cards and the most important recent reflections.
+        """Yield lines about the newest side-discussion records and the most important recent reflections.
 
         A reader who is not a debater gets crux cards before most other lines, because they are results.
         """

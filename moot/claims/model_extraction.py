@@ -68,7 +68,7 @@ COMMON_REPLY_LIMIT = 8192
 MESSAGE_TOKENS = 12
 """Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of unused tokens required to show an earlier message cited by a new message. The earlier
+"""Minimum number of free tokens needed to show an earlier message that a new message cites. The earlier
 message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS = 12
 """Maximum number of new claims that one extraction may add."""
@@ -227,7 +227,7 @@ class QuotationChecks(BaseModel):
 def extract_claims(
     extraction: ClaimExtraction, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter
 ) -> CallGenerator[str]:
-    """Extract claims from transcript entries with a model, and add them to `extraction`.
+    """Extract claims from transcript entries with a model, and add the claims to `extraction`.
 
     Return an error message, or `""`.
 
@@ -327,7 +327,7 @@ def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that count as confirmation when a stance event is verified.
+    """Return the kinds of stance that confirm a stance event when the event is verified.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -496,7 +496,7 @@ def shown_entries(
 
 
 def match_debater(name: str, names: Mapping[str, str]) -> str:
-    """Return the id of the debater whose id or display name is `name`, ignoring case.
+    """Return the id of the debater whose id or display name matches `name`, ignoring case.
 
     Return `""` if there is no such debater.
     """

@@ -276,7 +276,7 @@ def run_command_line() -> None:
 
 
 def _exit_after_closed_pipe() -> None:
-    """Exit with code 0 after a program such as `head` has closed the pipe from Moot's stdout."""
+    """Exit with code 0 after a reader of Moot's stdout, such as `head`, has closed the pipe."""
     # Without this the interpreter flushes into the closed pipe at its exit and reports an error.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
     sys.exit(0)

@@ -60,7 +60,7 @@ def open_database(db: str | None, *, make: bool = False, environment: Environmen
 
 @contextmanager
 def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
-    """Open one stored debate of a database during a `with` block.
+    """Open one stored debate from a database during a `with` block.
 
     Raises:
         DebateNotFound: no debate has this name or id.
@@ -93,7 +93,7 @@ def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
 
 
 def open_queue(db: str | None) -> WorkQueue:
-    """Return the queue of debates that is stored in a Postgres database.
+    """Return the queue of debates in a Postgres database.
 
     Raises:
         InputError: the database is not a Postgres database.

@@ -132,7 +132,7 @@ DebateArgument = Annotated[
     str,
     Argument(
         metavar="ID",
-        help="Name or id of the debate, the beginning of its id, or latest.",
+        help="Name or id of the debate, the beginning of its id, or the word latest.",
         autocompletion=debates_like,
     ),
 ]

@@ -228,7 +228,7 @@ def read(
 
 
 def merge(*layers: Mapping[str, Any]) -> JsonObject:
-    """Merge nested settings recursively, so that later layers override earlier ones."""
+    """Merge layers of nested settings recursively, letting later layers override earlier ones."""
     return merge_settings(*layers)
 
 

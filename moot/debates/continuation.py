@@ -193,8 +193,8 @@ def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
         )
     if is_over(snapshot) and not protocol_named(config.protocol).can_continue:
         raise InputError(
-            f"the debate is finished, and protocol {config.protocol!r} takes no more turns: ask "
-            "about the debate with `moot ask`, or start a new debate"
+            f"the debate is finished, and protocol {config.protocol!r} allows no more turns: ask about the "
+            "debate with `moot ask`, or start a new debate"
         )
 
 

@@ -72,18 +72,18 @@ class VerdictEvent(TypedDict):
 
 
 class RetryEvent(TypedDict):
-    """Failed model call that will be repeated after a wait."""
+    """Failed model call that will be retried after a wait."""
 
     event: Literal["retry"]
     model: str
     why: str
     words: str
-    """Sentence that describes the failure and the wait."""
+    """Sentence that describes a failure and the wait that follows it."""
     wait_s: float
 
 
 class StoreFailedEvent(TypedDict):
-    """Failed access to the store of cross-debate memory. The debate continues without it."""
+    """Failed access to the store that holds memory across debates. The debate continues without it."""
 
     event: Literal["store_failed"]
     error: str

@@ -268,7 +268,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
-    """Convert the interjections after an entry to planned interjections for a fork.
+    """Convert all interjections after an entry to interjections that are planned for a fork.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """

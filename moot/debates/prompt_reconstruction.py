@@ -125,7 +125,7 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 
 
 def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
-    """Return a graph node's recorded model calls, followed by the node's next model calls."""
+    """Return a graph node's recorded model calls, then the model calls that the node makes next."""
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None

@@ -76,7 +76,7 @@ class Debate:
         return {**make_document(self.row, values), "questions": questions_at(snapshot)}
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the state values with all usage, including that of failed runs and questions.
+        """Return the state values with the total usage, including failed runs and questions.
 
         The debate adds this usage to its state in its next step.
         """
@@ -277,7 +277,7 @@ class Debate:
         return ids
 
     def differing_keys(self, config: DebateConfig) -> list[str]:
-        """Return the dotted keys of the settings in which `config` differs from the debate's."""
+        """Return the dotted keys of all settings that differ between `config` and the debate."""
         stored, new = (without_definitions(each.to_json()) for each in (self.config(), config))
         return differing_keys(stored, new)
 
@@ -301,7 +301,7 @@ class Debate:
         return Debate(fork_debate(self.session, after=after, name=name, without=without))
 
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
-        """Answer a question about the debate, including citations, without changing the debate's transcript.
+        """Answer a question about the debate with citations, leaving the transcript unchanged.
 
         The tokens and the cost of the answer count towards the debate's.
 

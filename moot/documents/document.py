@@ -93,7 +93,7 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question or a claim supporting that
+    """True if the debater gives up its position on the main question, or a claim that supports that
     position."""
     message_id: str
     quote: str

@@ -23,10 +23,10 @@ from moot.text.topic_title import question_in
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
-"""Default values for missing keys, according to the expected type of each value. A missing value of any
+"""Default values for missing keys, one for each expected value type. A missing value of any
 other `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Debate-document keys whose records may gain fields in later format versions. Missing fields are
+"""Keys in debate documents whose records may gain fields in later format versions. Missing fields are
 filled in with defaults."""
 
 
@@ -154,7 +154,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 class DocumentDebater(TypedDict):
-    """A debater in the configuration of a debate document."""
+    """Settings of one debater in the configuration of a debate document."""
 
     id: str
     name: str
@@ -163,7 +163,7 @@ class DocumentDebater(TypedDict):
 
 
 class DocumentJudge(TypedDict, total=False):
-    """A judge in the configuration of a debate document."""
+    """Settings of one judge in the configuration of a debate document."""
 
     rubric: object
     """The judge's rubric, or the name of a built-in rubric."""

@@ -35,7 +35,7 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of configurations that can be evaluated on each kind of item."""
+"""Kinds of configurations that can be evaluated, for each kind of evaluation item."""
 
 
 class RecordedResult(BaseModel):
@@ -44,11 +44,11 @@ class RecordedResult(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(min_length=1)
-    """Id of the item."""
+    """Id of the evaluation item."""
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winners of a pair, one for each of the two presentation orders: with `a` first, and with `b`
+    """Winners of an answer pair, one for each of the two presentation orders: with `a` first, and with `b`
     first."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence, in percent."""
@@ -67,7 +67,7 @@ class Arm:
     `council.yaml`."""
     kind: ArmKind
     config: DebateConfig | None = None
-    """Debate configuration under evaluation, or `None` if the evaluation arm runs no debates."""
+    """Debate configuration under evaluation, or `None` if the evaluated method runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
     """Quantity, such as tokens or cost, that an equal-budget vote must match."""
     source: str = ""
@@ -85,7 +85,7 @@ class Arm:
 
     @property
     def is_debate(self) -> bool:
-        """True if this arm runs debates that an equal-budget vote can match."""
+        """True if this configuration runs debates for which a vote with the same budget can be held."""
         return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
 
     def to_json(self) -> JsonObject:
@@ -300,12 +300,12 @@ class Meeting:
 
     @property
     def name(self) -> str:
-        """Names of the two line-ups in a debate, starting with the line-up that speaks first."""
+        """Names of the two line-ups (groups of debaters), starting with the one that speaks first."""
         return f"{self.first.name}{VERSUS}{self.second.name}"
 
 
 def meetings(lineups: Sequence[Arm]) -> list[Meeting]:
-    """Return two debates for each pair of line-ups, so that each line-up speaks first once.
+    """Return two debates for each pair of line-ups, one with each line-up speaking first.
 
     The debaters come from the two configurations. All other settings must be equal in both.
 

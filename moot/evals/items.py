@@ -56,9 +56,9 @@ class _Item(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(min_length=1)
-    """Identifier of the item, unique within the set."""
+    """Id of the item, unique within the item set."""
     group: str = ""
-    """Name of the item's group. The report gives separate figures for each group."""
+    """Name of the group that the item belongs to. The report gives separate figures for each group."""
 
     @field_validator("id", "group", mode="before")
     @classmethod
@@ -237,8 +237,8 @@ def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int])
     ]
     if bare and len(bare) < len(items):
         raise ConfigError(
-            f"{path}:{lines[bare[0]]}: the item has neither `answer` nor `reference`, but other "
-            "items have one: add one, or move the item to another set"
+            f"{path}:{lines[bare[0]]}: the item has neither `answer` nor `reference`, but other items do: "
+            "add one of these keys, or move the item to another set"
         )
 
 
@@ -502,7 +502,7 @@ class Grade(BaseModel):
 
 
 SCORES = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}
-"""Score for each grade."""
+"""Score for each grade that an answer can receive."""
 
 
 def grade_answer(

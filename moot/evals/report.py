@@ -390,7 +390,7 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 
 
 def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
-    """Return a sentence about the test result of each compared configuration, keyed by configuration."""
+    """For each compared configuration, return a sentence about the result of the statistical test."""
     sentences = {}
     for name, row in rows.items():
         if not (found := row["difference"]):
@@ -446,7 +446,7 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
 
 
 def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
-    """Return sentences comparing the accuracy of the debate with the baseline at each level of agreement."""
+    """Return sentences comparing the debate's accuracy with the baseline's at each agreement level."""
     if not (difficulty := report["difficulty"]):
         return []
     names = list(dict.fromkeys([difficulty["arm"], base]))
@@ -462,7 +462,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase comparing an arm's token usage with the baseline's, or `""` if unknown."""
+    """Return a phrase that compares a configuration's tokens with the baseline's, or `""` if unknown."""
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

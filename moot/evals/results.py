@@ -23,7 +23,7 @@ class AnswerScore:
     value: float
     """Score of the answer, from 0 (wrong) to 1 (right)."""
     answer: str | None = None
-    """Normal form of the answer, or `None` if the answer cannot be read."""
+    """Normalized answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
     """Scores of a judged pair, one for each presentation order."""
 
@@ -33,7 +33,7 @@ class RoundChange:
     """Frequency with which debaters changed their answers between two rounds."""
 
     round: int
-    """Number of the later of two compared rounds; round 1 follows the first answers."""
+    """Number of the later of the two compared rounds; round 1 follows the debaters' first answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
@@ -48,7 +48,7 @@ class Discussion:
     vote_changed: float | None
     """Share of debates in which the most frequent answer changed, or `None` if no answer is readable."""
     compared: int
-    """Number of debates with a most frequent answer both before and after the discussion."""
+    """Number of debates that had a most frequent answer both before and after the discussion."""
 
 
 class ScoredEvaluation:
@@ -98,7 +98,7 @@ class ScoredEvaluation:
         return {item: fmean(given) for item, given in values.items()}
 
     def missing(self, arm: str) -> int:
-        """Return the number of a configuration's outcomes that are missing or ungraded."""
+        """Return how many of a configuration's outcomes are missing or ungraded."""
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
@@ -111,7 +111,7 @@ class ScoredEvaluation:
         ]
 
     def discussion(self, arm: str) -> Discussion | None:
-        """Return the changes in an arm's answers, or `None` if no debater answered more than once."""
+        """Return the changes in the debaters' answers, or `None` if no debater answered more than once."""
         talked = [each for each in self.outcomes[arm] if len(each.rounds) > 1]
         graded = [each for each in talked if self._gold(each.item) is not None]
         if not graded:
@@ -155,7 +155,7 @@ class ScoredEvaluation:
         return "", {}
 
     def stated_confidences(self) -> dict[str, list[tuple[float, bool]]]:
-        """Return each model's stated confidences in percent, each with whether the answer was correct."""
+        """Return each model's stated confidences in percent, and whether each answer was correct."""
         found: dict[str, list[tuple[float, bool]]] = defaultdict(list)
         for outcome in (each for of in self.outcomes.values() for each in of):
             gold = self._gold(outcome.item)

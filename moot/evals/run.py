@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 GRADING = "grade"
-"""Node name in the journal for calls that grade free-form answers."""
+"""Node name under which the journal records calls that grade free-form answers."""
 QUEUED = "queued"
-"""Text shown in place of an answer whose debate is still queued."""
+"""Text shown instead of an answer while its debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
 """Ids of the two answers in a debate that uses the `pairwise` protocol."""
 

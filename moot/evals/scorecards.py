@@ -418,7 +418,7 @@ class Evaluation:
         return self.evaluator.name or self.evaluator.id
 
     def score(self, criterion: str) -> int | None:
-        """Return the rounded score for a criterion, or `None` if the score is missing."""
+        """Return the rounded score for a criterion, or `None` if the criterion has no score."""
         for records in self.verdict["scores"].values():
             if criterion in records:
                 return int(records[criterion]["score"])

@@ -147,7 +147,7 @@ def mcnemar_p(wins: int, losses: int) -> float:
 
 
 def newcombe_interval(both: int, wins: int, losses: int, items: int) -> Interval:
-    """Return Newcombe's interval for a difference of paired proportions, from Wilson intervals.
+    """Return Newcombe's interval for a difference of paired proportions, based on Wilson intervals.
 
     Args:
         both: Number of items that both arms have right.
@@ -202,7 +202,7 @@ class CalibrationBin:
 
 
 def calibration_bins(stated: Sequence[float], correct: Sequence[float]) -> list[CalibrationBin]:
-    """Return the measured accuracy for each level of stated confidence in percent, in rising order.
+    """Return the measured accuracy for each level of stated confidence in percent, lowest first.
 
     Histogram binning with Laplace's correction (Zadrozny and Elkan 2001, *Obtaining calibrated probability
     estimates from decision trees and naive Bayesian classifiers*), in the bins of `calibration_error`. The
@@ -231,7 +231,7 @@ class Rating:
 def ratings(
     names: Sequence[str], results: Mapping[str, Sequence[tuple[str, str, float]]]
 ) -> dict[str, Rating]:
-    """Return the Bradley–Terry ratings (1952) of the arms, with bootstrap intervals.
+    """Return the configurations' Bradley–Terry ratings (1952), with bootstrap intervals.
 
     Args:
         names: Names of the arms.

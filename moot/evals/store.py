@@ -119,7 +119,7 @@ class Outcome:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Item, configuration and seed that together identify the outcome."""
+        """Key of this outcome, consisting of the item, the configuration and the seed."""
         return self.item, self.arm, self.seed
 
 
@@ -150,7 +150,7 @@ class Evaluations:
             return [_from_json(json.loads(text)) for text in self._records.texts()]
 
     def overview(self) -> list[JsonObject]:
-        """Return one row per evaluation, oldest first, with its arms and its number of answers."""
+        """Return one row per evaluation, oldest first, with its configurations and number of answers."""
         return [
             {
                 "name": each.name,

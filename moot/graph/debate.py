@@ -36,7 +36,7 @@ from moot.state.langgraph_internals import compiled_parts
 PHASED = ("council", "dialogue")
 """Protocols that have their own graph, with one node for each phase of the debate."""
 PHASE_NODES = tuple(dict.fromkeys(phase for name in PHASED for phase in PROTOCOLS[name].phases))
-"""Graph nodes, each of which runs the turns of one debate phase. Every graph has all of them, so that each
+"""Graph nodes that each run the turns of one debate phase. Every graph has all of them, so that each
 graph can continue a debate of another one. A drawing shows only the nodes of its own graph."""
 
 

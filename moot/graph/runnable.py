@@ -263,7 +263,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node to which a state update must be attributed so that the next node stays unchanged.
+        """Return the node to attribute a state update to, so that the next node stays the same.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.

@@ -413,7 +413,7 @@ _TOPIC = re.compile(
 _REPORTED = re.compile(r"[\d\"“「『]")
 """Pattern for text after a colon, such as a number, that probably does not start a message."""
 _CASELESS = 12
-"""Maximum number of characters per word of a name written in a script without capital letters."""
+"""Maximum word length, in characters, in names written in a script without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 

@@ -67,7 +67,7 @@ def read_upload(name: str, data: bytes) -> str:
         except subprocess.TimeoutExpired as error:
             raise InputError(
                 f"{name!r} could not be converted to text within {UPLOAD_TIMEOUT_S} seconds: convert the "
-                "file yourself first"
+                "file to text yourself first"
             ) from error
     if done.returncode == 0:
         return done.stdout.decode()

@@ -74,7 +74,7 @@ _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum number of letters in a name that is checked for being an everyday word."""
+"""Minimum number of letters at which a name is checked for being an everyday word."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -170,7 +170,7 @@ class Blinding:
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
-        """Return the JSON data of a judge's reply, with all labels replaced by the debaters they stand for.
+        """Replace each label in the JSON data of a judge's reply with the debater that it represents.
 
         Labels become ids in keys and in fields that name debaters, such as `winner`. In prose they become
         display names.
@@ -194,7 +194,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern that matches a label repeated because both first and last name were replaced."""
+        """Return a pattern for a label that occurs twice because first and last name were both replaced."""
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 

@@ -85,7 +85,7 @@ def exceeds(entries: Iterable[Entry], sides: Sequence[str], remaining: int) -> b
 
 
 class TranscriptSelector:
-    """Selector of the messages to show in a judge's prompt.
+    """Selector that chooses the messages for a judge's prompt.
 
     One selector serves all judges of a debate.
     """
@@ -126,7 +126,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Count the exact number of tokens in the messages if all messages might fit within `budget`.
+        """Count the messages' tokens exactly if all messages might fit within `budget`.
 
         `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
         """
@@ -171,7 +171,7 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), part, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Return the newest earlier arguments that fit in `remaining` tokens, and the unused tokens."""
+        """Select earlier arguments, newest first, within `remaining` tokens, and count the unused tokens."""
         shown = []
         for entry in self.earlier:
             if self._cost(entry) <= remaining:
@@ -263,7 +263,7 @@ def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
 
 
 def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
-    """Return token limits for a debater's messages that add up to at most `share`.
+    """Return token limits for a debater's messages, adding up to at most `share`.
 
     The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
     """
@@ -533,7 +533,7 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
 
 
 def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
-    """Return the user's messages in which names are kept, such as the topic and documents."""
+    """Return the user's messages whose text keeps the names, such as the topic and documents."""
     first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry

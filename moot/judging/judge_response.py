@@ -90,9 +90,7 @@ class DebaterCase(BaseModel):
 
     debater: str
     pros: list[CitedReason] = Field([], description="Reasons for the answer that were not refuted.")
-    cons: list[CitedReason] = Field(
-        [], description="Reasons raised against the answer in the debate."
-    )
+    cons: list[CitedReason] = Field([], description="Reasons raised against the answer in the debate.")
 
 
 class UnmetRequirement(BaseModel):
@@ -267,7 +265,7 @@ class ShownLine:
 
 @dataclass(frozen=True)
 class ShownField:
-    """Verdict field that has a value, in a form ready for display."""
+    """Non-empty field of a verdict, in a form ready for display."""
 
     name: str
     label: str

@@ -92,7 +92,7 @@ class _Tally(NamedTuple):
 
 
 class PanelRule(NamedTuple):
-    """Decision rule of a panel."""
+    """Rule by which a panel of judges reaches a decision."""
 
     decides: str
     """Description of what decides the winner, for example "highest mean total score"."""

@@ -234,7 +234,7 @@ class JudgeRequest:
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with the labels replaced by debaters' ids and names.
+        """Return the judge's response with debaters' ids and names in place of the labels.
 
         `None` if the judge gave no structured reply.
         """

@@ -190,7 +190,7 @@ class _Passages:
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[Block], _Passages]:
-        """Return a block of matching passages for each message, and the passages left out.
+        """Return one block per message with its matching passages, and the passages that were left out.
 
         The beginning of each message is selected first, because it names the document.
         """

@@ -88,7 +88,7 @@ def _on_one_line(value: object) -> object:
 
 
 def store_positions(state: ConversationState, debate: str, now: str) -> Generator[PutInStore, Any, None]:
-    """Store the final positions of all debaters that have an identity for memory across debates."""
+    """Store the final position of each debater who has an identity for memory across debates."""
     ledger = ledger_of(state)
     for debater, identity in identities(frozen_config(state)).items():
         own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
@@ -357,7 +357,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Run a search by embeddings, or compare words instead if the embedding service fails."""
+    """Search by embeddings, or by comparing words if the embedding service fails."""
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn
@@ -369,7 +369,7 @@ def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> R
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over all entries or only over those outside the context window."""
+    """Return the search index over all entries, or only over entries outside the context window."""
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)
@@ -465,7 +465,7 @@ def memory_items(
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    """Return the position changes, crux cards and reflections of a debate as memory items."""
+    """Return a debate's position changes, side-discussion records and reflections as memory items."""
     noted_down: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before

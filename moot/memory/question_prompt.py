@@ -235,7 +235,7 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each message's `seq` with the numbers of the passages that belong to it."""
+    """Yield each message's `seq` together with the numbers of the message's passages."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
@@ -302,7 +302,7 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
 Retrieved messages get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum combined probability of the 2,000 best-matching tokens at which a question counts as specific.
+"""Minimum total probability of the 2,000 best-matching tokens for a question to count as specific.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.

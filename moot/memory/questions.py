@@ -35,7 +35,7 @@ class AskAnswer(BaseModel):
     reasoning: str = Field(
         description="Facts about the question that are in the transcript, and facts that are missing from it."
     )
-    answer: str = Field(description="Answer in Markdown that cites message ids in brackets.")
+    answer: str = Field(description="The answer in Markdown, citing message ids in brackets.")
     citations: list[str] = Field(description="Ids of the messages that support the answer.")
     not_found: list[str] = Field(
         description="Parts of the question that the transcript does not answer. Empty if there are none."

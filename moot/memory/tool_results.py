@@ -77,7 +77,7 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines at which the summary states the length of a tool result."""
+"""Minimum number of lines in a tool result for the summary to state the result's length."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",

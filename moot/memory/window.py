@@ -165,7 +165,7 @@ def window_start(state: StateValues) -> int:
 
 
 def needs_summary(state: StateValues) -> bool:
-    """Return True if the configuration does not disable the rolling summary."""
+    """Return True unless the configuration disables the rolling summary."""
     return bool((state.get("config") or {}).get("memory", {}).get("summarizer") != NO_SUMMARY)
 
 

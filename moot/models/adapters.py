@@ -36,9 +36,9 @@ _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
 """Maximum number of positions in a reply at which the parser tries to read a JSON object."""
 ECHO_CHARS = 2_000
-"""Maximum number of characters of an invalid reply to quote when asking the model for a correction."""
+"""Maximum number of characters quoted from an invalid reply when the model is asked for a correction."""
 ERROR_CHARS = 1_000
-"""Maximum number of characters of a validation error to quote when asking the model for a correction."""
+"""Maximum number of characters quoted from a validation error when the model is asked for a correction."""
 
 
 def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) -> tuple[WireMessage, ...]:

@@ -69,7 +69,7 @@ _TRANSIENT = frozenset(
 Ollama's."""
 
 MESSAGE_CHARS = 300
-"""Maximum number of characters that are stored from a provider's error message."""
+"""Maximum stored length of a provider's error message, in characters."""
 
 
 @dataclass(eq=False)
@@ -127,7 +127,7 @@ class Backoff:
     """
 
     initial_wait_s: float = 0.5
-    """Number of seconds to wait after a call's first failure, before jitter is applied."""
+    """Wait in seconds after a call's first failure, before jitter is applied to the wait."""
     max_wait_s: float = 30.0
     """Maximum wait in seconds that the backoff policy sets before a retry."""
     max_requested_wait_s: float = 300.0

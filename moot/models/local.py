@@ -125,7 +125,7 @@ class ScriptedModel(LocalModel):
         return "scripted"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the next scripted reply, or raise an error if the script contains one."""
+        """Return the next scripted reply, or raise the scripted error in its place."""
         call = ScriptedCall(messages, kwargs)
         self.calls.append(call)
         try:
@@ -148,7 +148,7 @@ _HEADINGS = {"system": "", "human": "", "ai": "# Your earlier message\n\n"}
 
 
 def check_command(name: str, command: Sequence[str]) -> None:
-    """Raise an error if the program of a model's command is not installed.
+    """Raise an error if the program that a model's command runs is not installed.
 
     Raises:
         ConfigError: the program is not found or cannot be executed.

@@ -144,7 +144,7 @@ class _ModelResponse:
     finish_reason: str
 
     def read(self, schema: type[BaseModel]) -> ParsedReply:
-        """Parse the structured reply, either from tool call arguments or from the text."""
+        """Parse the structured reply from the tool call arguments or from the text."""
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
         return parse_reply(schema, text, calls[0]["args"] if calls else None)
@@ -226,7 +226,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
-        """Call the model, and repeat the call with a doubled `max_tokens` limit if the reply was cut off."""
+        """Call the model, and call it again with twice the `max_tokens` if the reply was cut off."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
@@ -283,7 +283,7 @@ class _ModelRequest:
             return self.partial
 
     async def _attempt(self, attempt: Attempt) -> _ModelResponse:
-        """Make one attempt once the endpoint accepts it, and record the tokens used."""
+        """Wait until the endpoint accepts an attempt, make the attempt, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
         async with endpoint_slot(self.run.models, self.name, tokens):
             self.run.attempts += 1

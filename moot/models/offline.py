@@ -277,7 +277,7 @@ class RecordedModel(LocalModel):
         return "recorded"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the recorded reply that matches the call's hints, such as its speaker and phase."""
+        """Return the recorded reply that matches the call's hints, such as the speaker and debate phase."""
         hints: Mapping[str, Any] = kwargs["hints"]
         for reply in self._replies:
             if all(hints.get(key) == value for key, value in reply["when"].items()):

@@ -48,7 +48,7 @@ _CONFIG = RunnableConfig(callbacks=[], configurable={}, tags=[TAG_NOSTREAM])
 
 
 class RunnableModel(BaseChatModel):
-    """Chat model that wraps a runnable, for example the result of `bind`, `with_retry` or `with_fallbacks`.
+    """Chat model that wraps a runnable, such as one made by `bind`, `with_retry` or `with_fallbacks`.
 
     Tools and structured output are bound as for the chat model inside the runnable. If there is none, or if
     its fallbacks are of several classes, a schema is described in the prompt and tools are refused.

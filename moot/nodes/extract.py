@@ -44,7 +44,7 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if claims must be extracted or private messages between two debaters must be recorded.
+    """Return True if claims must be extracted or messages in side discussions must be recorded.
 
     Args:
         state: the debate's state.

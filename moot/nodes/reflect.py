@@ -29,7 +29,7 @@ from moot.state.conversation import ConversationState
 
 
 def reflect_due(state: ConversationState) -> bool:
-    """Return True if a reflection on the debate or an assessment of a crux room (private exchange) is due."""
+    """Return True if a reflection on the debate or an assessment of a side discussion is due."""
     return _insights_due(state) or bool(rooms_to_assess(state))
 
 
@@ -48,7 +48,7 @@ def _insights_due(state: ConversationState) -> bool:
 
 
 def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Ask models to write reflections on the debate and to assess the private exchanges between debaters.
+    """Ask models to write reflections on the debate and to assess side discussions.
 
     A failed call falls back to the claim ledger.
     """

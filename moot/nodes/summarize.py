@@ -32,7 +32,7 @@ from moot.text.tokens import TokenCounter
 
 
 def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Update the rolling summary and the debaters' perspective summaries."""
+    """Update the rolling summary and each debater's perspective summary."""
     update = yield from _update_rolling_summary(state, context)
     due = perspectives_due(state)
     if not due:

@@ -38,7 +38,7 @@ PASSES = "[passes: would not answer]"
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
-    """Return True if the model refused to reply and the debate treats a refusal as passing the turn."""
+    """Return True if the model refused to reply and the debate treats a refusal as a passed turn."""
     return reply.refused and config.limits.refusals == "pass"
 
 

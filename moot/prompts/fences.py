@@ -47,7 +47,7 @@ class ContentPart(NamedTuple):
     """Part of a prompt message, either a block of quoted text or text written by Moot."""
 
     title: str
-    """Title on the first line of the block. The program's own text has no title."""
+    """Title on the first line of the quoted block. The program's own text has no title."""
     text: str
     fence: str
     """Letters that mark the beginning and end of a quoted block. `""`: the part is the program's own text."""
@@ -59,7 +59,7 @@ def fenced(text: str, fence: str, title: str = "") -> str:
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Return a section as a delimited block of quoted text, with the section's heading as the title."""
+    """Return a section as a delimited block of quoted text, titled with the section's heading."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 

@@ -149,7 +149,7 @@ def schema_tokens(schema: type[BaseModel], count: TokenCounter) -> int:
 
 
 def strict_schema(schema: JsonObject) -> JsonObject | None:
-    """Convert a JSON Schema for use in OpenAI's strict mode, or return `None` if it cannot be converted.
+    """Convert a JSON Schema to OpenAI's strict form, or return `None` if that is impossible.
 
     Strict mode requires every property and allows no others. It has no free-form objects, tuples or `Any`.
     """

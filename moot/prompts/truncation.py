@@ -118,7 +118,7 @@ MIN_PART_TOKENS = 60
 """Minimum number of free tokens needed to restore part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priority of blocks that are never dropped, and priority of the blocks that are dropped last."""
+"""Priorities of prompt blocks that are never dropped and of prompt blocks that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities of prompt blocks that may be dropped. Blocks with the lowest number are dropped last, so a
 summary is kept longer than recent messages, and recent messages longer than older ones."""
@@ -176,7 +176,7 @@ def cut_block(
 
 
 def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
-    """Combine blocks into a prompt of at most `budget` tokens, dropping and truncating blocks if necessary.
+    """Combine blocks into a prompt of at most `budget` tokens, truncating or dropping some if needed.
 
     Raises:
         ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
@@ -384,7 +384,7 @@ def fill_remaining(
 
 
 def truncate_evenly(blocks: Sequence[Block], remaining: int, count: TokenCounter) -> list[Block]:
-    """Truncate or omit the longest of several blocks until all of them fit into `remaining` tokens."""
+    """Truncate or omit the longest blocks until all blocks together fit into `remaining` tokens."""
     costs = [message_tokens(block.message, count) for block in blocks]
     cut: list[Block] = []
     for block, cost, cap in zip(blocks, costs, common_length(costs, remaining), strict=True):

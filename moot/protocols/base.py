@@ -175,11 +175,11 @@ class Protocol(ProtocolSpec):
         return solution
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the entries that a judge must read, or `None` for all messages of debaters."""
+        """Return the entries that the judge must read, or `None` to include all debaters' messages."""
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the final round's entries to be summarized if they are too long for the judge."""
+        """Return the final round's entries, so that they can be summarized if too long for the judge."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -223,7 +223,7 @@ class Protocol(ProtocolSpec):
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the cost and the answer of each stage, or `[]` if the protocol has no stages."""
+        """Return each stage's cost and answer, or `[]` if the protocol has no stages."""
         return []
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -307,7 +307,7 @@ applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Append instructions about agreement and answer lines to `instruction` if the settings require them.
+    """Append text about agreement and answer lines to `instruction` if the settings require it.
 
     Args:
         instruction: instruction of a turn.

@@ -47,8 +47,8 @@ Tests of Statistical Hypotheses*)."""
 EARLIER = "earlier"
 """Key in `protocol_state` for the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Number of initial agreements left unaudited, number of early audits, and share of agreements that early
-audits cover. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
+"""Number of first agreements left unaudited, number of early audits, and share of agreements audited early.
+15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -60,14 +60,14 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of debates that request all five answers, as an audit, although the first two answers agree.
+    """Share of debates in which all five answers are requested as an audit although the first two agree.
     The results show later debates of the same debaters whether such agreement can be trusted. The first
     five agreements in a database are not audited. Half of the following ones are, until there are 15
     audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
-    """Protocol that starts with two answers and continues only until the answer is clear.
+    """Protocol that starts with two answers and stops as soon as the answer is clear.
 
     It takes two answers, of different models where the debaters have different ones. If they differ, it takes
     three more. If no answer has a majority, the authors of different answers debate. Then `decide`
@@ -145,7 +145,7 @@ class Escalate(IndependentAnswers):
         return count if clear or not count.counted else super().vote(state, config)
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the cost and the answer of each stage."""
+        """Return each stage's cost and answer."""
         answers = _answers(state)
         stages = [_stage("two answers", len(answers[:PAIR]), _count(answers[:PAIR], config))]
         if len(answers) > PAIR:
@@ -206,7 +206,7 @@ class Earlier(TypedDict):
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return False if earlier debates show that agreement between two answers is weak evidence.
+    """Return True unless earlier debates show that agreement between two answers is weak evidence.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """

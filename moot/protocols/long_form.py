@@ -143,7 +143,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the debaters in the order of the first round if opening statements are independent.
+    """Return the first round's debaters in order if opening statements are independent.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """
@@ -253,9 +253,9 @@ MODERATE = load_prompt_template(
 )
 
 SHOWN_MESSAGES = 6
-"""Number of the most recent messages that the moderator's prompt shows."""
+"""Number of recent messages that the moderator's prompt shows."""
 LISTED_TURNS = 12
-"""Number of most recent turns whose speakers the moderator's prompt lists."""
+"""Number of recent turns whose speakers the moderator's prompt lists."""
 INSTRUCTION_CHARS = 300
 """Maximum number of characters in the moderator's instruction to a debater."""
 REPLY_TOKENS = 300

@@ -77,7 +77,7 @@ class Single(SoloProtocol):
     answer_heading = "Answer"
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return one, because only one debater answers."""
+        """Return 1 as the number of turns, because only one debater answers."""
         return TurnCount(1, 1)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:

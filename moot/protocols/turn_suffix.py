@@ -61,7 +61,7 @@ def summary_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[Block]:
-    """Return one prompt block for each message of the window. The newest message is never removed.
+    """Return one prompt block for each message in the window. The newest message is never removed.
 
     A message longer than its share of the messages' budget is cut, so that it displaces no other message.
     Unused tokens restore only the newest one, so that the messages before it stay the same in the next turn.
@@ -130,7 +130,7 @@ def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: i
 
 @memoize_by_identity()
 def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
-    """Return the token limits of a debate's window."""
+    """Return the token limits of a debate's window of recent messages."""
     return WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved)
 
 
@@ -143,7 +143,7 @@ RETRIEVED_SHARE = 0.45
 """Share of unused tokens that long-form prompts reserve for retrieved memories in the suffix of a turn's
 prompt."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors of the token budget that set the limits for cross-debate memory and reference documents."""
+"""Numbers by which the token budget is divided to limit cross-debate memory and reference documents."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
 """Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
 margin."""
@@ -192,7 +192,7 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
-    """Return a turn suffix with the persona contract, the instruction and matching passages."""
+    """Return the last prompt message, with the persona, the instruction and matching passages."""
     reference_documents = references_text(ctx, query)
     quoted = fenced_section(reference_documents, ctx.config.fence)
     parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}

@@ -54,7 +54,7 @@ def answer_as_written(text: str) -> str:
 
 
 def parse_final_answer(text: str) -> str:
-    """Return the normalised answer from a text's last `Answer:` line, or the normalised text if it lacks one.
+    """Return the answer in a text's last `Answer:` line, or else the whole text, normalised.
 
     Normalisation removes case, markup, outer punctuation, character width and digit grouping. Numbers of
     equal value have the same form.
@@ -70,19 +70,19 @@ def parse_final_answer(text: str) -> str:
 
 
 def parse_confidence(text: str) -> float | None:
-    """Return the number in a text's last `Confidence:` line, or `None` if the text has no such line."""
+    """Return the number in a text's last `Confidence:` line, or `None` if there is no such line."""
     stated: list[str] = _CONFIDENCE.findall(text)
     return min(100.0, float(stated[-1])) if stated else None
 
 
 def match_option(said: str, options: Sequence[str]) -> str:
-    """Return the option that a text names, ignoring case and markup, or `""` if the text names no option."""
+    """Return the option that a text names, ignoring case and markup, or `""` if there is none."""
     wanted = parse_final_answer(said)
     return next((option for option in options if parse_final_answer(option) == wanted), "")
 
 
 def read_answer(text: str, options: Sequence[str], *, whole: bool = False) -> str:
-    """Return a message's answer, or the option that the message names if the question has options.
+    """Return the answer in a message, matched to an option if the question has options.
 
     Args:
         text: text of the message.
@@ -135,7 +135,7 @@ class CurrentAnswer(NamedTuple):
 
 
 def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[str, CurrentAnswer]:
-    """Return the two latest answers of each debater who has answered since the last message from a person.
+    """Return the two latest answers of each debater since the last message from a person.
 
     Crux rooms and critiques are about other questions. Placeholders of the offline model are no answers.
     """

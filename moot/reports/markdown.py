@@ -105,7 +105,7 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons for each option, and of reasons against each option, in a report. A brief fits
+"""Maximum number of reasons that a report lists for, and separately against, each option. A brief fits
 on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
@@ -294,7 +294,7 @@ def _background(report: Report) -> list[tuple[str, str]]:
 
 
 def _added(report: Report) -> list[tuple[str, str]]:
-    """Return the id and the beginning of each message that a person sent while the debate was running.
+    """Return the id and the beginning of each message that a person sent during the debate.
 
     Such a message may change the facts on which the decision rests.
     """

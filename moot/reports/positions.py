@@ -240,7 +240,7 @@ def _statements(
     rounds: Mapping[str, int],
     changed: Set[str],
 ) -> Iterator[Moment]:
-    """Yield a debater's statements on the main question and all of that debater's changes of position.
+    """Yield a debater's statements on the main question and the debater's changes of position.
 
     Changes on the main question in the rounds `changed`, which the judge reports, are left out.
     """

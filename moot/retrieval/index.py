@@ -72,7 +72,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text of the unfinished block, and True if the text includes the previous block."""
+        """Return the unfinished block's text, and whether the text includes the previous block."""
         joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
@@ -166,7 +166,7 @@ class Postings:
         return position
 
     def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
-        """Return the position of each text that contains a term, and how often the term occurs in that text.
+        """Return the position of each text that contains a term, and the term's count in that text.
 
         Positions below `oldest` are left out.
         """

@@ -119,7 +119,7 @@ results differ by less than .01."""
 SPEAKERS_TOKENS = 400
 """Distance in tokens at which the weight of another message's speaker falls to 1/e."""
 FOCUS_TOKENS = 2_000
-"""Number of tokens, taken from the most likely messages, that `concentration` considers."""
+"""Number of tokens from the most likely messages that `concentration` considers."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -303,7 +303,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the spans of messages in a transcript that are scored.
+    """Return the spans of messages to score in a transcript.
 
     Spans do not extend beyond the end of the transcript.
     """
@@ -328,7 +328,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """For each boundary between messages, return a score for how much the speakers change there.
+    """Return a score for how much the speakers change at each boundary between messages.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.

@@ -154,7 +154,7 @@ def iterate_from_sync(
 async def iterate_from_async(
     make: Callable[[], AsyncIterator[T]], *, holds: Callable[[T], bool] = _never
 ) -> AsyncGenerator[T, None]:
-    """Run an async iterator on a background event loop, and yield its items on the caller's event loop.
+    """Run an async iterator on a background event loop, and yield its items on the caller's loop.
 
     The arguments are those of `iterate_from_sync`.
     """

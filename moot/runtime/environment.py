@@ -219,7 +219,7 @@ class NodeContext:
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Configuration of the debate and capabilities granted to the debate."""
+    """Debate configuration and the capabilities granted to the debate."""
     debate: str = ""
     """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""

@@ -165,7 +165,7 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
-        """Return the records of the current run's model calls, numbered to continue from earlier calls."""
+        """Return the current run's model call records, continuing the numbering of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
@@ -266,7 +266,7 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator outside a LangGraph graph, and handle its requests for model calls and local jobs.
+    """Run a generator outside a LangGraph graph, and handle the model calls and jobs it requests.
 
     Return its result and the effect handler.
     """

@@ -255,7 +255,7 @@ RECENT_REQUESTS = 512
 """Number of recent requests to check for duplicates. Identical requests get different seeds. At most 256
 answers are taken in a step."""
 ARGUMENT_CHARS = 1000
-"""Maximum number of characters of a tool call's arguments that prompts show."""
+"""Maximum number of characters that prompts show from a tool call's arguments."""
 
 PASSES = "(passes)"
 """Text shown in the transcript if a person sends an empty reply."""

@@ -186,7 +186,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """Return the texts of a model call as span attributes if permitted by the operator."""
+    """If the operator permits it, return the texts of a model call as span attributes."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}

@@ -75,7 +75,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def _check_numbers(place: str, value: object) -> None:
-    """Raise an error for a number that cannot be stored in a checkpoint or counted towards a limit."""
+    """Raise an error if a number cannot be stored in a checkpoint or counted towards a limit."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             _check_numbers(f"{place}.{key}", each)
@@ -161,7 +161,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
 
 
 def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """Raise an error if a step has too many turns for one request or a turn by an unknown speaker.
+    """Raise an error if a step has an unknown speaker or too many turns for one request.
 
     All turns of a step are taken before the operator's limits are checked again.
     """

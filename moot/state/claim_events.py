@@ -139,7 +139,7 @@ class Gap(QuotedEvent):
 
 
 class SameClaim(TypedDict):
-    """Claim event that links two claims that mean the same or contradict each other."""
+    """Claim event that marks two claims as equivalent or contradictory."""
 
     type: Literal["same"]
     one: str
@@ -153,13 +153,13 @@ class Retraction(TypedDict):
 
     type: Literal["retraction"]
     of: str
-    """Id of the withdrawn stance event, challenge, question, piece of evidence or gap."""
+    """Id of the withdrawn stance event, challenge, question, piece of evidence or knowledge gap."""
     why: str
     by: Extractor
 
 
 class ExtractionPass(TypedDict):
-    """Claim event that marks the end of one pass that extracts claims from new messages."""
+    """Claim event that marks the end of one pass of extracting claims from new messages."""
 
     type: Literal["extraction_pass"]
     through: int
@@ -220,7 +220,7 @@ CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "prem
 
 
 class CruxSide(TypedDict):
-    """One debater's answer to the question recorded in the result of a side discussion (crux card)."""
+    """One debater's answer to the question in a crux card (the result of a side discussion)."""
 
     answer: CardResult
     reasoning: str

@@ -156,7 +156,7 @@ class DebateQuestion(TypedDict, total=False):
 
 
 def options_of(state: StateValues) -> list[str]:
-    """Return the configured options of the debated question, or the options found in the topic."""
+    """Return the configured answer options for the debated question, or those found in the topic."""
     return list(state.get("options") or (state.get("question") or {}).get("options") or ())
 
 
@@ -212,11 +212,11 @@ class Summary(SummaryMetadata):
     """Latest version of a summary, including the points needed to write the next version."""
 
     points: JsonObject
-    """Points on which the summary text is based, each with its speaker and message ids."""
+    """Statements (points) on which the summary text is based, each with its speaker and message ids."""
 
 
 class SummaryPoint(TypedDict):
-    """Statement in a summary, together with the statement's speaker and source message ids."""
+    """Statement in a summary, with its speaker and the ids of its source messages."""
 
     text: str
     speaker: str
@@ -227,7 +227,7 @@ class SummaryVersion(SummaryMetadata):
     """One version of a summary, as stored in the `summary_versions` channel."""
 
     points: list[SummaryPoint]
-    """Points that appear in the text of the summary."""
+    """Statements (points) that appear in the text of the summary."""
 
 
 class ErrorRecord(TypedDict):
@@ -272,7 +272,7 @@ MemoryKind = Literal[
 
 
 class PromptRecord(TypedDict):
-    """Description of a prompt's contents, stored in the record (receipt) of a model call."""
+    """Description of a prompt's contents, stored in the record of a model call."""
 
     budget: int
     """Maximum number of tokens that the prompt was allowed to contain."""
@@ -289,7 +289,7 @@ class PromptRecord(TypedDict):
 
 
 class RequestRecord(PromptRecord):
-    """Description of a model request, stored in the record (receipt) of the call."""
+    """Description of a request to a model, stored in the record of the model call."""
 
     step: int
     call_index: int
@@ -300,7 +300,7 @@ class RequestRecord(PromptRecord):
 
 
 class Receipt(RequestRecord):
-    """Record (receipt) of a debater's turn, including details of the prompt sent to the model."""
+    """Record of a debater's turn, including details of the prompt sent to the model."""
 
     entry_id: str
     """Id of the transcript entry that contains the model's reply."""
@@ -314,7 +314,7 @@ class Receipt(RequestRecord):
 
 
 class CallReceipt(RequestRecord):
-    """Record (receipt) of a model call other than a turn, such as a summary or a verdict."""
+    """Record of a model call other than a turn, such as a summary or a verdict."""
 
     id: str
     """Id of the receipt (the record of a model call), such as `c000012`."""
@@ -332,7 +332,7 @@ class CallReceipt(RequestRecord):
 
 
 class UIMessage(TypedDict):
-    """Data for a component of a client's user interface, in the format of LangGraph's generative UI."""
+    """Data for a user interface component of a client, in LangGraph's generative UI format."""
 
     type: Literal["ui"]
     id: str
@@ -410,7 +410,8 @@ class ConversationOutput(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Markdown answer to the topic, consisting of the decision and the solution. Empty before the end."""
+    """Answer to the topic in Markdown, consisting of the decision and the solution. Empty before the
+    end."""
     status: str
     """Status of the debate, either `running` or `done`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
@@ -499,8 +500,8 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Markdown answer to the topic, consisting of the decision and the solution, or `""` before the debate
-    ends."""
+    """Answer to the topic in Markdown, consisting of the decision and the solution, or `""` before the
+    debate ends."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
     turn_count: int

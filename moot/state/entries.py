@@ -211,7 +211,7 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Length in characters of the message id suffix that identifies the debate and the checkpoint. With 12
+"""Number of characters at the end of a message id that identify the debate and the checkpoint. With 12
 hexadecimal digits, the probability that any two of a million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
@@ -243,7 +243,7 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the properties shared by all entries of this entry's kind.
+    """Return the properties shared by all entries of the same kind as this entry.
 
     Kinds that a protocol defines count as `speech`.
     """
@@ -257,7 +257,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Return the number of debaters' turns that these entries complete (see `turn_count`)."""
+    """Return how many debater turns these transcript entries complete (see `turn_count`)."""
     return sum(ends_turn(entry, debaters) for entry in entries)
 
 
@@ -290,7 +290,10 @@ def cited_id(said: str) -> str:
 
 
 def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return the transcript entries with these ids in the order of the ids. Unknown ids are skipped."""
+    """Return the transcript entries with the given ids, in the order of the ids.
+
+    Unknown ids are skipped.
+    """
     return [transcript[seq] for seq in seqs_of(ids) if seq < len(transcript)]
 
 
@@ -300,7 +303,7 @@ def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
 
 
 def critique_labels(transcript: Iterable[Entry]) -> dict[str, str]:
-    """Return labels such as 2A for critiques and notices of missing critiques, keyed by entry id.
+    """Return labels such as 2A for critiques and missing-critique notices, keyed by entry id.
 
     The number is the round. Each label occurs only once in a debate, so that an answer that names it refers
     to only one critique, whichever proposal it is about.

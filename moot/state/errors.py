@@ -100,7 +100,7 @@ class BudgetReached(RunError):
 
 
 class WaitingForPerson(RunError):
-    """Exception raised when the debate is saved and waiting for a person's reply.
+    """Exception raised when a saved debate is waiting for a person's reply.
 
     Attributes:
         questions: Payload of the interrupt, as JSON.

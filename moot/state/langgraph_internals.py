@@ -34,7 +34,7 @@ TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
 
 
 def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
-    """Return the checkpointer of a node's run, or None if the run has no checkpointer."""
+    """Return the checkpointer in a graph node's config, or None if there is none."""
     saver: BaseCheckpointSaver[str] | None = config.get("configurable", {}).get("__pregel_checkpointer")
     return saver
 
@@ -52,7 +52,7 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config for running a separate graph inside a tool, without the caller's message stream.
+    """Return a config for running a separate graph in a tool without the caller's message stream.
 
     Tracers are kept. The caller's checkpoint position and the handlers of its message stream are left out,
     because messages of the separate graph would appear among the caller's own.
@@ -74,7 +74,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Return the number of interrupt answers among a checkpoint's pending writes."""
+    """Return how many of a checkpoint's pending writes are answers to interrupts."""
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -128,7 +128,7 @@ class PostgresCursorHook:
     """Mixin that makes `AsyncPostgresSaver` open all cursors with `open_cursor`."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
-        """Open a database cursor with the saver's original method."""
+        """Open a database cursor by calling the saver's original method."""
         return original(pipeline=pipeline)
 
     def cursor(self, *, pipeline: bool = False) -> Cursor:
@@ -170,7 +170,7 @@ def streams_tokens(chat: BaseChatModel) -> bool:
 
 
 class ChatDelegate:
-    """Mixin for a chat model that delegates all calls to another chat model, `inner`.
+    """Mixin for a chat model that delegates all calls to the chat model `inner`.
 
     The public methods of `inner` would start a separate run in traces and streams. Messages are streamed
     under the id `message_id`.
@@ -227,15 +227,15 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the final body of a request before it is sent."""
+        """Return the final version of a request body before the request is sent."""
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
-        """Return a chunk converted from raw data, or None to let `ChatOpenAI` convert it."""
+        """Convert raw data to a chunk, or return None to let `ChatOpenAI` convert the data."""
         return None
 
     def change_reply(self, raw: JsonObject) -> JsonObject:
-        """Return the raw data of a reply or chunk in a form that `ChatOpenAI` can convert."""
+        """Convert the raw data of a reply or chunk to a form that `ChatOpenAI` can process."""
         return raw
 
     def change_message(self, message: BaseMessage, raw: JsonObject) -> None:
@@ -287,5 +287,5 @@ def provider_package(provider: str) -> str:
 
 
 def set_server_version(server: object, version: str) -> None:
-    """With version 1 of the `mcp` package, set the version that an MCP server reports."""
+    """Set the version that an MCP server reports, when using version 1 of the `mcp` package."""
     server._mcp_server.version = version  # type: ignore[attr-defined]

@@ -109,13 +109,13 @@ entry."""
 
 
 class DropReplies(TypedDict):
-    """Operation that removes a person's replies to the debate's questions from the message window."""
+    """Operation that removes a person's replies to debate questions from the message window."""
 
     op: Literal["drop_replies"]
 
 
 ENTRY = "entry"
-"""Key in a message's `additional_kwargs` under which the id of the message's transcript entry is stored."""
+"""Key in a message's `additional_kwargs` that holds the id of the message's transcript entry."""
 USER_PROVIDED = "given"
 """Key in `additional_kwargs` that marks a message as a user message with a transcript entry."""
 

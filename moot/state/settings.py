@@ -32,7 +32,7 @@ def register_secret(value: str | None) -> str | None:
 
 
 def register_password(url: str | None) -> str | None:
-    """Register a URL's password (as written and decoded) for redaction, and return the URL."""
+    """Register the password in a URL (raw and decoded) for redaction, and return the URL."""
     if found := _PASSWORD.search(url or ""):
         for password in (found[1], unquote(found[1])):
             register_secret(password)
@@ -56,7 +56,7 @@ def redact(text: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """Redact the passwords and keys in all URLs of a text, and return the text."""
+    """Return the text with the passwords and keys in all of its URLs redacted."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{REDACTED}", url)
     return redact(url)
@@ -188,7 +188,7 @@ def set_variables(values: Mapping[str, str]) -> None:
 
 
 def write_user_settings(values: Mapping[str, str]) -> Path:
-    """Store variables in the user's settings file, readable only by the user, and return the file's path.
+    """Save variables in the user's settings file with owner-only access, and return the file's path.
 
     Other variables and comments in the file are kept. An empty value removes the variable.
 
@@ -263,5 +263,5 @@ def check_database(db: str | None = None) -> str:
 
 
 def database_exists(url: str) -> bool:
-    """Return True if a database exists. A database on a server is assumed to exist."""
+    """Return True if the database at the given URL exists. A database on a server is assumed to exist."""
     return is_postgres(url) or sqlite_path(url).exists()

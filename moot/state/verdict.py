@@ -41,7 +41,7 @@ def tenths(figure: float) -> float:
 
 
 class CriterionScale(TypedDict):
-    """Name and scale of a rubric criterion, stored so that a verdict can be shown without its rubric."""
+    """Name and scale of a rubric criterion, stored for showing a verdict without its rubric."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class Unmet(TypedDict):
 
 
 class Flip(TypedDict):
-    """Comparison of two verdicts for which the debaters were presented in different orders."""
+    """Comparison of two verdicts reached with the debaters presented in different orders."""
 
     orders: list[list[str]]
     """Orders in which the judge saw the debaters in the two judging passes."""
@@ -198,7 +198,7 @@ VERDICT_FIELDS: dict[str, VerdictField] = _fields_of(VerdictContent)
 
 
 def asked_fields(judging: Judging) -> list[VerdictField]:
-    """Return the fields that the judge must fill in, ordered as in the judge's reply."""
+    """Return the fields that the judge must fill in, in the order of the judge's reply."""
     asked = (field for field in VERDICT_FIELDS.values() if judging in field.asked_for)
     return sorted(asked, key=lambda field: field.ask_order)
 

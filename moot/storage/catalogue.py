@@ -45,14 +45,14 @@ class DebateRow:
 
 
 class RowUsage(TypedDict):
-    """Columns of a catalogue row that hold the debate's token usage and cost."""
+    """Catalogue columns that hold a debate's token usage and cost."""
 
     tokens: int
     cost_usd: float
 
 
 def row_usage(usage: Mapping[str, float]) -> RowUsage:
-    """Return the catalogue columns `tokens` and `cost_usd` for the usage of a debate."""
+    """Return the values of the catalogue columns `tokens` and `cost_usd` for a debate's usage."""
     return {"tokens": tokens_of(usage), "cost_usd": float(usage.get("cost_usd", 0.0))}
 
 
@@ -87,7 +87,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return a UUID for a new debate, derived from the name or random if there is no name.
+    """Return a UUID for a new debate, derived from its name, or random if it has no name.
 
     Raises:
         InputError: The name is not valid.
@@ -99,12 +99,12 @@ def new_debate_id(name: str | None) -> str:
 
 
 def handle(debate: str, name: str) -> str:
-    """Return a debate's name, or the first 8 characters of the id if there is no name."""
+    """Return a debate's name, or the first 8 characters of its id if it has no name."""
     return name if name != debate else debate[:8]
 
 
 def thread_id_of(name: str) -> str:
-    """Return `name` unchanged if it is a UUID, otherwise a UUID derived from `name`."""
+    """Return `name` unchanged if it is a UUID; otherwise return a UUID derived from `name`."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
@@ -112,7 +112,7 @@ def thread_id_of(name: str) -> str:
 
 
 def _readable(row: Sequence[object]) -> DebateRow:
-    """Return a catalogue row, recovering as much as possible if the row is damaged.
+    """Parse a catalogue row, recovering as much as possible if the row is damaged.
 
     `moot doctor` repairs the row.
     """
@@ -267,7 +267,7 @@ class ResultTable(DebateTable):
 
 
 def _listed(*outcome: object) -> ListedResult:
-    """Return a result row, recovering as much as possible if the row is damaged."""
+    """Parse a result row, recovering as much as possible if the row is damaged."""
     *texts, confidence = outcome
     model, winner, decision, question = map(stored_text, texts)
     known = confidence if isinstance(confidence, int | float) else None

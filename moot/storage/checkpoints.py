@@ -161,7 +161,7 @@ class MootSqliteSaver(AsyncSqliteSaver):
         self.records = records
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that `config` identifies, or the latest one if `config` has no checkpoint id.
+        """Return the checkpoint identified by `config`, or the latest checkpoint if `config` has no id.
 
         Raises:
             StorageError: the checkpoint is damaged.

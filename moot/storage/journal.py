@@ -23,7 +23,7 @@ than `present`."""
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored reply, consisting of the position of the call and a hash of the request."""
+    """Key of a stored model reply, consisting of the call's position and a hash of the request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
@@ -92,7 +92,7 @@ class Journal(DebateTable):
     def replies(
         self, debate: str, step: int | None = None
     ) -> dict[tuple[int, str, int, int, str], JsonObject]:
-        """Return the stored replies of a debate or of one step, keyed by call position and request hash."""
+        """Return a debate's or step's stored replies, keyed by call position and request hash."""
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
             "SELECT step, node, batch, call_index, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
@@ -164,7 +164,7 @@ def _stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update that adds failed runs missing from the state, or `{}` if none are missing.
+    """Return a state update that adds any failed runs missing from the state, otherwise `{}`.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -177,7 +177,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a copy of a debate's state that also counts the usage and errors of failed runs."""
+    """Return a copy of a debate's state that includes the usage and errors of failed runs."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)
@@ -189,7 +189,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
-    """Return the state's values plus the usage of questions not yet counted in the state."""
+    """Return the state's values after adding the uncounted usage for answering questions."""
     return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
 
 
@@ -202,7 +202,7 @@ class UnreadInbox:
 
     messages: Sequence[InboxMessage] = ()
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage for answering questions about the debate outside the debate's LangGraph graph."""
+    """Model usage outside the debate's LangGraph graph for answering questions about the debate."""
     last_number: int = 0
     """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
 
@@ -227,11 +227,11 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
-        """Store the model usage for answering a question, to be counted in the debate's next step."""
+        """Store the model usage for answering a question, so that the debate's next step counts it."""
         self._add(debate, _QUESTION, "", json.dumps(usage), at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
-        """Return all interjections and question-usage records with numbers greater than `number`."""
+        """Return all interjections and question usage records numbered higher than `number`."""
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
             "SELECT number, speaker, content, at, kind FROM moot_inbox "

@@ -35,7 +35,7 @@ name."""
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """Process identity that stays unique even if the process id is reused."""
+    """Identifier of a process that stays unique even if the process id is reused."""
 
     machine: str
     """Host name, boot id and process-id namespace of the machine. Processes with equal values can see each
@@ -96,7 +96,7 @@ def _identity(pid: int) -> ProcessIdentity:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields after the command name in `/proc/PID/stat`, or `[]` if the file does not exist."""
+    """Return the fields after the command name in `/proc/PID/stat`, or `[]` if the file is missing."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return []

@@ -45,7 +45,7 @@ def is_connection_lost(error: BaseException | None) -> bool:
 
 
 def reconnect_pauses() -> Iterator[float]:
-    """Yield the waiting time in seconds before each attempt to reconnect."""
+    """Yield the number of seconds to wait before each attempt to reconnect."""
     ends = time.monotonic() + RECONNECT_S
     for pause in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
         if time.monotonic() >= ends:

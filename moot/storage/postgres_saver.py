@@ -81,7 +81,7 @@ class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore
         await self._repeat_while_restarting(config, put)
 
     async def _repeat_while_restarting(self, config: RunnableConfig, put: Callable[[], Awaitable[T]]) -> T:
-        """Write a checkpoint, retrying while the server restarts. Both writes are idempotent."""
+        """Write a checkpoint, retrying while the database server restarts. Both writes are idempotent."""
         pauses = reconnect_pauses()
         while True:
             try:
@@ -133,7 +133,7 @@ class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore
         await anyio.to_thread.run_sync(self.records.forget, str(thread_id))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
-        """Delete all checkpoints and pending writes written by the server runs with these ids."""
+        """Delete all checkpoints and pending writes of the server runs with the given ids."""
         doomed = [str(run) for run in run_ids]
         async with self.cursor(pipeline=True) as cursor:
             await cursor.execute(

@@ -45,7 +45,7 @@ BURST_S = 1.0
 SLOT_PREFIX = "endpoint "
 """Prefix for the names of leases that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
-"""Prefix of the table keys under which the time of the next trial call is stored."""
+"""Prefix of the table keys that store the time of the next trial call."""
 
 _RESERVE = f"""
 INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
@@ -116,7 +116,7 @@ class RateLimiter(DebateTable):
         return max(0.0, *(float(left) - cost - BURST_S for left, cost in zip(rows[0], costs, strict=True)))
 
     def record_wait(self, endpoint: str, wait_s: float) -> None:
-        """Record that no process may call an endpoint for the next `wait_s` seconds."""
+        """Record that every process must wait `wait_s` seconds before calling an endpoint."""
         self._probing.discard(endpoint)
         self._run(_SET_WAIT, (endpoint, wait_s))
         if wait_s > LONG_WAIT_S:
@@ -147,7 +147,7 @@ class RateLimiter(DebateTable):
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the remaining waiting times that exceed `longer_than_s` seconds, keyed by endpoint."""
+        """Return the remaining wait times longer than `longer_than_s` seconds, keyed by endpoint."""
         rows = self._run(_CLOSED, (longer_than_s,))
         waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
         return {name: left for name, left in waits.items() if not name.startswith(_PROBE_PREFIX)}
@@ -182,7 +182,7 @@ class RateLimiter(DebateTable):
         return 0.0, 0
 
     def _run(self, statement: str, parameters: Sequence[str | float]) -> list[Row]:
-        """Execute a statement and return the resulting rows, or no rows if the database fails."""
+        """Execute a statement and return its rows, or return no rows if the database fails."""
         with suppress(StorageError):
             return self._sql.execute(statement.replace("CLOCK", self._sql.clock), parameters)
         return []
@@ -190,7 +190,7 @@ class RateLimiter(DebateTable):
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """Token and cost limits for a group of debates, and the usage of the group so far."""
+    """Token and cost limits of a group of debates, and the amounts used so far."""
 
     max_tokens: int | None = None
     """Maximum number of tokens, or `None` for no limit."""
@@ -201,7 +201,7 @@ class SharedBudget:
 
     @property
     def reached(self) -> str:
-        """Return a description of the reached limit, or `""` if no limit is reached."""
+        """Return a description of the limit that was reached, or `""` if no limit was reached."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"the limit of {self.max_tokens:,} tokens is reached: {self.tokens:,} are used"
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -210,7 +210,7 @@ class SharedBudget:
 
 
 def _budget_in(rows: Sequence[Row]) -> SharedBudget:
-    """Return the budget in the first row, or a budget without limits if there is no row.
+    """Return the budget in the first row, or an unlimited budget if there are no rows.
 
     Raises:
         StorageError: The row is damaged. A limit must not get lost.
@@ -242,7 +242,7 @@ class Budgets(DebateTable):
             )
 
     def set(self, name: str, budget: SharedBudget) -> None:
-        """Create a group's budget, or replace the limits and the usage of an existing budget."""
+        """Create a group's budget, or replace the limits and usage of the existing budget."""
         self._execute(
             "INSERT INTO moot_budgets (name, max_tokens, max_cost, tokens, cost) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (name) DO UPDATE SET max_tokens = excluded.max_tokens, "
@@ -251,7 +251,7 @@ class Budgets(DebateTable):
         )
 
     def get(self, name: str) -> SharedBudget:
-        """Return a group's budget, or a budget without limits if the group has none."""
+        """Return a group's budget, or an unlimited budget if the group has none."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets WHERE name = ?", (name,)
         )
@@ -273,7 +273,7 @@ class Budgets(DebateTable):
         return str(rows[0][0]) if rows else ""
 
     def reached(self, debate: str) -> str:
-        """Return the limit that a debate's group has reached, or `""` if there is none."""
+        """Return the limit that a debate's group has reached, or `""` if it has reached none."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets JOIN moot_budget_debates "
             "ON budget = name WHERE debate = ?",

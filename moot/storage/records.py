@@ -87,7 +87,7 @@ class Feedback:
 
 
 class FollowUpTable(DebateTable):
-    """Table of debates that have feedback or a date for revisiting the decision."""
+    """Table of debates that have feedback or a date on which to revisit the decision."""
 
     name = "moot_follow_ups"
     columns = """
@@ -95,7 +95,7 @@ class FollowUpTable(DebateTable):
         decision TEXT NOT NULL, forecasts TEXT NOT NULL, at TEXT NOT NULL"""
 
     def note_revisit(self, debate: str, config: Mapping[str, object] | None) -> None:
-        """Store the configured date for revisiting the decision, if there is one."""
+        """Store the date for revisiting the debate's decision, if one is configured."""
         if not config:
             return
         revisit = str(config.get("revisit") or "")
@@ -112,7 +112,7 @@ class FollowUpTable(DebateTable):
         self._insert(row, f"ON CONFLICT (debate) DO UPDATE SET {update}")
 
     def feedback(self, debate: str = "") -> list[Feedback]:
-        """Return the feedback on one or all debates, oldest first.
+        """Return the feedback on one debate or on all debates, oldest first.
 
         The result is `[]` if the database is read-only.
         """
@@ -227,7 +227,7 @@ class Records:
             table.delete(debate)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return the state's values plus the pending usage that the debate will add in its next step.
+        """Return the state's values plus the pending usage that the debate's next step will add.
 
         This is the usage of failed runs and of answered questions.
         """
@@ -247,7 +247,7 @@ class Records:
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return table objects that refuse writes once the run has lost its lease.
+        """Return table objects that refuse to write after the run has lost its lease.
 
         The run loses its lease if another run takes it.
         """

@@ -29,7 +29,7 @@ def plain_line(text: str) -> str:
 
 @lru_cache(maxsize=8192)  # prompts repeat names and quotations in every turn
 def sanitize_line(text: str) -> str:
-    """Return `text` as one line without Markdown, citations and control tokens of chat templates.
+    """Return `text` as one line without Markdown, citations or control tokens of chat templates.
 
     Emphasis and leading Markdown marks are removed. Control tokens get a middle dot. Brackets around a
     message id become parentheses, because Moot's own renderings cite in brackets.
@@ -52,7 +52,7 @@ _RIGHT_TO_LEFT = re.compile(
 
 
 def show_reordering(text: str, separator: str = "\n") -> str:
-    """Replace each character that changes the text direction with its code point, such as `⟨U+202E⟩`.
+    """Replace characters that change the text direction with code points such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+061C, U+200E and U+200F are
     kept in parts of the text with right-to-left letters, which need them. `separator` divides the parts.
@@ -151,7 +151,7 @@ quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
 def break_template_tokens(text: str) -> str:
-    """Insert a middle dot into each control token of a chat template to disable it.
+    """Disable the control tokens of chat templates in a text by inserting a middle dot into each.
 
     Nothing is removed, and a second call changes nothing.
     """

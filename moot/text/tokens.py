@@ -276,5 +276,5 @@ def _boundary_after(text: str, start: int) -> int:
 
 
 def _splits_number(text: str, at: int) -> bool:
-    """Return True if a cut before position `at` would split a number."""
+    """Return True if cutting the text before position `at` would split a number."""
     return 0 < at < len(text) and bool(_NUMBER.match(text[at - 1]) and _NUMBER.match(text[at]))

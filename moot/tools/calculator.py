@@ -84,7 +84,7 @@ def evaluate(expression: str) -> Number:
 
 
 def value_text(value: Number) -> str:
-    """Return a number as text, with `=` for an exact number and `≈` for a rounded number."""
+    """Format a number as text, preceded by `=` if it is exact or `≈` if it is rounded."""
     if isinstance(value, float):
         return f"≈ {value:.12g}"
     with localcontext(Context(prec=SHOWN_DIGITS, traps=[Inexact])), suppress(Inexact):
@@ -107,7 +107,7 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return an intermediate result, or raise an error if it cannot be used."""
+    """Return an intermediate result, or raise an error if the result cannot be used."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):

@@ -40,7 +40,7 @@ def query_words(query: str) -> list[str]:
 
 
 def matches_text(query: str, number: int, lines: Sequence[str]) -> str:
-    """Return search results as text, starting with the number of matches."""
+    """Format search results as text that starts with the number of matches."""
     if not number:
         return f"no matches for {query!r}"
     return "\n".join([f"{count_noun(number, 'match')} for {query!r}", *lines])
@@ -99,7 +99,10 @@ class ReadFile(Tool):
     lines: int = Field(LINES, ge=1, le=LINES, description="Number of lines to read.")
 
     def run(self, context: ToolContext) -> str:
-        """Return the requested lines with line numbers. The number of lines in the file is added."""
+        """Return the requested lines of the file, each with its line number.
+
+        The number of lines in the file is added.
+        """
         lines = context.folder().read(self.path).splitlines()
         end = min(len(lines), self.start - 1 + self.lines)
         chosen = enumerate(lines[self.start - 1 : end], self.start)

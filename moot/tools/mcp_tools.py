@@ -42,7 +42,7 @@ DEFINITION_CHARS = 20_000
 MAX_PAGES = 20
 """Maximum number of pages to read from an MCP server's paginated tool list."""
 LOG_CHARS = 20_000
-"""Maximum number of server log characters that are searched for the cause of a failure."""
+"""Maximum number of characters of a server log to search for the cause of a failure."""
 KEPT_S = 60.0
 """Number of seconds for which an MCP server's tools are cached."""
 
@@ -111,7 +111,7 @@ def _result_text(result: JsonObject) -> str:
 
 @memoize_by_identity()
 def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
-    """Return the tools from the calling program and from MCP servers.
+    """Return the tools supplied by the calling program and by MCP servers.
 
     Only MCP tools with known definitions are included.
     """
@@ -123,7 +123,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the largest number of tokens that any debater's tool definitions need."""
+    """Return the token count of the tool definitions for the debater whose definitions are longest."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -144,7 +144,7 @@ def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpT
 
 
 def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
-    """Return the configured MCP servers with definitions of all tools in use.
+    """Return the configured MCP servers, including the definitions of all tools in use.
 
     Servers are asked only for definitions that are missing.
 
@@ -170,7 +170,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return the tools of an MCP server, keyed by the names that debaters use.
+    """Return an MCP server's tools, keyed by the names that debaters use for the tools.
 
     Raises:
         ConfigError: the server cannot be used.

@@ -34,7 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """Model reply that contains tool calls, together with their results."""
+    """Model reply that contains tool calls, together with the results of the calls."""
 
     reply: Reply
     calls: tuple[ToolCall, ...]
@@ -64,7 +64,7 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Convert tool calls and results to one user message for a request without tools."""
+    """Convert tool calls and their results to one user message for a request without tools."""
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges

@@ -105,7 +105,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
 
     def _refusal(self, request: Request) -> str:
-        """Return the reason for rejecting a non-operator's request, or `""` if the request is allowed.
+        """Return why a request from a non-operator is rejected, or `""` if the request is allowed.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
@@ -132,7 +132,7 @@ class AuthMiddleware:
 
 
 async def _with_limited_body(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run an application, and respond with HTTP status 413 if the request body is too large."""
+    """Run an application, but respond with HTTP status 413 if the request body is too large."""
     size, started = 0, False
 
     async def limited() -> Message:

@@ -46,14 +46,14 @@ EventListener = Callable[[Event], object]
 
 
 class StreamedMessage(TypedDict):
-    """Portion of a message streamed so far."""
+    """Part of a message that has been streamed so far."""
 
     speaker: str
     text: str
 
 
 def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> None:
-    """Append a streamed token to its message.
+    """Append a streamed token to the message that it belongs to.
 
     The key of a message is the id that its entry will have.
     """
@@ -62,7 +62,7 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """Runner that executes the debates in a database, each in a separate asyncio task.
+    """Runner that executes each of a database's debates in its own asyncio task.
 
     Args:
         debates: the open database. The caller closes it.
@@ -176,7 +176,7 @@ class DebateHost:
                 self._asked += Counter()  # removes the debates without a question
 
     def check_spending(self, debate: Debate) -> None:
-        """Raise an error if a debate has reached the operator's limit on tokens or cost.
+        """Raise an error if a debate has reached the operator's token or cost limit.
 
         Raises:
             InputError: the operator's limit is reached.
@@ -195,7 +195,7 @@ class DebateHost:
 
     @contextmanager
     def subscribe(self, debate: str, listener: EventListener) -> Iterator[None]:
-        """Call a listener with each event of a debate during a `with` block."""
+        """Pass each event of a debate to a listener during a `with` block."""
         listeners = self._listeners.setdefault(debate, [])
         listeners.append(listener)
         try:

@@ -88,11 +88,11 @@ class StreamListener(AsyncCallbackHandler):
         """Debate id and entry id of each running call."""
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Return the stream unchanged, because LangChain only checks that this method exists."""
+        """Return the stream unchanged; LangChain requires only that this method exists."""
         return output
 
     def tap_output_iter(self, run_id: UUID, output: Iterator[T]) -> Iterator[T]:
-        """Return the stream unchanged, because LangChain only checks that this method exists."""
+        """Return the stream unchanged; LangChain requires only that this method exists."""
         return output
 
     @override

@@ -358,7 +358,7 @@ class McpDebates:
             ),
         ],
     ) -> DebateOutcome:
-        """Answer the questions of a waiting debate, and continue the debate.
+        """Answer the questions that a debate is waiting on, and continue the debate.
 
         Give the answers by question id or in one text.
         """
@@ -407,7 +407,7 @@ class McpDebates:
         return render_comparison(compare_debates(documents))
 
     async def debates(self) -> str:
-        """List all debates, starting with the most recently active one."""
+        """List all debates, most recently active first."""
         rows = await run_in_thread(self._debates.rows)
         keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
         return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], ensure_ascii=False)
@@ -523,7 +523,7 @@ def _http_app(server: MCPServer[object], security: TransportSecuritySettings | N
 
 
 class McpEndpoint:
-    """ASGI application that contains the MCP server but does not authenticate clients."""
+    """ASGI application that serves the MCP server but does not authenticate clients."""
 
     @asynccontextmanager
     async def open(self, host: DebateHost) -> AsyncIterator[None]:

@@ -29,7 +29,7 @@ errors are shown on the page."""
 
 
 class PageAction(BaseModel):
-    """Base class of debate actions that the live page offers."""
+    """Base class of the actions on debates that the live page offers."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -88,7 +88,7 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """Action that judges a debate now, even if it is paused or has been judged before."""
+    """Action that has a debate judged now, even if it is paused or has already been judged."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
@@ -131,7 +131,7 @@ class CorrectEvent(PageAction):
 
 
 class PinMessage(PageAction):
-    """Action that pins a message so that every prompt includes it, or unpins the message."""
+    """Action that pins a message, so that every prompt includes it, or unpins a pinned message."""
 
     message: str
     pinned: bool = True
@@ -142,7 +142,7 @@ class PinMessage(PageAction):
 
 
 class ForkDebate(PageAction):
-    """Action that copies a debate, or the beginning of a debate, to a new debate.
+    """Action that copies a whole debate, or only its beginning, to a new debate.
 
     The copy ends with the message `after` if it is given.
     """

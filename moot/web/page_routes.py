@@ -147,7 +147,7 @@ class NewDebate(DebateRequest):
 
 
 class LivePage:
-    """Live web page that shows debates, including the API that serves its data.
+    """Live web page that shows debates, together with the API that provides its data.
 
     The first request opens the database.
 
@@ -312,7 +312,7 @@ class LivePage:
             return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> Response:
-        """Return the text of an uploaded document, so that the page can send the text back unchanged."""
+        """Convert an uploaded document to text that the page can later send back unchanged."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:
@@ -479,8 +479,8 @@ def _find_debate(name: str, host: DebateHost) -> Debate:
     """
     if len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise DebateNotFound(
-            f"the name of a debate has at most {MAX_NAME_CHARS} printable characters, so no debate "
-            "has this name"
+            f"no debate has this name, because the name of a debate has at most {MAX_NAME_CHARS} printable "
+            "characters"
         )
     return host.debates.get(name)
 
@@ -500,7 +500,7 @@ def page_app(
     visitor_token: str | None = None,
     launch_token: str | None = None,
 ) -> Starlette:
-    """Return a web application with the live page and its authentication.
+    """Return a web application that serves the live page and authenticates its users.
 
     Args:
         debates: function that opens the database.

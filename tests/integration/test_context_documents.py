@@ -87,7 +87,7 @@ def test_an_upload_is_converted_by_another_process(tmp_path: Path, monkeypatch: 
     with pytest.raises(InputError, match=r"cannot read context from 'b.docx'"):
         read_upload("b.docx", b"\x00\x01 no document")
     monkeypatch.setattr(read_context, "UPLOAD_TIMEOUT_S", 0.01)
-    with pytest.raises(InputError, match=r"'a.pdf' could not be converted within 0.01 seconds"):
+    with pytest.raises(InputError, match=r"'a.pdf' could not be converted to text within 0.01 seconds"):
         read_upload("a.pdf", data)
 
 

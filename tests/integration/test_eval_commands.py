@@ -447,7 +447,7 @@ def test_ctrl_c_saves_the_answers_and_exits_with_130(moot: Moot) -> None:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=120)
         assert process.returncode == 130
-        assert "Run the same command again" in err
+        assert "run the same command again" in err
         ok(evaluate(moot, server, "run", "set.jsonl", *ARMS, "-q"))
 
 

@@ -148,7 +148,7 @@ def judge(
             "--panel",
             min=1,
             metavar="N",
-            help="Number of judges on the panel. All of these judges use the same model.",
+            help="Number of judges on the panel, all using the same model.",
         ),
     ] = None,
     rule: Annotated[
@@ -182,10 +182,10 @@ def judge(
     """Judge a debate again, or end a paused debate with a verdict.
 
     The command prints the verdict and the agreement among the judges. By default, the judges do not see the
-    debaters' names. Except in the council and vote protocols, each judge gives a second verdict with the
-    debaters in reverse order. Moot keeps the earlier verdicts when it stores new verdicts. If a debate has
-    its own configuration, Moot uses only the keys `judge` and `models` of the --config file. The exit code
-    is 3 if judging fails.
+    debaters' names. Each judge gives a second verdict after seeing the debaters in reverse order, except in
+    the council and vote protocols. Moot keeps the earlier verdicts when it stores new verdicts. For a
+    debate that has its own configuration, Moot reads only the keys `judge` and `models` from the --config
+    file. The exit code is 3 if judging fails.
     """
     from moot.cli.inputs import file_of
     from moot.configuration.configure import read_rubric
@@ -230,8 +230,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys. A "
-            "debate that has its own configuration ignores all other keys"
+            f"configuration {str(config)!r} must set `judge` or `models`: for a debate that has its own "
+            "configuration, all other keys are ignored"
         )
     return replace(options, configured=data)
 

@@ -486,8 +486,8 @@ def gc(
     """Delete intermediate checkpoints of finished debates.
 
     Other debates can run while the command deletes checkpoints. After the checkpoints are deleted, you can
-    still resume, fork and replay finished debates and show their prompts. LangGraph's history of a debate
-    no longer contains the deleted checkpoints.
+    still resume, fork and replay finished debates and show their prompts. The deleted checkpoints no longer
+    appear in LangGraph's history of a debate.
     """
     from moot.debates.lifecycle import prune, shrink
     from moot.state.conversation import ENDED_STATUSES

@@ -69,8 +69,8 @@ def run_evaluation(
         Path,
         Argument(
             metavar="SET",
-            help="File of items (.jsonl or .csv): questions with answers, pairs of answers to test a judge, "
-            "or topics for line-ups (sets of debaters) to debate.",
+            help="Evaluation set (.jsonl or .csv): questions with answers, answer pairs to test a judge, or "
+            "topics for line-ups (sets of debaters).",
         ),
     ],
     arm: Annotated[
@@ -79,9 +79,9 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="Arm (configuration under evaluation): a protocol (such as single), a configuration file, "
-            "vote@K, vote@tokens, vote@cost, first-answers, judge:FILE, or recorded:FILE. Repeat the option "
-            "for each arm.",
+            help="Configuration to evaluate: a protocol (such as single), a configuration file, vote@K, "
+            "vote@tokens, vote@cost, first-answers, judge:FILE, or recorded:FILE. Repeat the option for "
+            "each configuration.",
         ),
     ],
     name: Annotated[
@@ -100,7 +100,7 @@ def run_evaluation(
             min=1,
             max=1000,
             metavar="N",
-            help="Number of answers that each configuration under evaluation (--arm) gives for each item.",
+            help="Number of times that each --arm configuration answers each item.",
         ),
     ] = 1,
     max_cost: Annotated[
@@ -137,13 +137,14 @@ def run_evaluation(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run each configuration (arm) on each item of a file, and print a report.
+    """Run every configuration (arm) on every item in a file, and print a report.
 
     After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call.
-    When you repeat an evaluation, you may add or omit configurations (arms). The command runs and reports
-    only the configurations (arms) that you name. --config sets the options of the built-in configurations
-    (arms) and of the judge that grades free-text answers. When an evaluation reaches its limit, Moot starts
-    no new model calls, but waits for running calls to finish. The exit code is 3 if an answer is missing.
+    When you repeat an evaluation, you may add or omit configurations (arms). The command runs only the
+    configurations (arms) that you name, and reports only their results. The --config file sets options for
+    the built-in configurations (arms) and for the judge that grades free-text answers. When an evaluation
+    reaches its limit, Moot starts no new model calls, but waits for running calls to finish. The exit code
+    is 3 if any answer is missing from the evaluation.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -203,7 +204,7 @@ def _deliver_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print the report of an evaluation run, followed by notes on missing and additional results."""
+    """Print an evaluation run's report, then notes on missing and additional results."""
     name = report["name"]
     missing = [
         {"item": item, "arm": arm, "seed": seed, "why": why}
@@ -298,8 +299,8 @@ def report_evaluation(
         Option(
             "--baseline",
             metavar="ARM",
-            help="Configuration (--arm) with which all other configurations are compared. Default: the vote "
-            "with an equal budget.",
+            help="Configuration (--arm) to compare all others with. Default: the vote configuration with an "
+            "equal budget.",
         ),
     ] = "",
     feedback: Annotated[
@@ -422,8 +423,7 @@ def evaluate_debates(
         list[str],
         Argument(
             metavar="ID|FILE…",
-            help="Debates to score, given as names, ids, or files that contain exported debates or debates "
-            "from dialectic.",
+            help="Debates to score: names, ids, or files that contain exported debates or dialectic debates.",
         ),
     ],
     problem: Annotated[
@@ -478,7 +478,7 @@ def evaluate_debates(
     """Score finished debates from 1 to 10 on each criterion.
 
     The command prints the average of the evaluators' scores, or N/A if no evaluator gave a score. The exit
-    code is 3 if any debate remains without an evaluation.
+    code is 3 if any debate still has no evaluation.
     """
     from moot.cli.inputs import file_of
     from moot.debates.preflight import check_judges

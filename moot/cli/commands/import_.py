@@ -60,7 +60,7 @@ def import_debate(
             "--debater",
             "-d",
             metavar="NAME",
-            help="Name of a speaker who is a debater. Repeat the option for each debater.",
+            help="Name of a speaker to treat as a debater. Repeat the option for each debater.",
         ),
     ] = None,
     moderator: Annotated[
@@ -68,7 +68,10 @@ def import_debate(
         Option(
             "--moderator",
             metavar="NAME",
-            help=("Name of a moderator, a speaker who is not judged. Repeat the option for each moderator."),
+            help=(
+                "Name of a speaker to treat as a moderator. Moderators are not judged. Repeat the option "
+                "for each moderator."
+            ),
         ),
     ] = None,
     config: ConfigOption = None,
@@ -216,8 +219,8 @@ def report(
     """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
 
     The HTML report is a single file and needs no network access. The report shows the verdict, positions,
-    contested claims, summaries, tokens and transcript. A brief is Markdown if it is written to a .md file
-    or to stdout, and otherwise HTML.
+    contested claims, summaries, tokens and transcript. A brief is written as Markdown to a .md file or to
+    stdout, and as HTML to any other file.
     """
     if as_json:
         if formats or output not in (None, STDOUT):
@@ -298,7 +301,7 @@ def compare(
         bool,
         Option(
             "--only",
-            help="Have the first debate's model list the points that appear in only one of the debates.",
+            help="Ask the first debate's model to list the points that appear in only one of the debates.",
         ),
     ] = False,
     output: Annotated[
@@ -324,8 +327,8 @@ def compare(
     form = "md" if output == STDOUT else format_of(output)
     if len(debate_ids) < 2 or form == "json":
         raise InputError(
-            "the arguments are invalid: give at least two debates. -o takes FILE.html or FILE.md, and "
-            "--json prints JSON"
+            "the arguments are invalid: give at least two debates, use -o only with FILE.html or FILE.md, "
+            "and use --json to print JSON"
         )
     with open_database(db) as debates:
         compared = [debates.get(each) for each in debate_ids]

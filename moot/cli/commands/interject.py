@@ -193,9 +193,9 @@ def feedback(
 ) -> None:
     """Record how a decision turned out.
 
-    Feedback shows how reliable the stated confidence of each judge and model is. `moot eval report
-    --feedback` prints the Brier scores of judges and models. New feedback on a debate replaces earlier
-    feedback.
+    Your feedback shows how far you can trust the confidence that each judge and model states. `moot eval
+    report --feedback` prints the Brier scores of judges and models. New feedback on a debate replaces
+    earlier feedback.
     """
     from moot.debates.feedback import give_feedback
     from moot.storage.records import OUTCOMES, Rating

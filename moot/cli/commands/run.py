@@ -129,7 +129,7 @@ class RunOptions:
         Option(
             "--revisit",
             metavar="DATE",
-            help="Date from which `moot list` asks you for feedback, such as 2027-03-01.",
+            help="Date (such as 2027-03-01) from which `moot list` asks you for feedback.",
         ),
     ] = None
 
@@ -274,7 +274,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
 
 
 LINE_CHARS = 100
-"""Maximum number of characters to show of an interjection that a forked debate omits."""
+"""Maximum number of characters shown from an interjection that a forked debate omits."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -301,7 +301,7 @@ def resume(
 ) -> None:
     """Continue a saved debate, or extend a finished debate.
 
-    A debate keeps the configuration with which it started. The options --model and --judge-model change the
+    A debate keeps the configuration it started with. The options --model and --judge-model change the
     models for the rest of the debate. If --config differs from the debate's configuration, the command stops
     and names the settings that differ. To apply the new settings, add --reconfigure.
     """
@@ -361,8 +361,8 @@ def fork(
 ) -> None:
     """Copy a debate up to a given message as a new debate.
 
-    The original debate does not change. The copy does not repeat interjections that came after the given
-    message. The options --model, --judge-model and --config apply to the new turns of the copy.
+    The original debate does not change. Interjections made after the given message are not carried over to
+    the copy. The options --model, --judge-model and --config apply to the new turns of the copy.
     """
     if after is not None and without is not None:
         raise InputError("--without already determines where the fork starts: remove --after")
@@ -458,10 +458,10 @@ def plan(
     To make the estimate, Moot simulates the debate twice in memory without calling a model. In the first
     simulated debate, the debaters agree, so the debate needs the fewest model calls. In the second
     simulated debate, the debaters dispute every claim, so the debate needs the most model calls. The
-    estimate is the average of the two simulated debates. The estimate ignores limits and does not include
-    tool calls, retries or repairs of structured replies. The maximum number of tokens is calculated from
-    the token budgets. Moot calculates the cost from the prices in the configuration, or from the list
-    prices of well-known models.
+    estimate is the average of the two simulated debates. The estimate ignores limits, tool calls, retries
+    and repairs of structured replies. The maximum number of tokens is calculated from the token budgets.
+    Moot calculates the cost from the prices in the configuration, or from the list prices of well-known
+    models.
     """
     from moot.cli.inputs import read_topic
     from moot.cli.run_config import warn_of_ignored_length

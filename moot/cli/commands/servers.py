@@ -60,9 +60,9 @@ def serve(
     their keys. Keep the address to yourself. The value of MOOT_TOKEN gives the same rights as the launch
     token.
 
-    Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Visitors
-    may use models, tools, files and endpoints other than the defaults only if you allow it. If MOOT_TOKEN
-    is set, all access requires a token, even from this machine. If MOOT_TOKEN is not set, only this machine
+    Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Without
+    your permission, visitors may use only the default models, tools, files and endpoints. If MOOT_TOKEN is
+    set, all access requires a token, even from this machine. If MOOT_TOKEN is not set, only this machine
     can access the web page. If --host opens the page to other machines and MOOT_TOKEN is not set, Moot
     creates a token for visitors.
     """
@@ -103,7 +103,7 @@ def mcp(
             metavar="PORT",
             min=0,
             max=65535,
-            help="Serve over HTTP at http://127.0.0.1:PORT/mcp instead of on stdio.",
+            help="Serve over HTTP at http://127.0.0.1:PORT/mcp instead of over stdio.",
         ),
     ] = None,
     db: DbOption = None,
@@ -112,9 +112,9 @@ def mcp(
 
     The server communicates over stdio, or over HTTP if --http is given.
 
-    The options --config and --model set the defaults for debates that agents start. Agents may use models,
-    tools, files and endpoints other than the defaults only if you allow it. If MOOT_TOKEN is set, every
-    HTTP request must include this token and may use any model.
+    The options --config and --model set the defaults for debates that agents start. Without your
+    permission, agents may use only the default models, tools, files and endpoints. If MOOT_TOKEN is set,
+    every HTTP request must include this token. Clients with the token may use any model.
     """
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")

@@ -205,7 +205,7 @@ def _ask_model(offered: Sequence[str]) -> str:
 
 
 def _test(name: str) -> str:
-    """Call the model once and return facts about its reply.
+    """Call the model once, and return information about the reply.
 
     Raises:
         ModelError: the call failed. Nothing has been stored.

@@ -43,7 +43,7 @@ def audit(
         Option(
             "--replay-without",
             metavar="KIND",
-            help="Repeat turns with this kind of memory left out of the prompts.",
+            help="Repeat turns without this kind of memory in the prompts.",
         ),
     ] = None,
     turns: Annotated[
@@ -57,7 +57,7 @@ def audit(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what each kind of memory costs and how it is used.
+    """Show the cost and use of each kind of memory.
 
     With --replay-without, repeat some turns without one kind of memory, and print the original and the
     repeated turns.
@@ -113,8 +113,7 @@ def show(
         bool,
         Option(
             "--calls",
-            help="Show the number of tokens in each section of every prompt that is not for a debater's "
-            "turn.",
+            help="Show the number of tokens in each section of all prompts except those for debaters' turns.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
@@ -123,7 +122,7 @@ def show(
         Option(
             "--prompt",
             metavar="SEQ",
-            help=("Show the exact prompt of a message (12 or m000012) or of another model call (c000012)."),
+            help=("Show the exact prompt for a message (12 or m000012) or for another model call (c000012)."),
         ),
     ] = None,
     follow: Annotated[

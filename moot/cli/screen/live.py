@@ -102,7 +102,7 @@ class RunTally:
 
 
 def spent_text(tokens: int, cost_usd: float) -> str:
-    """Return a text such as `12 tokens · US$ 0.0300`."""
+    """Return the tokens and cost as a text such as `12 tokens · US$ 0.0300`."""
     return count_noun(tokens, "token") + (f" · US$ {cost_usd:.4f}" if cost_usd else "")
 
 
@@ -150,7 +150,7 @@ class ProgressLines(Progress):
         self._names = names
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Print the line that describes an event, unless the event is not shown."""
+        """Print the line for an event, or nothing if the event is not shown."""
         if line := event_line(event, self._names, tally):
             print(line, file=sys.stderr, flush=True)
 
@@ -312,9 +312,8 @@ def check_answers(answers: object, config: DebateConfig, questions: Sequence[Per
     if unknown:
         asked = [each["id"] for each in questions] or [f"{next(iter(names))}.1"]
         raise InputError(
-            f"--answers: no debater and no question has the name {', '.join(map(repr, unknown))}. "
-            f"Use the name of a debater ({', '.join(names)}) or the id of a question "
-            f"({', '.join(asked)})"
+            f"--answers: {', '.join(map(repr, unknown))} is neither a debater nor a question: use the name "
+            f"of a debater ({', '.join(names)}) or the id of a question ({', '.join(asked)})"
         )
 
 

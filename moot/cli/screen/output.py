@@ -122,7 +122,7 @@ def _console(stream: TextIO) -> Console:
 
 
 def _piped_width() -> int:
-    """Return the terminal's width if the output is piped through `less` or `head`."""
+    """If the output is piped through `less` or `head`, return the terminal's width."""
     for descriptor in (sys.__stderr__, sys.__stdin__):
         with suppress(OSError, ValueError, AttributeError):
             if columns := os.get_terminal_size(descriptor.fileno()).columns:  # type: ignore[union-attr]  # suppressed
@@ -226,7 +226,7 @@ def wrap_for_terminal(text: str, stream: TextIO) -> str:
 
 
 def columns() -> int:
-    """Return the width, in columns, of printed results."""
+    """Return the width of printed results in columns."""
     return _console(sys.stdout).width
 
 
@@ -243,7 +243,7 @@ def format_of(path: Path) -> str:
 
 
 def check_folder(path: Path) -> None:
-    """Check that an output file can be written, before any model is called. The path `-` stands for stdout.
+    """Before any model is called, check that an output file can be written. The path `-` stands for stdout.
 
     Raises:
         InputError: the path is a folder, or is in a folder that does not exist.
@@ -302,7 +302,7 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """Flags that tell, for each column, whether the column is right-aligned on the screen. `None`: all
+    """One flag per column, True if the column is right-aligned on the screen. `None`: all
     columns but the first."""
 
     def markdown(self) -> str:

@@ -396,7 +396,7 @@ def receipts(document: Document) -> Parts:
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of token counts by prompt section for all model calls other than turns."""
+    """For all model calls except turns, return a table of the tokens in each prompt section."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 
@@ -425,7 +425,7 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return, for each repeated turn, a table that shows the original and new messages side by side."""
+    """For each repeated turn, return a table with the original and new messages side by side."""
     parts: Parts = []
     for each in again:
         table = Table(pad_edge=False, expand=True, title=f"{each.entry_id}, {one_line(each.speaker, 60)}")
@@ -437,7 +437,7 @@ def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
 
 
 def prompt(looked: ReconstructedPrompt) -> Parts:
-    """Return the exact prompt of one model call for printing, section by section."""
+    """Return the exact prompt of one model call, section by section, for printing."""
     receipt = looked.receipt
     whose: Document = receipt
     if "purpose" in whose:

@@ -37,7 +37,7 @@ until the rounds repeat."""
 ENOUGH_CALLS = 130
 """Minimum number of calls at which a shortened run is considered long enough."""
 MAX_GROWTH = 0.05
-"""Maximum growth in calls and prompt tokens at which two parts of a run still count as equal. With more
+"""Maximum increase in calls and prompt tokens between two parts of a run that count as equal. With more
 growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
@@ -46,7 +46,7 @@ MIN_MISSING_ROUNDS = 3
 MIN_PERIODS = 3
 """Minimum number of rounds needed to estimate how often a kind of call occurs."""
 GROWTH = 0.25
-"""Minimum relative growth at which calls of one kind are assumed to keep growing."""
+"""Minimum relative growth of one kind of call at which its growth is assumed to continue."""
 MIN_CALLS_TO_GROW = 12
 """Minimum number of calls of one kind needed to detect growth. With fewer calls, growth is ignored
 because it can be chance."""
@@ -131,7 +131,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two consecutive parts of a run that have the same number of rounds."""
+    """Return two consecutive parts of a run, each with the same number of rounds."""
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
     half = (end - start) // 2

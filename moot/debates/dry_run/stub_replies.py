@@ -45,7 +45,7 @@ class PlannedCall:
 
     @property
     def phase(self) -> str:
-        """Name of the debate phase, kind of memory or purpose that the call belongs to."""
+        """Name of the debate phase, memory kind or purpose to which the call belongs."""
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 

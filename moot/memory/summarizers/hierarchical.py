@@ -27,7 +27,7 @@ text fills 1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):
-    """Summarizer that condenses each round with a model and merges the rounds of a finished phase."""
+    """Summarizer that condenses rounds with a model, and merges the rounds of finished debate phases."""
 
     name = "hierarchical"
 

@@ -34,7 +34,7 @@ greetings or fragments."""
 SEGMENTS = 5
 """Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of extra characters in a summary point's line, not counting the point's text."""
+"""Number of characters in a summary point's line in addition to the point's text."""
 
 
 class Point(TypedDict):
@@ -53,7 +53,7 @@ class Point(TypedDict):
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return the meaningful sentences of a message as points, or its whole text if it has none.
+    """Return a message's meaningful sentences as points, or the whole text if there are none.
 
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
@@ -84,12 +84,12 @@ def first_seq(point: Point) -> int:
 
 
 class Ranking(NamedTuple):
-    """Points for a summary, best first."""
+    """Candidate sentences for a summary, ranked from best to worst."""
 
     points: list[Point]
     quota: int
-    """Number of top-ranked points for which space is reserved. Reserved points are tool
-    errors and one point for each speaker."""
+    """Number of top-ranked statements (points) for which space in the summary is reserved. Reserved points
+    are tool errors and one point for each speaker."""
 
 
 def rank(
@@ -99,7 +99,7 @@ def rank(
     through: int,
     error_chars: int = 0,
 ) -> Ranking:
-    """Rank the candidate points for a summary.
+    """Rank the sentences that a summary may quote.
 
     The newest tool errors come first, up to `error_chars`, then the best point of each speaker, the most
     frequent speakers first. The other points follow. The segment with the least text so far gives the next
@@ -153,7 +153,7 @@ def rank(
 
 
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
-    """Return the distinct points and their `seq` in transcript order, keyed by speaker and terms."""
+    """Return the distinct points with their `seq`, keyed by speaker and terms, in transcript order."""
     distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
     keyed = ((first_seq(point), point["speaker"], point["text"], point) for point in points)
     for seq, speaker, text, point in sorted(keyed, key=lambda key: key[:3]):
@@ -168,15 +168,15 @@ class SummaryPoints(TypedDict):
     """
 
     points: list[Point]
-    """Points available for the summary, best first. The budget limits their number."""
+    """Statements (points) that the summary can include, best first. The budget limits their number."""
     shown: int
     """Number of points that the summary's text shows, counted from the start of `points`."""
     text_chars: int
-    """Maximum number of characters in a point shown in the summary's text."""
+    """Maximum length in characters of each point in the summary's text."""
     name_chars: int
     """Maximum number of characters in a speaker's name shown in the summary's text."""
     notice: str
-    """Notice that names the speakers without a point in the summary, or replaces all points if none fits.
+    """Text that lists speakers with no statement in the summary, or replaces all statements if none fits.
     Empty otherwise."""
     messages: int
     """Number of messages that the summary covers."""
@@ -191,9 +191,10 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum token budget at which a summary contains points. A smaller summary shows a notice instead."""
+"""Minimum token budget that a summary needs to contain any statements (points). A smaller summary shows a
+notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Minimum number of tokens per speaker at which a summary gives every speaker a point."""
+"""Minimum number of tokens per speaker needed for a summary to include a point by every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
 """Maximum share of a summary that tool errors may take up, and estimated number of characters per token."""
 _FILL_TRIES = 8
@@ -236,7 +237,7 @@ def layout_points(
             return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of the summary with a notice that names the speakers without any points."""
+            """Return a copy of the summary with a notice that names the speakers whom the summary omits."""
             quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             others = name_list(who for who in candidate["speakers"] if who not in quoted)
             notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
@@ -322,7 +323,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 MAX_SPEAKERS = 256
 MAX_TERMS = 1_000
-"""Maximum number of distinct terms to keep counts for, starting with the most frequent."""
+"""Maximum number of distinct terms whose counts are kept, most frequent first."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300

@@ -146,7 +146,7 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def _disputes(ctx: PromptContext) -> list[Block]:
-    """Return a block with the points that are still in dispute."""
+    """Return a prompt block that lists the points still in dispute."""
     checks = [each for each in ctx.state.get("convergence") or [] if each["round"] < ctx.step["round"]]
     points = checks[-1]["in_dispute"] if checks else []
     if not points:
@@ -251,7 +251,7 @@ def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: i
 
 
 def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]:
-    """Return all critiques of a debater's proposal in a round, including notices of missing critiques."""
+    """Return all critiques of a debater's proposal in a round, and notices of missing critiques."""
     return [
         entry
         for entry in ctx.state["full_transcript"]
@@ -264,7 +264,7 @@ def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]
 
 
 def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
-    """Return a block with the speaker's perspective summary and the messages written since that summary."""
+    """Return a block with the speaker's perspective summary and the messages written after it."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
     parts = [fenced(perspective.summary, ctx.config.fence)] if perspective.summary else []
@@ -308,7 +308,7 @@ REPLY_TOKENS = 800
 
 
 class TerminationConfig(ProtocolSettings):
-    """Settings that decide whether a council may end before its last round."""
+    """Settings that decide whether a council debate may end before its last round."""
 
     key = "termination"
 
@@ -320,7 +320,7 @@ class TerminationConfig(ProtocolSettings):
 
 
 class Convergence(BaseModel):
-    """The judge's assessment of how far a council's proposals agree."""
+    """The judge's assessment of how closely the proposals in a council debate agree."""
 
     reasoning: str = Field(description="Where the proposals agree and where they do not.")
     in_dispute: list[str] = Field(
@@ -408,7 +408,7 @@ class Council(Protocol):
     length_settings = ("rounds",)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return the council's next step, or `End` if the council is over.
+        """Return the next step of a council debate, or `End` if the debate is over.
 
         A continued debate has `turns`: it runs more rounds until that number of messages is reached.
         """
@@ -437,7 +437,7 @@ class Council(Protocol):
         return following
 
     def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
-        """Return the blocks of a turn's prompt, including the problem and the phase's context."""
+        """Return the blocks of a turn's prompt, including the problem and the context for the phase."""
         return council_prompt_blocks(ctx)
 
     def query(self, ctx: PromptContext) -> RetrievalQuery:
@@ -445,7 +445,7 @@ class Council(Protocol):
         return council_query(ctx)
 
     def instruction(self, ctx: PromptContext) -> str:
-        """Return the instruction for the turn's phase and the debater's role."""
+        """Return the instruction that fits the turn's phase and the debater's role."""
         return council_instruction(ctx)
 
     def fallback_entry(
@@ -469,7 +469,7 @@ class Council(Protocol):
         return check_convergence(state, config, count)
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the final proposals and, unless they were summarised, the last critiques."""
+        """Return the final proposals, and the last critiques unless the critiques were summarised."""
         transcript = state["full_transcript"]
         shown = list(latest_proposals(transcript).values())
         if not state.get("judge_summary", {}).get("text"):
@@ -477,7 +477,7 @@ class Council(Protocol):
         return sorted(shown, key=lambda entry: entry["seq"])
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the critiques and refined proposals of the council's last round."""
+        """Return the critiques and refined proposals of a council debate's last round."""
         transcript = state["full_transcript"]
         critiques = _critiques_of_last_round(transcript)
         proposals = [e for e in latest_proposals(transcript).values() if e["kind"] == "refinement"]

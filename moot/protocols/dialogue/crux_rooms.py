@@ -26,8 +26,8 @@ class CruxConfig(Section):
     """Minimum confidence in a disagreement, from 0 to 1, for a crux room (side discussion) to open. A crux
     room opens only above it. Lower this value to get more crux rooms."""
     specific: bool = True
-    """True if a crux room (side discussion) opens only for claims that count as specific. Set `specific` to
-    false for broad topics in which no room opens."""
+    """True if a crux room (side discussion) opens only for claims with enough content words to count as
+    specific. Set `specific` to false for broad topics in which no room opens."""
     relevance: int = Field(1, ge=0)
     """Minimum number of words that a claim must share with the topic, its aspects or the debaters'
     positions. 0: every claim qualifies."""
@@ -109,7 +109,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 
 def _disputed(state: ConversationState, room: Room) -> str:
-    """Return the claim disputed in a crux room (side discussion), and the core disagreement found so far."""
+    """Return the claim disputed in a side discussion, and the core disagreement found so far."""
     crux, claim = room.get("crux", ""), claim_text(state, room)
     return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
 
@@ -163,7 +163,7 @@ class ContestedClaim(NamedTuple):
 
 
 def _contested_claims(state: ConversationState, config: DebateConfig) -> list[ContestedClaim]:
-    """Return the contested claims that qualify for a crux room (side discussion), most promising first."""
+    """Return the contested claims that qualify for a side discussion, most promising first."""
     crux, ledger, ids = DialogueConfig.of(config).crux, ledger_of(state), set(config.names())
     rooms, now = state.get("crux_rooms", {}).values(), state.get("round", 0)
     cards = cards_of(state)

@@ -156,7 +156,7 @@ class Dialogue(Protocol):
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if the next step's prompts need claims from messages that the prompts do not include.
+        """Return True if the next step's prompts need claims from messages that the prompts leave out.
 
         First takes show all openings. After them, claims only decide who answers whom, and two debaters
         answer each other in any case.
@@ -182,7 +182,7 @@ class Dialogue(Protocol):
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the planned number of turns, and the maximum number including all crux rooms."""
+        """Return the planned number of turns, and the maximum number including all side discussions."""
         dialogue, people = DialogueConfig.of(config), len(config.debaters)
         crux, aspects = dialogue.crux, len(dialogue.aspects) or dialogue.max_aspects
         planned = people * (2 + aspects * (1 + 2 * dialogue.minirounds))
@@ -192,7 +192,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the opening step if aspects are configured, otherwise a model call that names the aspects."""
+    """Return the opening step if aspects are configured, otherwise a model call to name the aspects."""
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
         return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])

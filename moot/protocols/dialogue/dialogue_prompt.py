@@ -127,14 +127,14 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
 
 
 def _openings(ctx: PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks with the speaker's opening, unread openings and people's messages."""
+    """Yield blocks with the speaker's and all unread opening statements, and people's messages."""
     own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
     first = next(own, None)
     yield from _message_blocks(ctx, [*([first] if first else []), *_unread_openings(ctx)])
 
 
 def _unread_openings(ctx: PromptContext) -> list[Entry]:
-    """For the first aspect, return the opening statements that the list of claims does not cover yet."""
+    """For the first aspect, return the opening statements not yet covered by the list of claims."""
     if ctx.step["round"] != 2:
         return []
     read = ledger_of(ctx.state).read_through
@@ -163,7 +163,7 @@ def _exchange(ctx: PromptContext) -> Iterator[Block]:
 
 
 def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
-    """Return the debaters' messages from a round, oldest first, excluding messages in side discussions."""
+    """Return the debaters' messages from a round, oldest first, without those in side discussions."""
     said: list[Entry] = []
     for entry in reversed(transcript):
         if entry["round"] != round_no:

@@ -165,7 +165,10 @@ def _allows(capability: Capability) -> bool:
 
 
 class UntrustedConfig(BaseModel):
-    """Configuration from a request. Its values are validated, but its capabilities are not yet authorized."""
+    """Untrusted configuration received in a request.
+
+    Its values are validated, but its capabilities are not yet authorized.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -229,7 +232,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return, as capabilities, the limits that a configuration sets higher than the operator does."""
+    """Return the limits that a configuration sets higher than the operator does, as capabilities."""
     found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
     return {
         Capability("limit", _limit_words(key, value))
@@ -239,7 +242,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return the configuration with the operator's upper limits as its only limits.
+    """Return the configuration with all its limits replaced by the operator's upper limits.
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """
@@ -249,7 +252,7 @@ def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> De
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the lowest value that the operator's configurations set for a limit, or None if none sets it."""
+    """Return the lowest value that the operator's configurations set for a limit, or None."""
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

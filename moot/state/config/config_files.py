@@ -108,7 +108,7 @@ def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Return configuration data after applying settings with dotted keys, except settings that are `None`.
+    """Return configuration data after applying the dotted-key settings whose value is not `None`.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.
@@ -123,7 +123,7 @@ class _StrictLoader(yaml.SafeLoader):
         node: yaml.Node | None = super().get_single_node()
         if node is not None and _weight(node, {}) > MAX_YAML_NODES:
             raise ConfigError(
-                f"the file has more than {MAX_YAML_NODES:,} values after its YAML references are expanded"
+                f"the file has more than {MAX_YAML_NODES:,} values after its YAML aliases are expanded"
             )
         return node
 

@@ -208,7 +208,7 @@ class DebateConfig(Section):
             if not pairs or stated != sorted(set(stated)):
                 raise ValueError(
                     f"{model}: the stated confidences are not in ascending order: sort the [stated, "
-                    "measured] pairs"
+                    "measured] pairs by stated confidence"
                 )
             if not all(0 <= number <= 100 for pair in pairs for number in pair):
                 raise ValueError(f"{model}: every stated and measured confidence must be between 0 and 100")
@@ -349,11 +349,11 @@ class DebateConfig(Section):
         return self.order or tuple(self.names())
 
     def total_turns(self) -> int:
-        """Return the total number of turns across all debaters, for protocols that count turns."""
+        """Return the total number of turns for all debaters, if the protocol counts turns."""
         return self.turns or (self.rounds or 0) * len(self.turn_order()) or 6
 
     def calibrated(self, model: str, stated: float) -> float:
-        """Return the measured accuracy (0 to 100) that corresponds to a model's stated confidence (0 to 100).
+        """Convert a model's stated confidence (0 to 100) to its measured accuracy (0 to 100).
 
         Between two measured pairs the accuracy is interpolated linearly. Without pairs it is `stated`.
         """
@@ -381,7 +381,7 @@ class DebateConfig(Section):
         return self._fence or fence_for(self.topic or "")
 
     def with_fence(self, fence: str) -> Self:
-        """Return a copy of the configuration in which `fence` delimits quoted text in prompts."""
+        """Return a copy of the configuration that uses `fence` to delimit quoted text in prompts."""
         fenced = self.model_copy()
         fenced._fence = fence
         return fenced
@@ -546,7 +546,7 @@ def _parse_mapping(stored: Mapping[str, object]) -> DebateConfig:
 
 
 def frozen_config(state: StateValues) -> DebateConfig:
-    """Return a state's stored configuration, for display only.
+    """Return the configuration stored in a debate's state, for display only.
 
     Raises:
         InputError: The state has no configuration, because the process died before the debate began.
@@ -565,7 +565,7 @@ def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
 
 
 def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = None) -> DebateConfig:
-    """Return a state's stored configuration after checking that it can be used in a run.
+    """Return a debate state's stored configuration after checking that a run can use it.
 
     Raises:
         InputError: The state has no configuration.

@@ -63,8 +63,8 @@ class McpServerConfig(Section):
         if self.url is not None:
             if redact_url(self.url) != self.url:
                 raise ValueError(
-                    "`url` contains a password or key: remove it, and name the variable that holds it in "
-                    "`api_key_env`"
+                    "`url` contains a password or key: remove the secret, and set `api_key_env` to the name "
+                    "of the variable that holds it"
                 )
             if not self.url.startswith(("http://", "https://")):
                 raise ValueError(f"{self.url!r} is not an HTTP URL")

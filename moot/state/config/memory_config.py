@@ -53,7 +53,7 @@ class Budget(Section):
     @model_validator(mode="before")
     @classmethod
     def _share_out(cls, data: object) -> object:
-        """Divide the unallocated part of the token budget among the sections without a configured limit."""
+        """Divide the unallocated tokens of the budget among the sections without a configured limit."""
         if not isinstance(data, dict):
             return data
         data = dict(data)
@@ -115,13 +115,13 @@ class PerspectiveConfig(Section):
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
     def is_exceeded(self, chars: float, tokens: float) -> bool:
-        """Return True if a perspective of this size in characters and tokens should be summarised."""
+        """Return True if a perspective is long enough (in characters and tokens) to be summarised."""
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
 
     def with_overrides(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
-        """Return the settings after applying a debater's own overrides."""
+        """Return a copy of the settings with a debater's own overrides applied."""
         set_there = own.model_dump(exclude_unset=True) if own else {}
         # A debater's limit in characters replaces the debate's limit in tokens.
         freed = {f"{name}_tokens": None for name in ("threshold", "max") if f"{name}_chars" in set_there}
@@ -234,7 +234,7 @@ class BlackboardConfig(Section):
     """True if a second model call checks each extracted change in a debater's position. Switch it off to
     save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Score for recent changes in the debate that must be exceeded before reflections are written. A new
+    """Score for recent changes in the debate above which reflections are written. A new
     disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")

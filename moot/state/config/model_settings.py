@@ -17,8 +17,8 @@ OFFLINE = "offline"
 """Name of the built-in offline model."""
 
 RECORDED = "recorded:"
-"""Name prefix of recorded models. Recorded models replay a debate shipped with Moot. The name of the
-recording follows the prefix."""
+"""Prefix of the names of recorded models. Recorded models replay a debate shipped with Moot. The name of
+the recording follows the prefix."""
 
 
 OPENAI = "openai"

@@ -63,7 +63,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def plain_name(name: str) -> str:
-    """Return a display name on one line, without control, invisible or direction-changing characters."""
+    """Return a display name as one line without control, invisible or direction-changing characters."""
     kinds = ((char, unicodedata.category(char)) for char in name)
     kept = (
         " " if kind in ("Cc", "Zl", "Zp") else char
@@ -86,7 +86,7 @@ def can_interject(speaker: str) -> bool:
 
 
 def slug(name: str) -> str:
-    """Return the slug of a display name, made of lower-case ASCII words joined by `-`.
+    """Convert a display name to a slug of lower-case ASCII words joined by `-`.
 
     Latin, Greek, Cyrillic, kana and Hangul are transliterated. Characters of other scripts are dropped: the
     reading of a Chinese character depends on the language.

@@ -46,7 +46,7 @@ DEFAULT_DEBATERS: tuple[dict[str, str], ...] = (
 
 
 class ProtocolSpec:
-    """Protocol properties needed for reading a configuration."""
+    """Properties of a protocol that are needed to read a configuration."""
 
     name: str
     settings: type[ProtocolSettings] | None = None
@@ -126,7 +126,7 @@ def _join(*parts: int | str) -> str:
 
 
 def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
-    """Return advice on the expected type if a value has the wrong type, or `""` for other errors."""
+    """Return advice on the expected type for an error about a wrong type, otherwise `""`."""
     inner = _model_at(loc, model)
     fields = inner.model_fields
     first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
