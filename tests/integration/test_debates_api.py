@@ -236,7 +236,7 @@ def test_more_turns_are_refused_before_any_call_where_the_protocol_takes_none(
         debate = debates.start(TOPIC, DebateConfig.model_validate({"protocol": protocol}))
         document, made = debate.run(), len(model.calls)
         assert not debate.can_go_on()
-        with pytest.raises(InputError, match="takes no more turns"):
+        with pytest.raises(InputError, match="allows no more turns"):
             debate.run(turns=2)
         assert debate.document()["verdict"] == document["verdict"]
         assert debate.row.status == "done"

@@ -23,7 +23,7 @@ MERGES = "m0: &m0 {x: 1}\n" + "".join(
 def test_references_that_multiply_are_refused_before_anything_is_made(tmp_path: Path, text: str) -> None:
     path, began = tmp_path / "c.yaml", time.process_time()
     path.write_text(text)
-    with pytest.raises(ConfigError, match="YAML references are expanded"):
+    with pytest.raises(ConfigError, match="YAML aliases are expanded"):
         load_config(path)
     assert time.process_time() - began < 5
 
