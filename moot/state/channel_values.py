@@ -115,7 +115,7 @@ def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
     unknown = sorted(str(key) for key in given.keys() - ConversationInput.__annotations__.keys())
     if unknown and not of_parent:
         keys = ", ".join(ConversationInput.__annotations__)
-        raise InputError(f"{unknown[0]}: a debate has no input with this name: the inputs are {keys}")
+        raise InputError(f"{unknown[0]}: a debate takes no such input: use one of {keys}")
     known = ConversationInput.__annotations__.keys() - {"topic"}  # `open` reports an invalid topic
     check_channels({key: value for key, value in given.items() if key in known and value is not None})
 
@@ -131,7 +131,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
         ConfigError: `config` is not a valid configuration. The message names the key.
     """
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
-        raise InputError(f"{unknown[0]}: the state of a debate has no channel with this name")
+        raise InputError(f"{unknown[0]}: a debate's state has no such channel")
     if internal := [channel for channel in _INTERNAL if channel in update]:
         raise InputError(f"{internal[0]}: only the debate itself can write to this channel")
     check_channels(update)

@@ -56,9 +56,9 @@ def serve(
     """Serve a web page for starting, watching and controlling debates.
 
     The command prints the address of the web page, including a launch token. Whoever opens this address is
-    the operator: they may use every model of your endpoint, and name other endpoints and the variables of
-    their keys. Keep the address to yourself. The value of MOOT_TOKEN gives the same rights as the launch
-    token.
+    the operator. The operator may use every model of your endpoint, and may name other endpoints and the
+    variables that hold their API keys. Keep the address to yourself. The value of MOOT_TOKEN gives the same
+    rights as the launch token.
 
     Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Without
     your permission, visitors may use only the default models, tools, files and endpoints. If MOOT_TOKEN is
