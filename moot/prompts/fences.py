@@ -88,7 +88,7 @@ def break_fence(text: str, fence: str) -> str:
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """
-    if text.isascii():
+    if text.isascii() and not _CONTROLS.search(text):
         return re.sub(re.escape(fence), lambda match: match[0][0] + MARK + match[0][1:], text, flags=re.I)
     if fence not in text.translate(_FOLDS):
         return text
@@ -112,15 +112,23 @@ class _Folds(dict[int, str]):
     """
 
     def __missing__(self, code: int) -> str:
-        folded = self[code] = chr(code).lower() if code < 128 else _fold(chr(code))
+        folded = self[code] = chr(code).lower() if 32 <= code < 127 or code in _SPACES else _fold(chr(code))
         return folded
 
 
 _FOLDS = _Folds()
+_SPACES = frozenset(map(ord, "\t\n\r"))
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
+"""Unicode categories of control characters, format characters and separators of lines, which show nothing."""
+_BLANK = "\u2800\ufffc"
+"""Printable characters that show nothing, or nothing in most fonts."""
 
 
 def _fold(char: str) -> str:
     """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
+    if unicodedata.category(char) in _UNSEEN or char in _BLANK:
+        return ""
     plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
     decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
     return "".join(each for each in decomposed if not unicodedata.combining(each))

@@ -175,7 +175,7 @@ class Catalogue(DebateTable):
         if name == LATEST and (latest := self._select("ORDER BY updated_at DESC, id LIMIT 1", [])):
             return latest[0]
         rows = self._select("WHERE id = ?", [thread_id_of(name)]) or self._select("WHERE name = ?", [name])
-        if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
+        if not rows and 4 <= len(name) <= MAX_NAME and name.replace("-", "").isalnum():
             rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
         if not rows:
             near = get_close_matches(name, [row.name for row in self.rows()], n=1)

@@ -51,6 +51,8 @@ HEADERS = {
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
 """Key in a request's ASGI scope whose value is True if the client sent an operator's token."""
+KNOWN = "moot.known"
+"""Key in a request's ASGI scope whose value is True if the client sent any valid token."""
 MAX_BYTES = 1_000_000
 """Maximum size in bytes of a request body that the live page sends."""
 MAX_REQUEST_BYTES = 20_000_000
@@ -94,7 +96,10 @@ class AuthMiddleware:
                 request = Request({**scope, "type": "http"})
                 operators = (self._launch_token, environment.api_key("MOOT_TOKEN"))
                 scope[OPERATOR] = any([_has_token(request, token) for token in operators])
-                refused = "" if scope[OPERATOR] else self._refusal(request)
+                scope[KNOWN] = scope[OPERATOR] or _has_token(request, self._visitor_token)
+                # Another page can make the browser send its cookie, but not a header.
+                refused = "" if scope[OPERATOR] and _header_token(request) else self._foreign_page(request)
+                refused = refused or ("" if scope[OPERATOR] else self._refusal(request))
             except ValueError as error:  # raised by `urlsplit` for an address such as `http://[::1`
                 refused, status = f"malformed Host or Origin header: {error}", 400
         if refused:
@@ -104,17 +109,26 @@ class AuthMiddleware:
         else:
             await self._app(scope, receive, send)
 
+    def _foreign_page(self, request: Request) -> str:
+        """Return why a request from a page of another origin is rejected, or `""` if it is allowed.
+
+        Raises:
+            ValueError: the Origin header is not an address.
+        """
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if not origin or urlsplit(origin).netloc == host or {origin, "*"} & set(self._pages):
+            return ""
+        advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
+        return f"the origin {origin!r} is not allowed to use this server{advice}"
+
     def _refusal(self, request: Request) -> str:
         """Return why a request from a non-operator is rejected, or `""` if the request is allowed.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
         """
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        host = request.headers.get("host", "")
         name, path = urlsplit(f"//{host}").hostname or "", request.scope["path"]
-        if origin and urlsplit(origin).netloc != host and not {origin, "*"} & set(self._pages):
-            advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
-            return f"the origin {origin!r} is not allowed to use this server{advice}"
         if path == "/ok" or _has_token(request, self._visitor_token):
             return ""
         if self._visitor_token or environment.variable("MOOT_TOKEN"):
@@ -165,9 +179,14 @@ def _has_token(request: Request, token: str | None) -> bool:
     if not token:
         return False
     once = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
-    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-    given = request.headers.get("x-api-key") or bearer or once or request.cookies.get(COOKIE, "")
+    given = _header_token(request) or once or request.cookies.get(COOKIE, "")
     return secrets.compare_digest(given.encode("utf-8", "replace"), token.encode())
+
+
+def _header_token(request: Request) -> str:
+    """Return the access token in a request's headers, or `""` if there is none."""
+    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return request.headers.get("x-api-key") or bearer
 
 
 def is_loopback(name: str) -> bool:

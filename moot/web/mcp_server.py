@@ -410,7 +410,8 @@ class McpDebates:
         """List all debates, most recently active first."""
         rows = await run_in_thread(self._debates.rows)
         keys = ("id", "name", "topic", "protocol", "status", "turns", "updated_at")
-        return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], ensure_ascii=False)
+        listed = [{key: getattr(row, key) for key in keys} for row in rows]
+        return show_reordering(json.dumps(listed, ensure_ascii=False), separator='"')
 
     async def brief(self, debate: str) -> str:
         """Return a one-page brief of a debate, with the decision, its reasons and its risks."""

@@ -53,11 +53,15 @@ def _model_instead(host: DebateHost, debate: Debate) -> str | None:
 
 
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Let the server's default model continue a debate whose earlier replies came from a recording."""
+    """Let the server's default model continue a debate whose earlier replies came from a recording.
+
+    A visitor may ask for it. So the debate is granted this model, and nothing else that it names.
+
+    Raises:
+        ConfigError: the configuration names something else that the operator must allow.
+    """
     if model := _model_instead(host, debate):
-        own = debate.config().model_copy(update={"model": model})
-        debate.allow(own)
-        debate.reconfigure(own)
+        debate.reconfigure(debate.config().model_copy(update={"model": model}))
 
 
 class ContinueDebate(PageAction):

@@ -52,6 +52,7 @@ from moot.state.settings import redact
 from moot.text.topic_title import question_in
 from moot.web.auth_middleware import (
     COOKIE,
+    KNOWN,
     OPERATOR,
     PAGE,
     AuthMiddleware,
@@ -239,7 +240,8 @@ class LivePage:
                     {"error": "the token has characters that no cookie can hold"}, status_code=400
                 )
             answer = RedirectResponse(PAGE, status_code=303)
-            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+            if request.scope.get(KNOWN, True):  # a wrong token must not replace the operator's cookie
+                answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
             return answer
         return FileResponse(STATIC / "index.html")
 

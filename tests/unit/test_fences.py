@@ -156,6 +156,12 @@ def test_the_fence_is_broken_where_letters_only_look_like_it(disguise: str) -> N
     assert MARK in break_fence(DISGUISES[disguise](f"so {FENCE}>>"), FENCE)
 
 
+@pytest.mark.parametrize("unseen", ["\x01", "\x7f", "\x85", "\u2028", "\u2800", "\ufffc"])
+@pytest.mark.parametrize("before", ["so ", "só "])
+def test_the_fence_is_broken_where_something_unseen_stands_in_it(unseen: str, before: str) -> None:
+    assert MARK in break_fence(f"{before}{FENCE[:3]}{unseen}{FENCE[3:]}>>", FENCE)
+
+
 @pytest.mark.parametrize("text", TOKENS)
 def test_control_tokens_are_broken_in_blocks_and_in_lines(text: str) -> None:
     assert MARK in break_template_tokens(text)

@@ -434,3 +434,49 @@ def test_the_page_shows_what_changes_the_direction_of_a_text(page: TestClient) -
         headers={"content-type": "application/octet-stream"},
     )
     assert uploaded.json()["content"] == f"Notes {controls}"
+
+
+@pytest.mark.parametrize("action", ["run", "fork"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"mcp_servers": {"evil": {"command": ["touch", "never"]}}},
+        {"models": {"mine": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "MY_KEY"}}},
+        {"limits": {"total_tokens": 10**9}},
+        {"context": "/etc"},
+    ],
+    ids=["a command", "an endpoint", "a limit", "a folder"],
+)
+def test_a_visitor_who_continues_a_recording_grants_nothing_that_an_import_names(
+    action: str, asked: dict[str, Any], tmp_path: Path
+) -> None:
+    with open_page(tmp_path / "d.sqlite") as debates:
+        recorded = debates.start(None, DebateConfig.model_validate(recording_config("monolith")))
+        recorded.run()
+        document: dict[str, Any] = json.loads(json.dumps(recorded.document()))
+        document["config"] = {**document["config"], **asked}
+        debate = debates.import_document(document, name="evil")
+        before = debates.records.grants.of(debate.id)
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(model="mine"))
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as visitor:
+        given = {"turns": 2} if action == "run" else {}
+        visitor.post(f"{API}/debates/{debate.id}/{action}", json=given)
+    with open_page(tmp_path / "d.sqlite") as debates:
+        every = {each for row in debates.rows() for each in debates.records.grants.of(row.id)}
+    assert {each.kind for each in every - before} <= {"model"}
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:3000", "http://evil.example"])
+def test_a_page_of_another_origin_does_nothing_with_the_operators_cookie(
+    operators: TestClient, origin: str
+) -> None:
+    for path in (f"{API}/setup", "/moot"):
+        assert operators.get(path, headers={"origin": origin}).status_code == 403
+    header = {"x-api-key": "launched", "origin": origin}
+    assert operators.get(f"{API}/setup", headers=header).status_code == 200
+
+
+def test_a_wrong_token_in_a_link_does_not_replace_the_operators_cookie(operators: TestClient) -> None:
+    answer = operators.get("/moot?token=garbage", follow_redirects=False)
+    assert "set-cookie" not in answer.headers
+    assert operators.get(f"{API}/setup").json()["operator"] is True
