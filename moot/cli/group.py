@@ -319,7 +319,7 @@ HELP = """Run debates between LLM debaters, from three turns to ten thousand. De
 Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
 model proposes two debaters, and Moot shows the price before the debate starts.
 
-Exit codes: Exit codes: 0 success, 1 internal error, 2 invalid input, 3 model failure (the debate is saved),
+Exit codes: 0 success, 1 internal error, 2 invalid input, 3 model failure (the debate is saved),
 4 no such debate, 5 debate in use by another process, 6 waiting for a person (the debate is saved), 7 the
 decision does not pass --gate, 130 interrupted (the debate is saved).
 """

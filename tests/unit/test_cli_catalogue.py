@@ -45,6 +45,11 @@ def moot(name: str, *words: str, stdin: str = "") -> Any:
     return done
 
 
+def test_a_status_that_no_debate_can_have_is_refused(db: str) -> None:
+    with pytest.raises(InputError, match="'don' is not a status: choose from done, limit"):
+        moot("list", "--status", "don", "--db", db)
+
+
 def test_the_list_has_decision_and_model_and_folds_the_debates_of_evaluations(db: str) -> None:
     said = moot("list", "--db", db)
     line = next(line for line in said.stdout.splitlines() if line.startswith("monolith"))

@@ -187,12 +187,20 @@ def _follow(debate: Debate) -> None:
         time.sleep(POLL_INTERVAL_S)
 
 
+STATUSES = ("done", "limit", "paused", "waiting", "running", "failed", "new")
+"""Statuses that a stored debate can have."""
 WIDE = 100
 """Minimum terminal width, in columns, for listing debates in a table."""
 EVALUATED = re.compile(r"eval-.{1,200}-[0-9a-f]{10}")
 """Pattern for names of debates that belong to an evaluation."""
 AROUND = 60
 """Number of characters shown before and after the first search hit in a message."""
+
+
+def _check_status(status: str | None) -> None:
+    """Raise an error if a debate cannot have this status."""
+    if status not in (None, *STATUSES):
+        raise InputError(f"{status!r} is not a status: choose from {', '.join(STATUSES)}")
 
 
 @command(name="list", panel="Read results", examples=("--status paused --grep monorepo",))
@@ -223,6 +231,7 @@ def list_debates(
     as_json: JsonOption = False,
 ) -> None:
     """List debates, most recently active first."""
+    _check_status(status)
     with open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
         revisit = records.follow_ups.revisit_dates() if records else {}
