@@ -60,8 +60,7 @@ CYCLES = 2
 """Default maximum number of exchanges in a crux room (a side discussion between two debaters who
 disagree)."""
 LONG = 280
-"""Maximum length in characters of long texts, such as the diagnosis, on a crux card (side-discussion
-record)."""
+"""Maximum number of characters in a long text on a crux card, such as the diagnosis."""
 _FRAME = 780
 
 

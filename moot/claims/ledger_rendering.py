@@ -534,7 +534,7 @@ class _LedgerRenderer:
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines about the newest side-discussion records and the most important recent reflections.
+        """Yield lines about the newest crux cards and the most important recent reflections.
 
         A reader who is not a debater gets crux cards before most other lines, because they are results.
         """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Panel = Literal[
     "Run debates", "Take part", "Read results", "Manage debates", "Set up and inspect", "Other packages"
 ]
-"""Heading under which `moot --help` lists a command. The headings appear in this order."""
+"""Headings under which `moot --help` lists commands, in the order of the help text."""
 ENTRY_POINT_GROUP = "moot.commands"
 """Entry-point group in which other packages provide additional `moot` commands. The entry point's name is
 the command's name."""

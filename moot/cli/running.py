@@ -127,7 +127,7 @@ def run_to_end(
         print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
     document = debate.document()
     added = debate.row.turns - taken
-    if turns and code == 0 and added != turns:
+    if turns and code == 0 and added > turns:
         took = count_noun(added, "turn")
         print_note(f"The debate took {took} instead of {turns}, because it ends only after a whole phase.")
     if delivery.bell or settings.is_on("MOOT_BELL"):

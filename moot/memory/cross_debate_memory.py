@@ -224,8 +224,7 @@ QUERY_CHARS = 2_000
 TRIES, NEVER_FITS = 8, 10**9
 """Number of candidates to try beyond `top_k`, and the cost that marks a candidate as too large."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
-"""Maximum numbers of position changes, reflections and crux cards (side-discussion records) to consider,
-newest first."""
+"""Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
@@ -465,7 +464,7 @@ def memory_items(
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    """Return a debate's position changes, side-discussion records and reflections as memory items."""
+    """Return a debate's position changes, crux cards and reflections as memory items."""
     noted_down: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before

@@ -94,7 +94,7 @@ def break_fence(text: str, fence: str) -> str:
         return text
     places, letters = list[int](), list[str]()
     for place, char in enumerate(text):
-        plain = char.translate(_FOLDS)
+        plain = _FOLDS[ord(char)]
         letters.append(plain)
         places += [place] * len(plain)
     folded, cuts = "".join(letters), list[int]()
@@ -112,12 +112,11 @@ class _Folds(dict[int, str]):
     """
 
     def __missing__(self, code: int) -> str:
-        folded = self[code] = chr(code).lower() if 32 <= code < 127 or code in _SPACES else _fold(chr(code))
+        folded = self[code] = _fold(chr(code))
         return folded
 
 
 _FOLDS = _Folds()
-_SPACES = frozenset(map(ord, "\t\n\r"))
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
 """Unicode categories of control characters, format characters and separators of lines, which show nothing."""
@@ -127,7 +126,7 @@ _BLANK = "\u2800\ufffc"
 
 def _fold(char: str) -> str:
     """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
-    if unicodedata.category(char) in _UNSEEN or char in _BLANK:
+    if char not in "\t\n\r" and (unicodedata.category(char) in _UNSEEN or char in _BLANK):
         return ""
     plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
     decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))

@@ -192,7 +192,7 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
-    """Return the last prompt message, with the persona, the instruction and matching passages."""
+    """Return the last message of a prompt, with the persona, instruction and matching references."""
     reference_documents = references_text(ctx, query)
     quoted = fenced_section(reference_documents, ctx.config.fence)
     parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}

@@ -250,14 +250,15 @@ def _statements(
         if event["type"] != "event" or event["debater"] != person.id:
             continue
         when = _when(event["message_id"], rounds)
-        if event["id"] in changes and event["claim"] == MAIN_QUESTION and when in changed:
+        change = changes.get(event["id"])
+        if change and event["claim"] == MAIN_QUESTION and when in changed:
             continue
-        if event["id"] in held or event["id"] in changes:
+        if change or event["id"] in held:
             yield Moment(
                 when=when,
-                kind="shift" if event["id"] in changes else "held",
+                kind="shift" if change else "held",
                 text=event["quote"],
-                before=changes[event["id"]]["before"] if event["id"] in changes else "",
+                before=change["before"] if change else "",
                 message_id=event["message_id"],
             )
 

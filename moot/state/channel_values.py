@@ -103,7 +103,9 @@ def _check_messages(given: Any) -> None:
 
 
 def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
-    """Validate a run's input against the types of the state channels. `None` counts as missing.
+    """Check that a run's input has only known keys, with values of the right types.
+
+    A value of `None` counts as a missing value.
 
     Args:
         given: The input.
@@ -112,11 +114,12 @@ def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
     Raises:
         InputError: A key is unknown, or a value has the wrong type. The message names the key.
     """
-    unknown = sorted(str(key) for key in given.keys() - ConversationInput.__annotations__.keys())
+    inputs = ConversationInput.__annotations__
+    unknown = sorted(str(key) for key in given.keys() - inputs.keys())
     if unknown and not of_parent:
-        keys = ", ".join(ConversationInput.__annotations__)
+        keys = ", ".join(inputs)
         raise InputError(f"{unknown[0]}: a debate takes no such input: use one of {keys}")
-    known = ConversationInput.__annotations__.keys() - {"topic"}  # `open` reports an invalid topic
+    known = inputs.keys() - {"topic"}  # `open` reports an invalid topic
     check_channels({key: value for key, value in given.items() if key in known and value is not None})
 
 

@@ -169,13 +169,18 @@ class Catalogue(DebateTable):
         A prefix needs 4 or more characters. `latest` refers to the most recently active debate.
 
         Raises:
-            DebateNotFound: There is no such debate.
+            DebateNotFound: There is no such debate, or the text cannot be the name of a debate.
             InputError: Several ids start with these characters.
         """
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise DebateNotFound(
+                f"no debate has this name, because the name of a debate has at most {MAX_NAME} printable "
+                "characters"
+            )
         if name == LATEST and (latest := self._select("ORDER BY updated_at DESC, id LIMIT 1", [])):
             return latest[0]
         rows = self._select("WHERE id = ?", [thread_id_of(name)]) or self._select("WHERE name = ?", [name])
-        if not rows and 4 <= len(name) <= MAX_NAME and name.replace("-", "").isalnum():
+        if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
             rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
         if not rows:
             near = get_close_matches(name, [row.name for row in self.rows()], n=1)

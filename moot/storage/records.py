@@ -227,9 +227,9 @@ class Records:
             table.delete(debate)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return the state's values plus the pending usage that the debate's next step will add.
+        """Return the state's values, including usage that the debate has not added to its state yet.
 
-        This is the usage of failed runs and of answered questions.
+        The debate's next step adds the usage of failed runs and of answered questions.
         """
         asked = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
         return with_questions(with_failures(state, self.failed.of(debate)), asked)
@@ -370,9 +370,9 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Resolve a connection pool setting to its value.
+    """Return the value of a connection pool's setting.
 
-    The setting may be a value, a function or a coroutine function.
+    If the setting is a function or a coroutine function, call it to get the value.
     """
     value = setting() if callable(setting) else setting
     if not inspect.iscoroutine(value):

@@ -112,8 +112,10 @@ def quoted(texts: Iterable[str]) -> str:
 
 def all_done_reason(number: int, noun: str, done: str) -> str:
     """Return the reason why a completed debate ended, such as `all 3 rounds are done`."""
-    if number <= 2:
-        return f"the one {noun} is {done}" if number == 1 else f"both {noun}s are {done}"
+    if number == 1:
+        return f"the one {noun} is {done}"
+    if number == 2:
+        return f"both {noun}s are {done}"
     return f"all {number} {noun}s are {done}"
 
 

@@ -95,11 +95,10 @@ class AuthMiddleware:
             try:
                 request = Request({**scope, "type": "http"})
                 operators = (self._launch_token, environment.api_key("MOOT_TOKEN"))
-                scope[OPERATOR] = any([_has_token(request, token) for token in operators])
-                scope[KNOWN] = scope[OPERATOR] or _has_token(request, self._visitor_token)
-                # Another page can make the browser send its cookie, but not a header.
-                refused = "" if scope[OPERATOR] and _header_token(request) else self._foreign_page(request)
-                refused = refused or ("" if scope[OPERATOR] else self._refusal(request))
+                operator = any([_has_token(request, token) for token in operators])
+                known = operator or _has_token(request, self._visitor_token)
+                scope[OPERATOR], scope[KNOWN] = operator, known
+                refused = self._refusal(request, operator=operator, known=known)
             except ValueError as error:  # raised by `urlsplit` for an address such as `http://[::1`
                 refused, status = f"malformed Host or Origin header: {error}", 400
         if refused:
@@ -109,27 +108,26 @@ class AuthMiddleware:
         else:
             await self._app(scope, receive, send)
 
-    def _foreign_page(self, request: Request) -> str:
-        """Return why a request from a page of another origin is rejected, or `""` if it is allowed.
+    def _refusal(self, request: Request, *, operator: bool, known: bool) -> str:
+        """Return why a request is rejected, or `""` if it is allowed.
 
-        Raises:
-            ValueError: the Origin header is not an address.
-        """
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if not origin or urlsplit(origin).netloc == host or {origin, "*"} & set(self._pages):
-            return ""
-        advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
-        return f"the origin {origin!r} is not allowed to use this server{advice}"
-
-    def _refusal(self, request: Request) -> str:
-        """Return why a request from a non-operator is rejected, or `""` if the request is allowed.
+        Args:
+            request: the request.
+            operator: whether the client sent an operator's token.
+            known: whether the client sent any valid token.
 
         Raises:
             ValueError: the Host or Origin header is not an address.
         """
-        host = request.headers.get("host", "")
-        name, path = urlsplit(f"//{host}").hostname or "", request.scope["path"]
-        if path == "/ok" or _has_token(request, self._visitor_token):
+        # A page of another origin can make the browser send the operator's cookie, but not a header.
+        if operator and _header_token(request):
+            return ""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        name = urlsplit(f"//{host}").hostname or ""
+        if _is_foreign(request) and not {origin, "*"} & set(self._pages):
+            advice = ": add it to MOOT_ALLOW_ORIGINS" if self._pages else ""
+            return f"the origin {origin!r} is not allowed to use this server{advice}"
+        if request.scope["path"] == "/ok" or known:
             return ""
         if self._visitor_token or environment.variable("MOOT_TOKEN"):
             return "send the server's token as x-api-key, or open /moot?token=…"
@@ -181,6 +179,16 @@ def _has_token(request: Request, token: str | None) -> bool:
     once = request.query_params.get("token", "") if request.scope["path"] == PAGE else ""
     given = _header_token(request) or once or request.cookies.get(COOKIE, "")
     return secrets.compare_digest(given.encode("utf-8", "replace"), token.encode())
+
+
+def _is_foreign(request: Request) -> bool:
+    """Return True if a web page of another origin sent the request.
+
+    Raises:
+        ValueError: the Origin header is not an address.
+    """
+    origin = request.headers.get("origin")
+    return bool(origin) and urlsplit(origin).netloc != request.headers.get("host", "")
 
 
 def _header_token(request: Request) -> str:
@@ -262,9 +270,7 @@ async def bytes_of(request: Request, content_type: str, limit: int) -> bytes:
         HTTPException: the request comes from another origin, has another content type or a larger body, or
             its body does not arrive within `BODY_S` seconds.
     """
-    origin = request.headers.get("origin")
-    foreign = origin and urlsplit(origin).netloc != request.headers.get("host")
-    if foreign or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+    if _is_foreign(request) or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         raise HTTPException(403, "a page of another origin may not change anything here")
     if request.headers.get("content-type", "").partition(";")[0].strip() != content_type:
         raise HTTPException(415, f"send a body with Content-Type: {content_type}")

@@ -251,7 +251,7 @@ class McpDebates:
         turns: TurnsWanted = 0,
         model: ModelName = "",
     ) -> DebateOutcome:
-        """Have language models debate a question, and have a judge decide it. This takes minutes.
+        """Let language models debate a question, and let a judge decide it. A debate takes minutes.
 
         Returns the verdict. Cancelling the call pauses the debate at the end of its current step. For a long
         debate use `start`.

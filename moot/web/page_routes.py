@@ -47,7 +47,7 @@ from moot.state import settings as environment
 from moot.state.config.model_settings import ModelSettings, is_built_in
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
-from moot.state.errors import DebateNotFound, InputError, MootError
+from moot.state.errors import InputError, MootError
 from moot.state.settings import redact
 from moot.text.topic_title import question_in
 from moot.web.auth_middleware import (
@@ -446,7 +446,7 @@ class LivePage:
         names = request.query_params.getlist("debate")
         if not 2 <= len(names) <= MAX_COMPARED:
             raise HTTPException(400, f"choose 2 to {MAX_COMPARED} debates")
-        documents = [self._reader.read(_find_debate(name, host)).document for name in names]
+        documents = [self._reader.read(host.debates.get(name)).document for name in names]
         side_by_side = render_comparison(compare_debates(documents))
         return {"html": str(Prose({}).block(side_by_side, base=1))}
 
@@ -470,21 +470,7 @@ def _sample(name: str) -> JsonObject:
 
 
 def _debate_of(request: Request, host: DebateHost) -> Debate:
-    return _find_debate(request.path_params["debate"], host)
-
-
-def _find_debate(name: str, host: DebateHost) -> Debate:
-    """Return the stored debate with the given name or id.
-
-    Raises:
-        DebateNotFound: no debate has this name or id, or the text cannot be a name.
-    """
-    if len(name) > MAX_NAME_CHARS or not name.isprintable():
-        raise DebateNotFound(
-            f"no debate has this name, because the name of a debate has at most {MAX_NAME_CHARS} printable "
-            "characters"
-        )
-    return host.debates.get(name)
+    return host.debates.get(request.path_params["debate"])
 
 
 def _number(request: Request, name: str, default: int = 0) -> int:

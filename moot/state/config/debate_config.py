@@ -537,11 +537,6 @@ def read_stored(stored: Mapping[str, object]) -> DebateConfig:
     if default_protocols().find_protocol(str(stored.get("protocol") or "round-robin")) is None:
         # Not cached: the protocol may be registered later.
         return DebateConfig.model_validate(stored_settings(stored), context={"leave_out": "invalid"})
-    return _parse_mapping(stored)
-
-
-@memoize_by_identity(2 * CACHED_CONFIGS)  # a stored mapping never changes: an update stores another one
-def _parse_mapping(stored: Mapping[str, object]) -> DebateConfig:
     return _parse_cached("invalid", *stored.keys(), *stored.values())
 
 
