@@ -358,7 +358,8 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
     """
     environment, granted = session.environment, session.records.grants.of(session.thread)
     if dry_run:
-        return judge_values(session.state().values, options, environment, granted=granted)
+        values = session.state().values
+        return judge_values(values, options, environment, session.beside_graph, granted)
     with session.writing() as held:
         snapshot = held.caught_up()
         runnable_config(snapshot.values)  # raises if nothing of the debate is stored

@@ -284,7 +284,9 @@ def _replay_call(
             f"the turn of message {receipt['entry_id']} cannot be repeated, because a person wrote "
             "the message"
         )
-    (result,), answering = call_from_sync(run_to_end, run_turns([request]), session.environment, permissions)
+    (result,), answering = call_from_sync(
+        run_to_end, run_turns([request]), session.environment, permissions, session.beside_graph
+    )
     return ReplayedTurn(
         entry_id=receipt["entry_id"],
         speaker=speaker.name,

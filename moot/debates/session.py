@@ -17,6 +17,7 @@ from moot.graph.debate import PHASE_NODES
 from moot.graph.runnable import DebateGraph
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
+from moot.runtime.run_node import JournalPosition
 from moot.runtime.telemetry import within_langsmith_root
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Permissions
@@ -64,6 +65,16 @@ class DebateSession:
     def name(self) -> str:
         """Name that the user gave the debate with `--id`, or the debate's id."""
         return self.records.catalogue.name_of(self.thread)
+
+    @property
+    def beside_graph(self) -> JournalPosition:
+        """Position of calls outside the debate's graph.
+
+        The rate limits of the database and the group's budget apply to them. The journal does not store their
+        replies.
+        """
+        records = None if self.records.sql.read_only else self.records
+        return JournalPosition(records, self.thread, stores_replies=False)
 
     def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
         """Return the permissions that apply to the debate's stored configuration.

@@ -30,7 +30,7 @@ from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import answer_question, permissions_for_answer
-from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator
+from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.config import DebateConfig, can_interject, differing_keys
 from moot.state.config.boundary import capabilities_of
@@ -312,6 +312,7 @@ class Debate:
 
         Raises:
             InputError: The question is empty.
+            BudgetReached: The shared budget of the debate's group is reached.
             ModelError: No model replied.
         """
         asked = clean_text(question).strip()
@@ -323,7 +324,7 @@ class Debate:
             self.session.environment,
         )
         flow = answer_question(state, NodeContext(env, permissions, self.id), asked)
-        handler = EffectHandler(env, permissions, JournalPosition())
+        handler = EffectHandler(env, permissions, self.session.beside_graph)
         try:
             answer: DebateAnswer = call_from_sync(run_generator, flow, handler.handle)
         finally:

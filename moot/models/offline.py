@@ -245,9 +245,18 @@ def recording_config(name: str) -> JsonObject:
     return {**settings, "model": RECORDED + name}
 
 
-def _text(name: str, file: str) -> str:
+def check_recording(name: str) -> None:
+    """Raise an error if there is no recorded debate with this name.
+
+    Raises:
+        ConfigError: there is no recording with this name.
+    """
     if name not in recordings():
         raise ConfigError(f"there is no sample debate {name!r}: choose one of {', '.join(recordings())}")
+
+
+def _text(name: str, file: str) -> str:
+    check_recording(name)
     return (_FOLDER / name / file).read_text(encoding="utf-8")
 
 

@@ -371,6 +371,10 @@ class Models:
             check_name(name)
             if name in self.chats:
                 check_source(name, self.chats[name])
+            elif name.startswith(RECORDED):
+                from moot.models.offline import check_recording
+
+                check_recording(name.removeprefix(RECORDED))
             if self.factory is not make_model or is_built_in(name) or name in self.chats:
                 continue
             reach = access_to if self.is_openai_compatible(name) else make_model

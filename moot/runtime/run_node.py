@@ -72,7 +72,7 @@ from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import checkpointer_in, is_nested
 from moot.state.reducers import add_totals
 from moot.state.settings import redact_values
-from moot.storage.journal import JournalKey
+from moot.storage.journal import Journal, JournalKey
 from moot.storage.leases import lease_in
 from moot.storage.records import Records, records_of
 
@@ -85,7 +85,7 @@ class JournalPosition:
     """Position at which a batch of replies is stored in a debate's journal."""
 
     records: Records | None = None
-    """Database records, or `None` if replies are not stored."""
+    """Records of the database, with its rate limits and shared budgets. `None` if there is no database."""
     debate: str = ""
     """LangGraph thread id of the debate."""
     step: int = 0
@@ -96,6 +96,13 @@ class JournalPosition:
     """Id of the checkpoint from which the node was started."""
     resumed: bool = False
     """True if the run continues an interrupted step."""
+    stores_replies: bool = True
+    """False if the journal is neither read nor written, for calls outside the debate's graph."""
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal that stores the replies, or `None` if replies are not stored."""
+        return self.records.journal if self.records is not None and self.stores_replies else None
 
 
 class EffectHandler:
@@ -175,14 +182,14 @@ class EffectHandler:
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
-        position, records = self.position, self.position.records
+        position, journal = self.position, self.position.journal
         keys = [
             JournalKey(position.debate, position.step, position.node, self.batches, batch_index, digest)
             for batch_index, (digest, _) in enumerate(asked)
         ]
         known: Sequence[JsonObject | None] = [None] * len(keys)
-        if records is not None:
-            get = records.journal.get
+        if journal is not None:
+            get = journal.get
             known = await run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
@@ -216,11 +223,9 @@ class EffectHandler:
             return Reply.from_json(known)
         # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
         reply = Reply.from_json(cast(JsonObject, redact_values((await make()).to_json())))
-        if reply.is_final and self.position.records is not None:
+        if reply.is_final and (journal := self.position.journal) is not None:
             # Not cancelled: a received reply has been charged, so a stopping run stores it first.
-            await run_inline(
-                self.position.records.journal.put, key, self.position.base_checkpoint, reply.to_json()
-            )
+            await run_inline(journal.put, key, self.position.base_checkpoint, reply.to_json())
         return reply
 
 

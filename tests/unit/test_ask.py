@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -9,16 +10,19 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.runnables import RunnableConfig
 
-from moot.api import open_debates
+from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.memory.question_prompt import ask_index, question_prompt
 from moot.memory.questions import ask, check_citations
+from moot.models.registry import Models
 from moot.retrieval.indexes import Indexes
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, make_entry
-from moot.state.errors import InputError, ModelError
+from moot.state.entries import Entry, EntryUsage, make_entry
+from moot.state.errors import BudgetReached, InputError, ModelError
+from moot.storage.rate_limiter import SharedBudget
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.fakes import FakeModel, answer
 
@@ -228,6 +232,50 @@ def test_asking_changes_nothing_but_the_usage(tmp_path: Path) -> None:
         assert replace(debate.row, tokens=row.tokens) == row
         with pytest.raises(InputError, match="question is empty"):
             debate.ask(" \n")
+
+
+USES: Any = [lambda debate: debate.ask("Which?"), lambda debate: debate.judge(dry_run=True)]
+
+
+@pytest.mark.parametrize("use", USES, ids=["ask", "judge --dry-run"])
+def test_a_call_outside_the_graph_counts_towards_the_shared_budget_and_stops_at_it(
+    tmp_path: Path, use: Callable[[Debate], object]
+) -> None:
+    usage: EntryUsage = {"prompt_tokens": 10, "completion_tokens": 5}
+    model = FakeModel(lambda call: replace(_reply(call), usage=usage))
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Tabs or spaces?", DebateConfig(turns=2))
+        debate.run()
+        budgets, replies = debates.records.budgets, debates.records.journal.replies(debate.id)
+        budgets.add("group", [debate.id])
+        budgets.set("group", SharedBudget(max_tokens=1))
+        use(debate)
+        spent, made = budgets.get("group").tokens, len(model.calls)
+        assert spent > 1
+        with pytest.raises(BudgetReached, match="the limit of 1 tokens is reached"):
+            use(debate)
+        assert len(model.calls) == made
+        assert debates.records.journal.replies(debate.id) == replies
+
+
+@pytest.mark.parametrize("use", USES, ids=["ask", "judge --dry-run"])
+def test_a_call_outside_the_graph_respects_the_rate_limits_of_the_database(
+    tmp_path: Path, use: Callable[[Debate], object]
+) -> None:
+    limiters: list[object] = []
+
+    async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | None = None) -> Reply:
+        limiters.append(models.rate_limiter)
+        return _reply(call)
+
+    environment = replace(FakeModel().environment(), complete=complete)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=environment) as debates:
+        debate = debates.start("Tabs or spaces?", DebateConfig(turns=2))
+        debate.run()
+        limiters.clear()
+        use(debate)
+        assert limiters
+        assert all(each is debates.records.rate_limiter for each in limiters)
 
 
 def test_an_index_grows_with_its_transcript_and_is_made_anew_for_another_one() -> None:

@@ -30,6 +30,12 @@ def test_an_invalid_model_name_is_refused(name: str) -> None:
         Models().check([name])
 
 
+@pytest.mark.parametrize("name", ["recorded:", "recorded:nothing", "recorded:../../secrets"])
+def test_a_recording_that_does_not_exist_is_refused_before_the_first_call(name: str) -> None:
+    with pytest.raises(ConfigError, match="choose one of free-transport, monolith, rate-limiter"):
+        Models().check([name])
+
+
 @pytest.mark.parametrize("name", ["llama3:8b", "vendor/x:free", "gpt-5-mini"])
 def test_without_key_or_address_the_message_says_what_to_do(name: str) -> None:
     with pytest.raises(ConfigError, match=r"run `moot setup`, or set OPENAI_API_KEY"):
