@@ -19,6 +19,7 @@ from moot.calls.effects import INCOMPLETE
 from moot.models.adapters import OpenAICompatible
 from moot.state.entries import JsonObject, clean_text
 from moot.state.langgraph_internals import ChatDelegate, model_type
+from moot.state.settings import StreamRedactor
 
 MAX_REPLY_CHARS = 1_000_000
 """Maximum number of characters in one reply, including its reasoning. Longer replies are cut and marked as
@@ -135,9 +136,9 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     """Chat model wrapper that adds the speaker's name and the message id to each chunk.
 
     LangGraph's `messages` stream emits the chunks of a chat model unchanged. Therefore this wrapper sets
-    `message_id` and `speaker` on each chunk and on the final message, and removes reasoning. Create a new one
-    for each attempt. After the call, `thoughts` holds the reasoning, and `emitted` is True if text was
-    streamed.
+    `message_id` and `speaker` on each chunk and on the final message, and removes reasoning and secrets.
+    Create a new one for each attempt. After the call, `thoughts` holds the reasoning, and `emitted` is True
+    if text was streamed.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -161,6 +162,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     _chars: int = PrivateAttr(default=0)
     _thoughts: list[str] = PrivateAttr(default_factory=list)
     _splitter: ThinkFilter = PrivateAttr(default_factory=ThinkFilter)
+    _redactor: StreamRedactor = PrivateAttr(default_factory=StreamRedactor)
 
     @property
     def thoughts(self) -> str:
@@ -221,13 +223,13 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         remaining = MAX_REPLY_CHARS - self._chars
         self._chars += len(thoughts) + len(split.text)
         self._thoughts.append(thoughts[:remaining])
-        return split.text[:remaining]
+        return self._redactor.feed(split.text[:remaining])
 
     def _rest(self) -> str:
-        """Return the text still buffered by the `<think>` filter at the end of the stream."""
+        """Return the text still buffered by the filters at the end of the stream."""
         rest = self._splitter.close()
         self._thoughts.append(rest.reasoning)
-        return rest.text
+        return self._redactor.feed(rest.text) + self._redactor.close()
 
     def _chunk(self, text: str, source: BaseMessage) -> ChatGenerationChunk:
         self.emitted = self.emitted or bool(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,7 +17,7 @@ would hide ordinary words."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
-_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s]+)@")
+_PASSWORD = re.compile(r"://([^/\s:@]*):([^/\s]+)@")
 _IN_URL = (
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
     re.compile(r"(https?://)[^/\s:@]+(?=@)"),
@@ -32,10 +33,14 @@ def register_secret(value: str | None) -> str | None:
 
 
 def register_password(url: str | None) -> str | None:
-    """Register the password in a URL (raw and decoded) for redaction, and return the URL."""
+    """Register the password in a URL for redaction, and return the URL.
+
+    The password is registered raw, decoded, and as the credentials that HTTP's basic authentication sends.
+    """
     if found := _PASSWORD.search(url or ""):
-        for password in (found[1], unquote(found[1])):
-            register_secret(password)
+        user, password = (unquote(part) for part in found.groups())
+        for secret in (found[2], password, b64encode(f"{user}:{password}".encode()).decode()):
+            register_secret(secret)
     return url
 
 
@@ -53,6 +58,29 @@ def redact(text: str) -> str:
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, REDACTED)
     return text
+
+
+class StreamRedactor:
+    """Redactor for a text that arrives in pieces, each of which may hold only a part of a secret."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return the redacted text so far that was not returned before.
+
+        An end that may be the beginning of a secret is held back.
+        """
+        text = redact(self._held + piece)
+        longest = min(len(text), max(map(len, _secrets), default=1) - 1)
+        ends = (text[-length:] for length in range(longest, 0, -1))
+        self._held = next((end for end in ends if any(each.startswith(end) for each in _secrets)), "")
+        return text.removesuffix(self._held)
+
+    def close(self) -> str:
+        """Return the text that was held back, at the end of the stream."""
+        rest, self._held = self._held, ""
+        return rest
 
 
 def redact_url(url: str) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 
-from moot.state.settings import redact, redact_url, register_secret
+from moot.api import open_debates
+from moot.state.config import DebateConfig
+from moot.state.settings import StreamRedactor, redact, redact_url, register_password, register_secret
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
 
@@ -139,3 +142,33 @@ def test_what_is_too_short_to_be_a_secret_blots_out_no_words(monkeypatch: pytest
     for secret in ("k", "", None, "long-enough-1"):
         register_secret(secret)
     assert redact("kick long-enough-1") == "kick ***"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_a_secret_that_arrives_in_pieces_is_redacted_in_the_stream(size: int) -> None:
+    register_secret(KEY)
+    text = f"It is {KEY}, or {KEY[:-1]}? No: {KEY}{KEY}."
+    redactor = StreamRedactor()
+    seen = [redactor.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join([*seen, redactor.close()]) == redact(text)
+
+
+def test_no_token_event_holds_a_part_of_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    config = DebateConfig.model_validate({"model": "m", "turns": 1, "judge": {"enabled": False}})
+    said = f"The key is {KEY}."
+    pieces = [said[at : at + 5] for at in range(0, len(said), 5)]
+    with OpenAIServer(lambda *_: Act(pieces=pieces)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        with open_debates(str(tmp_path / "d.sqlite")) as debates:
+            events = list(debates.start("Which queue?", config).stream(tokens=True))
+    streamed = [event["text"] for event in events if event["event"] == "token"]
+    assert "".join(streamed) == "The key is ***."
+    assert len(streamed) > 1
+
+
+def test_a_password_is_redacted_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.state.settings._secrets", set())
+    register_password("http://me:pw-canary%40x@h/v1")
+    sent = httpx.BasicAuth("me", "pw-canary@x")._auth_header
+    assert redact(f"Authorization: {sent}") == "Authorization: Basic ***"
