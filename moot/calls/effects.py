@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NotRequired, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from moot.state.config import OFFLINE
@@ -179,6 +179,8 @@ INCOMPLETE = "incomplete"
 class Reply:
     """A model's reply to one call, or the reason why the call failed."""
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     text: str = ""
     """Text of the reply without the model's reasoning."""
     data: JsonObject | None = None
@@ -242,8 +244,18 @@ class Reply:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reply:
-        """Create a reply from JSON data that `to_json` returned."""
-        return cls(**{**data, "tool_calls": tuple(data.get("tool_calls", ()))})
+        """Create a reply from JSON data that `to_json` returned.
+
+        Raises:
+            ValueError: The data describes no reply.
+        """
+        try:
+            return _REPLY.validate_python(data)
+        except ValidationError:
+            raise ValueError("not a model's reply") from None
+
+
+_REPLY = TypeAdapter(Reply)
 
 
 T = TypeVar("T")

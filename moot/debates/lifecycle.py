@@ -92,7 +92,7 @@ class ReplayModel:
             debate = parents.get(debate, "")
         configs = [session.on(each).state().values.get("config") or {} for each in line]
         self._seeds = [config.get("seed") for config in configs]
-        self._replies: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
+        self._replies: dict[str, deque[Reply]] = defaultdict(deque)
         for each in reversed(line):
             for key, reply in sorted(records.journal.replies(each).items()):
                 self._replies[key[-1]].append(reply)
@@ -108,7 +108,7 @@ class ReplayModel:
         replies = next(filter(None, found), None)
         if not replies:
             return Reply(error=f"{call.model}: the journal has no reply to this {call.purpose} request")
-        return Reply.from_json(replies.popleft() if len(replies) > 1 else replies[0])
+        return replies.popleft() if len(replies) > 1 else replies[0]
 
 
 def unused_name(records: Records, text: str) -> str | None:

@@ -18,7 +18,6 @@ from moot.calls.effects import (
     NodeBody,
     PutInStore,
     ReadInbox,
-    Reply,
     SearchStore,
     WireMessage,
 )
@@ -142,7 +141,7 @@ def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[
             found = [answers.get(key) for key in keys]
             if None in found:
                 break
-            replies = [Reply.from_json(reply) for reply in found if reply is not None]
+            replies = [reply for reply in found if reply is not None]
             outcome = [reply.text for reply in replies] if isinstance(effect, LocalWork) else replies
     except StopIteration:
         pass

@@ -195,7 +195,7 @@ class EvaluationRun:
         records = self.debates.records
         debates = records.budgets.debates(self._budget)
         replies = [reply for each in debates for reply in records.journal.replies(each).values()]
-        return add_totals({}, [reply.get("usage") or {} for reply in replies])
+        return add_totals({}, [reply.usage for reply in replies])
 
     def _run_tasks(
         self, tasks: Sequence[Task], workers: int, report: Callable[[TaskReport], None] | None

@@ -187,7 +187,7 @@ class EffectHandler:
             JournalKey(position.debate, position.step, position.node, self.batches, batch_index, digest)
             for batch_index, (digest, _) in enumerate(asked)
         ]
-        known: Sequence[JsonObject | None] = [None] * len(keys)
+        known: Sequence[Reply | None] = [None] * len(keys)
         if journal is not None:
             get = journal.get
             known = await run_inline(
@@ -217,15 +217,15 @@ class EffectHandler:
             return replies[0]
 
     async def _from_journal(
-        self, key: JournalKey, known: JsonObject | None, make: Callable[[], Awaitable[Reply]]
+        self, key: JournalKey, known: Reply | None, make: Callable[[], Awaitable[Reply]]
     ) -> Reply:
         if known is not None:
-            return Reply.from_json(known)
+            return known
         # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
         reply = Reply.from_json(cast(JsonObject, redact_values((await make()).to_json())))
         if reply.is_final and (journal := self.position.journal) is not None:
             # Not cancelled: a received reply has been charged, so a stopping run stores it first.
-            await run_inline(journal.put, key, self.position.base_checkpoint, reply.to_json())
+            await run_inline(journal.put, key, self.position.base_checkpoint, reply)
         return reply
 
 

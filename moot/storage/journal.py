@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from moot.calls.effects import Reply
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import ErrorRecord, FailedRun, InboxMessage, StateValues, step_number
 from moot.state.entries import JsonObject
@@ -54,7 +55,7 @@ class Journal(DebateTable):
         super().__init__(sql)
         self._has_other_child_elsewhere = has_other_child
 
-    def get(self, key: JournalKey, base_checkpoint: str, *, resumed: bool = False) -> JsonObject | None:
+    def get(self, key: JournalKey, base_checkpoint: str, *, resumed: bool = False) -> Reply | None:
         """Return the stored reply to a request, or `None` if this branch of the debate has none.
 
         `resumed` means that the step now runs from a later checkpoint than the one it started from.
@@ -70,7 +71,7 @@ class Journal(DebateTable):
         ):
             if resumed or not self._has_other_child(key.debate, row_checkpoint, base_checkpoint):
                 with reading("a stored reply", "restore a backup, or go on with a fork of the debate"):
-                    found: JsonObject = {**json.loads(reply)}
+                    found = Reply.from_json(json.loads(reply))
                 if (
                     row_checkpoint != base_checkpoint
                 ):  # store the reply for the changed state too, which may change again
@@ -78,20 +79,18 @@ class Journal(DebateTable):
                 return found
         return None
 
-    def put(self, key: JournalKey, base_checkpoint: str, reply: JsonObject) -> None:
-        """Store a model's reply, serialized by `Reply.to_json`.
+    def put(self, key: JournalKey, base_checkpoint: str, reply: Reply) -> None:
+        """Store a model's reply.
 
         A second reply for the same key and `base_checkpoint` is ignored. A reply that cost money survives a
         power failure.
         """
-        text = json.dumps(reply, separators=(",", ":"))
-        paid = not is_built_in(str(reply.get("model", "")))
+        text = json.dumps(reply.to_json(), separators=(",", ":"))
+        paid = not is_built_in(reply.model)
         row = {**vars(key), "base_checkpoint": base_checkpoint, "reply": text}
         self._insert(row, "ON CONFLICT DO NOTHING", durable=paid)
 
-    def replies(
-        self, debate: str, step: int | None = None
-    ) -> dict[tuple[int, str, int, int, str], JsonObject]:
+    def replies(self, debate: str, step: int | None = None) -> dict[tuple[int, str, int, int, str], Reply]:
         """Return a debate's or step's stored replies, keyed by call position and request hash."""
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
@@ -100,7 +99,9 @@ class Journal(DebateTable):
             [debate] if step is None else [debate, step],
         )
         with reading("a stored reply"):
-            return {(row[0], row[1], row[2], row[3], row[4]): {**json.loads(row[5])} for row in rows}
+            return {
+                (row[0], row[1], row[2], row[3], row[4]): Reply.from_json(json.loads(row[5])) for row in rows
+            }
 
     def _has_other_child(self, debate: str, checkpoint: str, present: str) -> bool:
         if self._has_other_child_elsewhere is not None:

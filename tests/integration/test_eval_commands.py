@@ -516,7 +516,7 @@ def test_kills_lose_no_usage_of_an_evaluation_with_a_cap(moot: Moot) -> None:
             assert {*stored} <= {*budgets.debates(name)}
             spent = budgets.get(name)
             usages = [
-                reply["usage"] for each in stored for reply in debates.records.journal.replies(each).values()
+                reply.usage for each in stored for reply in debates.records.journal.replies(each).values()
             ]
         most = max(map(tokens_of, usages))
         assert sum(map(tokens_of, usages)) <= spent.tokens

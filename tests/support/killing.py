@@ -236,7 +236,7 @@ def journalled(db: str) -> Counter[str]:
     with open_debates(db) as debates:
         replies = [debates.records.journal.replies(row.id).values() for row in debates.rows()]
     return Counter(
-        json.dumps([call["args"] for call in each["tool_calls"]]) if each["tool_calls"] else each["text"]
+        json.dumps([call["args"] for call in each.tool_calls]) if each.tool_calls else each.text
         for each in chain.from_iterable(replies)
     )
 

@@ -18,7 +18,7 @@ from moot.state.config import DebateConfig
 from moot.state.errors import MootError, StorageError
 from moot.storage.rate_limiter import SharedBudget
 
-VALUES = (None, "x", b"\xc1\xff", "[]", 7, 2**62)
+VALUES = (None, "x", b"\xc1\xff", "[]", '{"v": 4}', 7, 2**62)
 COLUMNS = {
     "moot_debates": "id name topic protocol status turns tokens cost_usd parent created_at updated_at",
     "moot_leases": "debate namespace epoch token holder expires",
@@ -36,27 +36,32 @@ COLUMNS = {
 """Columns of each table in which a damaged value is tried."""
 
 
+def fill(debates: Debates) -> None:
+    """Store a row in each table: the debates `damaged` and `other`, and what belongs to the first."""
+    for name in ("damaged", "other"):
+        debates.start("Trams?", DebateConfig(turns=2), name=name).run()
+    debate, records = debates.get("damaged"), debates.records
+    debate.ask("What was said?")
+    debate.say("Hurry.")
+    records.budgets.set("group", SharedBudget(max_tokens=10**9))
+    records.budgets.add("group", [debate.id])
+    at = "2026-11-24T10:00:00.000+00:00"
+    rows: dict[str, tuple[str | int, ...]] = {
+        "moot_failed_runs": (debate.id, "run", 1, "turn", "boom", at, '{"calls": 1}'),
+        "moot_follow_ups": (debate.id, "2027-01-01", "right", "", "Trams.", "[]", at),
+        "moot_grants": (debate.id, "model", "m"),
+    }
+    for table, row in rows.items():
+        marks = ", ".join("?" * len(row))
+        records.sql.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608  # of this test
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with a row in each table."""
     path = tmp_path_factory.mktemp("whole") / "d.sqlite"
     with open_debates(str(path)) as debates:
-        for name in ("damaged", "other"):
-            debates.start("Trams?", DebateConfig(turns=2), name=name).run()
-        debate, records = debates.get("damaged"), debates.records
-        debate.ask("What was said?")
-        debate.say("Hurry.")
-        records.budgets.set("group", SharedBudget(max_tokens=10**9))
-        records.budgets.add("group", [debate.id])
-        at = "2026-11-24T10:00:00.000+00:00"
-        rows: dict[str, tuple[str | int, ...]] = {
-            "moot_failed_runs": (debate.id, "run", 1, "turn", "boom", at, '{"calls": 1}'),
-            "moot_follow_ups": (debate.id, "2027-01-01", "right", "", "Trams.", "[]", at),
-            "moot_grants": (debate.id, "model", "m"),
-        }
-        for table, row in rows.items():
-            marks = ", ".join("?" * len(row))
-            records.sql.execute(f"INSERT INTO {table} VALUES ({marks})", row)  # noqa: S608  # of this test
+        fill(debates)
     with closing(sqlite3.connect(path)) as file:
         file.execute("PRAGMA journal_mode=DELETE")
     return path
@@ -131,6 +136,17 @@ def test_damaged_metadata_of_a_checkpoint_says_to_restore_a_backup(
         debates.get("other").run(turns=1)
         debate.delete()
         assert [row.name for row in debates.rows()] == ["other"]
+
+
+@pytest.mark.parametrize("reply", ["x", "[]", "7", '{"v": 4}', '{"usage": 7}'])
+def test_a_damaged_reply_in_the_journal_says_to_restore_a_backup(
+    whole: Path, tmp_path: Path, reply: str
+) -> None:
+    with (
+        damaged(whole, tmp_path, "moot_journal", "reply", reply) as debates,
+        pytest.raises(StorageError, match=r"a stored reply is damaged .* restore a backup"),
+    ):
+        reconstruct_prompt(debates.get("damaged").session, 1)
 
 
 @pytest.mark.parametrize("column", ["epoch", "token", "holder", "expires"])

@@ -17,6 +17,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 
 from moot import DebateConfig, build_graph, open_debates
+from moot.calls.effects import Reply
 from moot.state.errors import DebateBusy, InputError
 from moot.storage.checkpoints import open_saver
 from moot.storage.journal import JournalKey
@@ -46,13 +47,13 @@ def _expire(records: Records) -> None:
 def test_a_run_that_was_replaced_writes_nothing_more(records: Records) -> None:
     first = records.leases.acquire("d1")
     stale = records.fenced_by(first)
-    stale.journal.put(KEY, "c1", {"text": "paid"})
+    stale.journal.put(KEY, "c1", Reply(text="paid"))
     _expire(records)
-    stale.journal.put(KEY, "c2", {"text": "paid late, while nobody else has it"})
+    stale.journal.put(KEY, "c2", Reply(text="paid late, while nobody else has it"))
     second = records.leases.acquire("d1")
     assert (first.epoch, second.epoch) == (1, 2)
     with pytest.raises(DebateBusy, match=f"'d1' was taken over by process {os.getpid()} while this run"):
-        stale.journal.put(KEY, "c3", {"text": "too late"})
+        stale.journal.put(KEY, "c3", Reply(text="too late"))
     with pytest.raises(DebateBusy):
         stale.catalogue.update("d1", status="paused")
     records.leases.release(first)  # which is not its to give

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from moot.calls.effects import Reply
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError
 from moot.storage.catalogue import DebateRow, thread_id_of
 from moot.storage.journal import Journal, JournalKey
@@ -55,8 +56,8 @@ def _journal(sql: SqliteSql, children: dict[str, list[str]]) -> Journal:
 
 def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: SqliteSql) -> None:
     journal = _journal(sql, {})
-    journal.put(KEY, "c1", {"text": "yes"})
-    assert journal.get(KEY, "c1") == {"text": "yes"}
+    journal.put(KEY, "c1", Reply(text="yes"))
+    assert journal.get(KEY, "c1") == Reply(text="yes")
 
 
 @pytest.mark.parametrize(
@@ -72,34 +73,34 @@ def test_a_reply_is_served_to_the_same_request_on_the_same_checkpoint(sql: Sqlit
 )
 def test_a_reply_is_never_given_to_another_request(sql: SqliteSql, other: JournalKey) -> None:
     journal = _journal(sql, {})
-    journal.put(KEY, "c1", {"text": "yes"})
+    journal.put(KEY, "c1", Reply(text="yes"))
     assert journal.get(other, "c1") is None
 
 
 def test_after_a_crash_that_lost_the_checkpoint_the_reply_is_served(sql: SqliteSql) -> None:
     journal = _journal(sql, {})
-    journal.put(KEY, "lost", {"text": "yes"})
-    assert journal.get(KEY, "made-anew") == {"text": "yes"}
+    journal.put(KEY, "lost", Reply(text="yes"))
+    assert journal.get(KEY, "made-anew") == Reply(text="yes")
 
 
 def test_after_an_update_in_place_the_reply_is_served(sql: SqliteSql) -> None:
     journal = _journal(sql, {"c1": ["updated"]})
-    journal.put(KEY, "c1", {"text": "yes"})
-    assert journal.get(KEY, "updated") == {"text": "yes"}
+    journal.put(KEY, "c1", Reply(text="yes"))
+    assert journal.get(KEY, "updated") == Reply(text="yes")
 
 
 def test_a_fork_of_a_branch_that_went_on_samples_anew(sql: SqliteSql) -> None:
     journal = _journal(sql, {"c1": ["next", "fork"]})
-    journal.put(KEY, "c1", {"text": "yes"})
+    journal.put(KEY, "c1", Reply(text="yes"))
     assert journal.get(KEY, "fork") is None
     assert journal.get(KEY, "c1") is None  # run again from the very checkpoint that went on
 
 
 def test_the_first_reply_of_a_key_stays(sql: SqliteSql) -> None:
     journal = _journal(sql, {})
-    journal.put(KEY, "c1", {"text": "first"})
-    journal.put(KEY, "c1", {"text": "second"})
-    assert journal.get(KEY, "c1") == {"text": "first"}
+    journal.put(KEY, "c1", Reply(text="first"))
+    journal.put(KEY, "c1", Reply(text="second"))
+    assert journal.get(KEY, "c1") == Reply(text="first")
 
 
 def test_a_catalogued_debate_is_found_by_name_id_and_beginning(records: Records) -> None:
@@ -200,5 +201,5 @@ def test_a_reply_that_was_paid_survives_a_loss_of_power(
 
     monkeypatch.setattr(sql, "_connection", Watched())
     journal = _journal(sql, {})
-    journal.put(KEY, "c1", {"text": "yes", "model": model})
+    journal.put(KEY, "c1", Reply(text="yes", model=model))
     assert [*seen, connection.execute("PRAGMA synchronous").fetchone()[0]] == [mode, 1]

@@ -1,0 +1,90 @@
+"""Damaged rows of every table on Postgres: each step succeeds, or raises an error of Moot's own."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from moot.api import open_debates
+from moot.state.errors import MootError
+from tests.support.postgres_server import new_database, postgres_server
+from tests.unit.test_damaged_rows import COLUMNS, fill, steps
+
+VALUES = ("", "x", "[]", b"\xc1\xff", 7, -1, 2**62, None, json.dumps({"v": 4, "id": 7, "channel_values": []}))
+TABLES = {
+    **{table: names for table, names in COLUMNS.items() if table.startswith("moot_")},
+    "checkpoints": "thread_id checkpoint_ns checkpoint_id parent_checkpoint_id type checkpoint metadata",
+    "checkpoint_blobs": "thread_id checkpoint_ns channel version type blob",
+    "checkpoint_writes": "checkpoint_id task_id task_path idx channel type blob",
+}
+"""Columns of each table in which a damaged value is tried."""
+KEYS = {"moot_debates": "id", "checkpoints": "thread_id", "checkpoint_blobs": "thread_id"}
+KEYS["checkpoint_writes"] = "thread_id"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def whole(server: str) -> str:
+    """Return the name of a database with a row in each table."""
+    url = new_database(server)
+    with open_debates(url) as debates:
+        fill(debates)
+    with psycopg.connect(url) as connection:
+        return connection.info.dbname
+
+
+@contextmanager
+def copied(server: str, whole: str) -> Iterator[str]:
+    """Yield the address of a copy of the database, which is dropped afterwards."""
+    name = f"moot_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(whole))
+        )
+        yield server.replace("/postgres?", f"/{name}?")
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def damage(url: str, table: str, column: str, value: object) -> bool:
+    """Store a value in the rows of the damaged debate, and return whether the column can hold it."""
+    key = KEYS.get(table, "debate")
+    where: sql.Composable = sql.SQL("TRUE")
+    if table != "moot_budgets":
+        where = sql.SQL("{} = (SELECT id FROM moot_debates WHERE name = 'damaged')").format(
+            sql.Identifier(key)
+        )
+    newest = sql.SQL("ctid = (SELECT max(ctid) FROM {} WHERE {})").format(sql.Identifier(table), where)
+    for rows in (where, newest):  # a unique column holds the value only once
+        statement = sql.SQL("UPDATE {} SET {} = %s WHERE {}").format(
+            sql.Identifier(table), sql.Identifier(column), rows
+        )
+        with suppress(psycopg.Error), psycopg.connect(url) as connection:
+            return connection.execute(statement, (value,)).rowcount > 0
+    return False
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("table", TABLES)
+def test_a_damaged_row_is_reported_or_read_without_its_value(server: str, whole: str, table: str) -> None:
+    tried = 0
+    for column in TABLES[table].split():
+        for value in VALUES:
+            with copied(server, whole) as url:
+                if damage(url, table, column, value):
+                    tried += 1
+                    with suppress(MootError), open_debates(url) as debates:
+                        for step in steps(debates):
+                            with suppress(MootError):
+                                step()
+    assert tried
