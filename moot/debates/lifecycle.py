@@ -31,7 +31,7 @@ from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputErr
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id, row_usage
 from moot.storage.records import Records
-from moot.storage.sqlite import Sql, SqliteSql, Statement
+from moot.storage.sqlite import Sql, SqliteSql, Statement, reading
 from moot.text.topic_title import question_in
 
 
@@ -382,7 +382,7 @@ def delete_debate(session: DebateSession) -> None:
 async def _delete(session: DebateSession) -> None:
     graph = session.graph
     values: Values = {}
-    with suppress(StorageError):  # a damaged debate can be deleted, too
+    with suppress(StorageError), reading("the state"):  # a damaged debate can be deleted, too
         values = (await graph.aget_state(session.run_config)).values
     if values.get("config") and graph.store is not None:
         for identity in identities(frozen_config(values)).values():

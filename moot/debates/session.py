@@ -25,6 +25,7 @@ from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationInput, check_schema_version
 from moot.storage.leases import Lease, with_lease
 from moot.storage.records import Records
+from moot.storage.sqlite import reading
 
 if TYPE_CHECKING:
     from langsmith.run_trees import RunTree
@@ -92,10 +93,12 @@ class DebateSession:
 
         Raises:
             InputError: An incompatible version of Moot stored the debate.
+            StorageError: The stored state is damaged.
         """
         chosen = {"checkpoint_id": checkpoint} if checkpoint else {}
         config: RunnableConfig = {"configurable": {"thread_id": self.thread, **chosen}}
-        snapshot = call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
+        with reading("the state of the debate"):
+            snapshot = call_from_sync(self.graph.aget_state if checkpoint else self._latest, config)
         check_schema_version(snapshot.values)
         return snapshot._replace(
             next=tuple("turn" if node in PHASE_NODES else node for node in snapshot.next)

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
 import aiosqlite
@@ -16,7 +16,6 @@ from langgraph.checkpoint.base import (
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
-    CheckpointTuple,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -25,11 +24,12 @@ from langgraph.store.base import BaseStore, Op, Result
 
 from moot.calls.event_loop import run_inline, shielded
 from moot.state.errors import StorageError
-from moot.state.langgraph_internals import close_store, sort_checkpoints_after
+from moot.state.langgraph_internals import close_store
 from moot.state.plugins import require_extra
 from moot.state.settings import database_url, is_postgres, sqlite_path
+from moot.storage.checked_saver import CheckedSaver
 from moot.storage.records import Records, open_records
-from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement, reading
+from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 
 class LazyStore(BaseStore):
@@ -130,27 +130,7 @@ class CompressingSerializer(JsonPlusSerializer):
             ) from error
 
 
-def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Check a checkpoint that was read from the database, and return it.
-
-    Raises:
-        TypeError: the checkpoint, its metadata or its id has another type.
-    """
-    if found is None:
-        return None
-    stored: Sequence[tuple[object, type]] = (
-        (found.checkpoint, dict),
-        (found.metadata, dict),
-        (found.config["configurable"]["checkpoint_id"], str),
-        (found.checkpoint["id"], str),
-    )
-    for value, kind in stored:
-        if not isinstance(value, kind):
-            raise TypeError(f"{type(value).__name__} instead of {kind.__name__}")
-    return found
-
-
-class MootSqliteSaver(AsyncSqliteSaver):
+class MootSqliteSaver(CheckedSaver, AsyncSqliteSaver):
     """SQLite checkpointer with Moot's tables, compression and support for the LangGraph server.
 
     Deleting or copying a thread includes Moot's own records.
@@ -159,41 +139,6 @@ class MootSqliteSaver(AsyncSqliteSaver):
     def __init__(self, conn: aiosqlite.Connection, records: Records) -> None:
         super().__init__(conn, serde=CompressingSerializer())
         self.records = records
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint identified by `config`, or the latest checkpoint if `config` has no id.
-
-        Raises:
-            StorageError: the checkpoint is damaged.
-        """
-        with reading("a checkpoint of the debate"):
-            found = _checked(await super().aget_tuple(config))
-            if found is not None:
-                sort_checkpoints_after(found.checkpoint["id"])
-        return found
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: Mapping[str, object] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Yield checkpoints, newest first.
-
-        Raises:
-            StorageError: a checkpoint is damaged.
-        """
-        stored = super().alist(config, filter=dict(filter or {}), before=before, limit=limit)
-        every = cast(AsyncGenerator[CheckpointTuple], stored)
-        async with aclosing(every):
-            while True:
-                with reading("a checkpoint of the debate"):
-                    found = _checked(await anext(every, None))
-                if found is None:
-                    return
-                yield found
 
     async def aput(
         self,

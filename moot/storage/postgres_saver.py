@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import anyio.to_thread
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg import AsyncConnection, AsyncCursor, Error
@@ -18,7 +18,8 @@ from psycopg_pool import AsyncConnectionPool
 from typing_extensions import override
 
 from moot.state.errors import StorageError
-from moot.state.langgraph_internals import PostgresCursorHook, sort_checkpoints_after
+from moot.state.langgraph_internals import PostgresCursorHook
+from moot.storage.checked_saver import CheckedSaver
 from moot.storage.postgres import IDLE_TIMEOUT, is_connection_lost, reconnect_pauses, server_error
 from moot.storage.records import Records
 from moot.storage.sqlite import Permit
@@ -48,19 +49,12 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await connection.execute(IDLE_TIMEOUT)
 
 
-class MootPostgresSaver(PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
+class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
     """Postgres checkpointer with Moot's tables, leases and support for the LangGraph server."""
 
     def __init__(self, pool: Pool, serde: SerializerProtocol, records: Records) -> None:
         super().__init__(pool, serde=serde)
         self.records = records
-
-    @override
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        found = await super().aget_tuple(config)
-        if found is not None:
-            sort_checkpoints_after(found.checkpoint["id"])
-        return found
 
     @override
     async def aput(
