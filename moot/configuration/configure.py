@@ -36,7 +36,7 @@ from moot.state.config.boundary import (
 from moot.state.config.config_files import load_config, make_config, merge_settings, nested_settings
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError, InputError
+from moot.state.errors import ConfigError, InputError, file_error_reason
 from moot.state.settings import variable
 
 STDIN = Path("-")
@@ -81,15 +81,24 @@ def read_text(path: Path, what: str) -> str:
     """Return the text of a UTF-8 file without its byte order mark. The path `-` means stdin.
 
     Raises:
+        InputError: The file cannot be read, or is not UTF-8 text.
+    """
+    try:
+        return read_bytes(path, what).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {what} from {str(path)!r}: {file_error_reason(error)}") from error
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """Return the content of a file. The path `-` means stdin.
+
+    Raises:
         InputError: The file cannot be read.
     """
     try:
-        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {what} from {str(path)!r}: it is not UTF-8 text") from error
+        return sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {what} from {str(path)!r}: {error}") from error
+        raise InputError(f"cannot read {what} from {str(path)!r}: {file_error_reason(error)}") from error
 
 
 def read_rubric(named: str, folder: Path) -> str | JsonObject:

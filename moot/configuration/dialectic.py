@@ -16,7 +16,7 @@ from moot.prompts.templates import ROLE_NAMES
 from moot.state.config.memory_config import Budget
 from moot.state.config.participants import NAME_CHARS, RESERVED_IDS, SLUG, slug
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, file_error_reason
 
 OPENROUTER = {"base_url": "https://openrouter.ai/api/v1", "api_key_env": "OPENROUTER_API_KEY"}
 PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENROUTER}
@@ -243,7 +243,8 @@ class _DialecticFile:
             try:
                 instruction = (self._folder / str(path)).read_text(encoding="utf-8").strip()
             except (OSError, ValueError) as error:
-                self.warn(f"judge.{key}: cannot read {path!r} ({error}): the built-in prompt is used")
+                reason = file_error_reason(error)
+                self.warn(f"judge.{key}: cannot read {path!r} ({reason}): the built-in prompt is used")
         own, prompt = section.section("summarization"), self._file(section.take("summaryPromptPath"))
         summary = {**(self._summarization(own) if own else {}), **({"prompt": prompt} if prompt else {})}
         judge: JsonObject = {

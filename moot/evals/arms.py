@@ -21,7 +21,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.config_files import ENDINGS
 from moot.state.config.section import errors_in
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, file_error_reason
 
 ArmKind = Literal["debate", "vote", "first-answers", "judge", "recorded", "lineup"]
 VERSUS = " vs "
@@ -267,8 +267,9 @@ def _read_recorded(path: Path, items: ItemSet) -> dict[str, RecordedResult]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"cannot read recorded results {str(path)!r}: {why}") from error
+        raise ConfigError(
+            f"cannot read recorded results {str(path)!r}: {file_error_reason(error)}"
+        ) from error
     wanted, results = "winners" if items.kind == "pair" else "answer", dict[str, RecordedResult]()
     known = {item.id for item in items.items}
     for number, line in enumerate(text.split("\n"), start=1):

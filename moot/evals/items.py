@@ -35,7 +35,7 @@ from moot.prompts.templates import load_prompt_template
 from moot.state.config import DebateConfig
 from moot.state.config.section import errors_in
 from moot.state.entries import JsonObject
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, file_error_reason
 from moot.text.tokens import TokenCounter
 
 Kind = Literal["question", "pair", "topic"]
@@ -272,7 +272,7 @@ def _rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise ConfigError(f"cannot read evaluation set {str(path)!r}: {error.strerror}") from error
+        raise ConfigError(f"cannot read evaluation set {str(path)!r}: {file_error_reason(error)}") from error
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: the text is not UTF-8: save the file as UTF-8") from error

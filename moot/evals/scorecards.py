@@ -38,7 +38,7 @@ from moot.state.config.debate_config import fence_for
 from moot.state.config.model_settings import ModelSettings
 from moot.state.config.participants import unique_slug
 from moot.state.entries import JsonObject, traits_of
-from moot.state.errors import ConfigError, InputError
+from moot.state.errors import ConfigError, InputError, file_error_reason
 from moot.state.verdict import PanelVerdict, Verdict
 from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
@@ -125,7 +125,7 @@ def read_subject(path: Path, *, problem: str = "") -> Subject:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read debate {str(path)!r}: {error}") from error
+        raise InputError(f"cannot read debate {str(path)!r}: {file_error_reason(error)}") from error
     subject = _dialectic_subject(text, path, problem) if path.suffix.lower() == ".json" else None
     if subject is None:
         try:
@@ -343,7 +343,7 @@ def _prompt(named: str | None, key: str, path: Path) -> str:
     try:
         return (path.parent / named).read_text(encoding="utf-8") if named else ""
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{key}: cannot read {named!r}: {error}") from error
+        raise ConfigError(f"{key}: cannot read {named!r}: {file_error_reason(error)}") from error
 
 
 SYSTEM = load_prompt_template("evaluator")

@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from moot.configuration.configure import read_text
+from moot.configuration.configure import read_bytes
 from moot.state.entries import clean_text
-from moot.state.errors import ConfigError, InputError, UserError
+from moot.state.errors import ConfigError, InputError, UserError, file_error_reason
 
-CONVERTED = (".docx", ".htm", ".html", ".pdf", ".xlsx")
-"""File suffixes of the context documents that markitdown converts to Markdown."""
+CONVERTED = {".docx": "Word", ".htm": "HTML", ".html": "HTML", ".pdf": "PDF", ".xlsx": "Excel"}
+"""Mapping from file suffix to format for the context documents that markitdown converts to Markdown."""
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+"""Pattern for the control characters that texts do not contain."""
+_MAX_CONTROL_SHARE = 0.3
+"""Maximum share of control characters in a text. Perl's file test `-T` has the same limit."""
 MAX_UNPACKED_BYTES = 200_000_000
 """Maximum unpacked size in bytes of a Word or Excel file."""
 UPLOAD_TIMEOUT_S = 60
@@ -52,10 +57,7 @@ def read_upload(name: str, data: bytes) -> str:
         InputError: the file cannot be read, is not text, or takes too long to convert.
     """
     if (suffix := Path(name).suffix.lower()) not in CONVERTED:
-        try:
-            return clean_text(data.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise InputError(f"cannot read context from {name!r}: the file is not UTF-8 text") from error
+        return _plain_text(data, name)
     with tempfile.TemporaryDirectory(prefix="moot-upload-") as folder:
         path = Path(folder, f"document{suffix}")  # the given name may be too long for a file's name
         path.write_bytes(data)
@@ -78,18 +80,50 @@ def read_upload(name: str, data: bytes) -> str:
 _DAMAGED = "{!r} could not be converted: it may be damaged, or it needs too much memory"
 
 
+def _refusal(name: str, reason: str) -> InputError:
+    return InputError(f"cannot read context from {name!r}: {reason}")
+
+
+def _plain_text(data: bytes, name: str) -> str:
+    """Return the text of a UTF-8 file.
+
+    Raises:
+        InputError: the file is empty or is not text.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _refusal(name, f"{file_error_reason(error)}. Save the file as UTF-8 text") from error
+    _check_text(text, name)
+    return clean_text(text)
+
+
+def _check_text(text: str, name: str) -> None:
+    """Raise an error if a decoded file is empty or is binary data.
+
+    Raises:
+        InputError: the file is empty or is not text.
+    """
+    if not text.strip():
+        raise _refusal(name, "the file contains no text")
+    if "\0" in text or len(_CONTROL.findall(text)) > _MAX_CONTROL_SHARE * len(text):
+        raise _refusal(name, "it is binary data, not text. Give a text, PDF, Word, Excel or HTML file")
+
+
 def _document_text(path: Path) -> str:
     """Return the text of a context document."""
-    if path.suffix.lower() not in CONVERTED:
-        return clean_text(read_text(path, "context"))
+    data, name = read_bytes(path, "context"), str(path)
+    kind = CONVERTED.get(path.suffix.lower())
+    if kind is None:
+        return _plain_text(data, name)
+    if not data:
+        raise _refusal(name, "the file is empty")
     with suppress(BadZipFile, OSError), ZipFile(path) as archive:  # Word and Excel files are ZIP archives
         if sum(part.file_size for part in archive.infolist()) > MAX_UNPACKED_BYTES:
-            raise InputError(
-                f"cannot read context from {str(path)!r}: the file unpacks to more than "
-                f"{MAX_UNPACKED_BYTES:,} bytes"
-            )
+            raise _refusal(name, f"the file unpacks to more than {MAX_UNPACKED_BYTES:,} bytes")
     try:
-        from markitdown import MarkItDown, MarkItDownException
+        from bs4.dammit import EncodingDetector
+        from markitdown import MarkItDown, MarkItDownException, StreamInfo
         from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter, XlsxConverter
     except ImportError as error:
         raise ConfigError(
@@ -100,17 +134,33 @@ def _document_text(path: Path) -> str:
     reader = MarkItDown(enable_builtins=False, enable_plugins=False)
     for converter in (DocxConverter, HtmlConverter, PdfConverter, XlsxConverter):
         reader.register_converter(converter())
+    charset = None
+    if kind == "HTML":  # the page may declare another encoding than UTF-8
+        charset, page = _decoded(data, EncodingDetector(data, is_html=True).encodings)
+        if charset is None:
+            raise _refusal(name, "it is not text in a known encoding. Save the page as UTF-8")
+        _check_text(page, name)
     try:
-        text = str(reader.convert_local(path).markdown)
+        text = str(reader.convert_local(path, stream_info=StreamInfo(charset=charset)).markdown)
     except (MarkItDownException, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"cannot read context from {str(path)!r}: {reason[-1].lstrip(' -')}") from error
-    if not text.strip():
-        raise InputError(
-            f"cannot read context from {str(path)!r}: the file contains no text. If the document is a scan, "
-            "run text recognition (OCR) on it first"
+        article = "an" if kind == "Excel" else "a"
+        reason = (
+            f"the file is damaged, is protected by a password, or is not {article} {kind} "
+            "document. Open it in another program and save it again, or give its text in a .txt file"
         )
+        raise _refusal(name, reason) from error
+    if not text.strip():
+        scan = ". If the document is a scan, run text recognition (OCR) on it first" if kind == "PDF" else ""
+        raise _refusal(name, f"the file contains no text{scan}")
     return clean_text(text)
+
+
+def _decoded(data: bytes, encodings: Iterable[str]) -> tuple[str | None, str]:
+    """Return the first encoding that decodes the data without errors, and the decoded text."""
+    for encoding in encodings:
+        with suppress(UnicodeDecodeError, LookupError):
+            return encoding, data.decode(encoding)
+    return None, ""
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from moot.state.config import DebateConfig, PanelJudge, slug
 from moot.state.config.config_files import data_in
 from moot.state.config.section import duplicates, errors_in
 from moot.state.conversation import DebateQuestion, QuestionCriterion
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, file_error_reason
 from moot.state.plugins import load_plugin, plugin_entry_points
 from moot.state.verdict import CriterionScale
 
@@ -163,7 +163,8 @@ def load_rubric(path: Path) -> Rubric:
     except (OSError, ValueError) as error:
         known = ", ".join(map(repr, rubric_names()))
         raise ConfigError(
-            f"rubric: {str(path)!r} is neither a rubric's name ({known}) nor a readable file: {error}"
+            f"rubric: {str(path)!r} is neither a rubric's name ({known}) nor a readable file: "
+            f"{file_error_reason(error)}"
         ) from error
 
 

@@ -26,6 +26,16 @@ class MootError(RuntimeError):
     exit_code = 1
 
 
+def file_error_reason(error: Exception) -> str:
+    """Return why a file cannot be read or written, without the error number and the file's name.
+
+    The caller's message names the file.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 class UserError(MootError):
     """Error raised when the caller's input is wrong. The command line shows no traceback."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from moot.state.errors import ConfigError, InputError
+from moot.state.errors import ConfigError, InputError, file_error_reason
 
 MIN_SECRET_CHARS = 8
 """Minimum number of characters that a secret must have to be redacted in output. Redacting shorter values
@@ -191,7 +191,7 @@ def read_dotenv(path: Path, *, interpolate: bool = False) -> str:
     try:
         found = dotenv_values(path, interpolate=interpolate, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {str(path)!r}: {error}") from error
+        raise ConfigError(f"cannot read {str(path)!r}: {file_error_reason(error)}") from error
     said = {name: value for name, value in found.items() if value and value != os.environ.get(name)}
     pair = [name for name in _ENDPOINT if os.environ.get(name)]
     idle = [name for name in _ENDPOINT if name in said and pair and name not in pair]
@@ -237,7 +237,7 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
                 unset_key(path, name)
         path.chmod(0o600)
     except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error}") from error
+        raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
     return path
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 from typing_extensions import override
 
 from moot.calls.event_loop import WouldBlock, non_blocking
-from moot.state.errors import DebateBusy, DebateNotFound, InputError, StorageError
+from moot.state.errors import DebateBusy, DebateNotFound, InputError, StorageError, file_error_reason
 
 DATABASE_VERSION = 3
 """Version number of the schema of Moot's tables. Databases with a higher version are refused."""
@@ -237,7 +237,7 @@ class SqliteSql(Sql):
                     path.touch(mode=0o600)
             self._connection = _connect(self.address)
         except OSError as error:
-            raise InputError(f"cannot open database {str(path)!r}: {error}") from error
+            raise InputError(f"cannot open database {str(path)!r}: {file_error_reason(error)}") from error
         except sqlite3.Error as error:
             if not isinstance(path, Path) or not _is_only_unwritable(path, error):
                 raise InputError(f"cannot open database {str(path)!r}: {error}{_remedy(error)}") from error
@@ -346,7 +346,7 @@ class SqliteSql(Sql):
                     copy.execute("UPDATE moot_leases SET token = ''")
             draft.replace(target)
         except OSError as error:
-            raise InputError(f"cannot write {str(target)!r}: {error}") from error
+            raise InputError(f"cannot write {str(target)!r}: {file_error_reason(error)}") from error
         except sqlite3.Error as error:
             raise storage_error(error) from error
         finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Permissions
 from moot.state.config.mcp_servers import McpServerConfig
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, file_error_reason
 from moot.state.settings import variable
 from moot.text.tokens import TokenCounter
 from moot.tools.mcp_tools import debate_tools, with_definitions
@@ -78,7 +78,7 @@ def read_context(context: str) -> dict[str, str] | None:
     try:  # resolve the file's real folder, because the operator may configure a link
         return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
     except (AccessRefused, OSError) as error:
-        raise ConfigError(f"cannot read context {context!r}: {error}") from error
+        raise ConfigError(f"cannot read context {context!r}: {file_error_reason(error)}") from error
 
 
 def context_sandbox(permissions: Permissions) -> Sandbox | None:

@@ -260,7 +260,7 @@ class LivePage:
             "edges": [[edge.source, edge.target] for edge in graph.edges],
             "files": list(FILES),
             "roles": ROLES,
-            "converted": CONVERTED,
+            "converted": [*CONVERTED],
             "max_upload_bytes": MAX_UPLOAD_BYTES,
             "max_document_bytes": MAX_DOCUMENT_BYTES,
             "samples": [_sample(name) for name in recordings()],

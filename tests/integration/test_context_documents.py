@@ -91,12 +91,59 @@ def test_an_upload_is_converted_by_another_process(tmp_path: Path, monkeypatch: 
         read_upload("a.pdf", data)
 
 
-@pytest.mark.parametrize("name", ["broken.pdf", "broken.docx"])
-def test_a_file_that_cannot_be_converted_is_named(name: str, tmp_path: Path) -> None:
+NO_DOCUMENT = bytes(range(256)) * 20
+
+
+@pytest.mark.parametrize("name", ["broken.pdf", "broken.docx", "broken.xlsx"])
+def test_a_damaged_document_is_refused_in_one_sentence_of_advice(name: str, tmp_path: Path) -> None:
     pytest.importorskip("markitdown")
-    (tmp_path / name).write_bytes(b"\x00\x01 no document")
-    with pytest.raises(InputError, match=f"cannot read context from .*{name}"):
+    (tmp_path / name).write_bytes(NO_DOCUMENT)
+    with pytest.raises(InputError, match=r"the file is damaged, .* save it again") as refused:
         read_documents([tmp_path / name])
+    assert str(refused.value).startswith(f"cannot read context from {str(tmp_path / name)!r}: ")
+    assert "Converter" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.htm", "a.md", "a.txt", "a.diff"])
+def test_bytes_that_are_not_text_are_refused(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("markitdown")
+    (tmp_path / name).write_bytes(NO_DOCUMENT)
+    with pytest.raises(InputError, match=r"it is not (UTF-8 )?text"):
+        read_documents([tmp_path / name])
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.txt"])
+@pytest.mark.parametrize(
+    "data", [b"text\0with a zero byte", b"\x01\x02\x03\x04 ok"], ids=["zero", "controls"]
+)
+def test_text_of_control_characters_is_refused_as_binary(name: str, data: bytes, tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match="it is binary data, not text"):
+        read_documents([tmp_path / name])
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.docx", "a.xlsx", "a.html", "a.md"])
+def test_an_empty_file_is_refused(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    (tmp_path / name).touch()
+    with pytest.raises(InputError, match=r"the file (is empty|contains no text)$"):
+        read_documents([tmp_path / name])
+
+
+def test_an_upload_of_bytes_that_are_not_text_is_refused() -> None:
+    with pytest.raises(InputError, match=r"cannot read context from 'notes\.txt': it is binary data"):
+        read_upload("notes.txt", b"\0\1\2")
+
+
+def test_a_page_in_the_encoding_that_it_declares_is_read(tmp_path: Path) -> None:
+    pytest.importorskip("markitdown")
+    (tmp_path / "a.html").write_bytes('<meta charset="iso-8859-1"><p>Café'.encode("latin-1"))
+    (document,) = read_documents([tmp_path / "a.html"])
+    assert document["content"] == "Café"
 
 
 def test_a_file_that_unpacks_to_a_huge_text_is_not_read(

@@ -32,7 +32,7 @@ from moot.cli.screen.output import (
     write_file,
 )
 from moot.state.entries import JsonObject
-from moot.state.errors import InputError, RunError
+from moot.state.errors import InputError, RunError, file_error_reason
 from moot.state.verdict import PLACEHOLDER
 from moot.text.plain_text import count_noun
 
@@ -562,7 +562,7 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
             broken = not empty and not path.read_bytes().endswith(b"\n")
             file.write(("\n" if broken else "") + to_csv(cards, heading=empty))
     except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error}") from error
+        raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
 
 
 def table_of(cards: Sequence[Scorecard]) -> Grid:

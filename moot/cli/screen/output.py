@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from moot.state.entries import JsonMapping
-from moot.state.errors import InputError
+from moot.state.errors import InputError, file_error_reason
 from moot.state.settings import redact
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def write_file(path: Path, text: str) -> None:
     except OSError as error:
         if draft is not None:
             draft.unlink(missing_ok=True)
-        raise InputError(f"cannot write {str(path)!r}: {error}") from error
+        raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
 
 
 CELL_CHARS = 40

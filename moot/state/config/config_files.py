@@ -10,7 +10,7 @@ import yaml
 
 from moot.state.config.debate_config import DebateConfig
 from moot.state.config.section import ProtocolSpecTable, duplicates
-from moot.state.errors import ConfigError
+from moot.state.errors import ConfigError, file_error_reason
 
 ENDINGS = {".yaml", ".yml", ".toml", ".json"}
 MAX_YAML_NODES = 200_000
@@ -28,7 +28,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read configuration {str(path)!r}: {error}") from error
+        raise ConfigError(f"cannot read configuration {str(path)!r}: {file_error_reason(error)}") from error
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(
             f"the name of the configuration file {str(path)!r} must end in .yaml, .toml or .json"

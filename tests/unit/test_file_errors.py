@@ -1,0 +1,75 @@
+"""Errors about files that cannot be read or written: the file's name once, and no error number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moot.cli.commands.eval import add_rows
+from moot.cli.screen.output import write_file
+from moot.configuration.configure import read_text
+from moot.evals.items import read_items
+from moot.evals.scorecards import read_subject
+from moot.importing.read_context import read_documents
+from moot.judging.rubrics import load_rubric
+from moot.state.config.config_files import load_config
+from moot.state.errors import UserError
+from moot.storage.sqlite import SqliteSql
+
+ROOT = Path(__file__).parents[2] / "moot"
+ACCESSES: dict[str, Callable[[Path], object]] = {
+    "configuration": load_config,
+    "topic": lambda path: read_text(path, "the topic"),
+    "context": lambda path: read_documents([path]),
+    "rubric": load_rubric,
+    "evaluation set": read_items,
+    "evaluated debate": read_subject,
+    "output": lambda path: write_file(path, "text"),
+    "table": lambda path: add_rows(path, []),
+}
+
+
+@pytest.mark.parametrize("access", ACCESSES.values(), ids=ACCESSES)
+def test_a_missing_file_is_named_once_and_without_an_error_number(
+    access: Callable[[Path], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "missing-folder" / "x.jsonl"
+    with pytest.raises(UserError, match="No such file or directory") as refused:
+        access(path)
+    assert str(refused.value).count("missing-folder") == 1
+    assert "Errno" not in str(refused.value)
+
+
+def test_a_folder_in_place_of_a_database_is_refused_without_an_error_number(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot open database") as refused:
+        SqliteSql(tmp_path / "file" / "d.sqlite")
+    assert "Errno" not in str(refused.value)
+    assert str(refused.value).count("d.sqlite") == 1
+
+
+def _shown_errors(handler: ast.ExceptHandler) -> list[str]:
+    """Return the f-string parts of a handler that show the exception itself."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(handler)
+        if isinstance(node, ast.FormattedValue)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == handler.name
+    ]
+
+
+def test_no_handler_of_file_errors_shows_the_system_s_own_text() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{handler.lineno}": shown
+        for path in ROOT.rglob("*.py")
+        for handler in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(handler, ast.ExceptHandler)
+        and handler.type is not None
+        and "OSError" in ast.unparse(handler.type)
+        and (shown := _shown_errors(handler))
+    }
+    assert found == {}
