@@ -16,6 +16,8 @@ from markdown_it import MarkdownIt
 from moot.memory.tool_results import make_tool_use
 from moot.state.entries import ToolUse
 from moot.state.errors import InputError
+from moot.text.terms import split_sentences
+from moot.text.topic_title import question_in
 
 SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", "role")
 CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value")
@@ -84,6 +86,7 @@ def read_csv(text: str) -> ParsedTranscript:
         return ParsedTranscript([])
     columns = headers.get(delimiter)
     if columns is None:
+        _check_header(rows, delimiter)
         columns = _columns_by_content(rows)
     else:
         rows = rows[1:]
@@ -113,6 +116,40 @@ def header_of(text: str, delimiter: str = ",") -> _Columns | None:
     if speaker is None or text_column is None:
         return None
     return _Columns(speaker, text_column, _place(names, TIME_KEYS), len(names))
+
+
+def _check_header(rows: Sequence[tuple[int, list[str]]], delimiter: str) -> None:
+    """Raise an error if the first row of a table is a header without columns for speakers and texts.
+
+    The first row is a header if none of its cells occurs again below it, and if the cells are lower-case
+    words, include a known column name, or stand above a column of numbers.
+
+    Raises:
+        InputError: the first row is a header of other columns. The message names them.
+    """
+    (line, first), *others = rows
+    names = [cell.strip().casefold() for cell in first]
+    below = [
+        {cell for _, row in others if at < len(row) and (cell := row[at].strip().casefold())}
+        for at in range(len(names))
+    ]
+    words = all(re.fullmatch(r"[^\W\d]\w*(?:[ -]\w+)?", name) for name in names)
+    if not words or any(name in cells for name, cells in zip(names, below, strict=True)):
+        return
+    known = {key.casefold() for key in (*SPEAKER_KEYS, *CONTENT_KEYS, *TIME_KEYS)}
+    numbers = any(
+        cells and all(re.fullmatch(f"{CLOCK}|{_NUMBER}", cell) for cell in cells) for cells in below
+    )
+    if (
+        numbers
+        or known & {*names}
+        or all(cell.strip().islower() and " " not in cell.strip() for cell in first)
+    ):
+        needed = f"speaker{delimiter}text".replace("\t", " and ")
+        raise InputError(
+            f"line {line}: the table has the columns {', '.join(cell.strip() for cell in first)}, but it needs "
+            f"a column for the speaker and a column for the text: name them in the header, as in `{needed}`"
+        )
 
 
 def _place(names: Sequence[str], keys: Sequence[str]) -> int | None:
@@ -216,7 +253,7 @@ def read_json(value: object) -> ParsedTranscript:
         else:
             items = _messages_of(value)
     messages = _messages({f"entry {number}": item for number, item in enumerate(items, start=1)})
-    return ParsedTranscript(messages, topic, solution)
+    return ParsedTranscript(messages, topic or _first_request(items), solution)
 
 
 _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]] = {
@@ -252,9 +289,18 @@ def _dialectic_solution(final: object) -> str:
 def read_jsonl(text: str) -> ParsedTranscript:
     """Read messages from JSON Lines, one message object per line."""
     lines = enumerate(text.split("\n"), start=1)
-    return ParsedTranscript(
-        _messages({f"line {number}": parse_json(line, number) for number, line in lines if line.strip()})
-    )
+    items = {f"line {number}": parse_json(line, number) for number, line in lines if line.strip()}
+    return ParsedTranscript(_messages(items), _first_request(items.values()))
+
+
+def _first_request(items: Iterable[object]) -> str:
+    """Return the question or the first sentence of the first user message in a chat, or `""` without one."""
+    for number, item in enumerate(items, start=1):
+        if isinstance(item, dict) and item.get("role") == "user" and not item.get("speaker"):
+            title = question_in(_text_of(_content(item), f"entry {number}"))
+            sentences = split_sentences(title)
+            return sentences[0].text if sentences else title
+    return ""
 
 
 def _messages_of(document: dict[str, object]) -> list[object]:

@@ -92,7 +92,8 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
         text: The whole transcript.
         format: One of `json`, `jsonl`, `csv`, `txt`, `md`. Default: detected from the file extension,
             otherwise from the text.
-        filename: Name of the file. Its extension determines the format; its stem is the default topic.
+        filename: Name of the file. Its extension determines the format. Its stem is the topic if the text
+            has none.
 
     Raises:
         InputError: The text is invalid in its format, or contains no messages. The message names the line or

@@ -147,6 +147,17 @@ def test_who_moderates_an_imported_debate_is_told_and_not_scored(
         moot("import", str(file), "--moderator", "Zoe", "--db", path)
 
 
+def test_an_import_is_named_after_its_question_and_does_not_count_the_question(tmp_path: Path) -> None:
+    file, path = tmp_path / "openai.json", str(tmp_path / "d.sqlite")
+    chat = [{"role": "user", "content": "Should we migrate?"}, {"role": "assistant", "content": "Yes."}]
+    file.write_text(json.dumps(chat))
+    said = moot("import", str(file), "--db", path)
+    assert said.stdout == "should-we-migrate\n"
+    assert said.stderr.startswith("2 messages · ")
+    again = moot("import", str(file), "--topic", "Will it last?", "--db", path)
+    assert again.stdout == "will-it-last\n"
+
+
 def test_following_a_debate_that_nobody_runs_shows_it_and_ends(db: str) -> None:
     said = moot("show", "monolith", "--follow", "--db", db).stdout
     assert said.index("Ada Lindqvist") < said.index("Ben Okafor wins")

@@ -332,6 +332,50 @@ def test_an_error_says_where_and_what_to_do(
     assert advice in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("a,b\n1,2\n", "a, b"),
+        ("Id,City,Population\n1,Oslo,700000\n2,Rome,2800000\n", "Id, City, Population"),
+        ("name,remark\nAnn,I agree.\nBen,I do not.\n", "name, remark"),
+        ("city;country\nOslo;Norway\nRome;Italy\n", "city, country"),
+    ],
+    ids=["letters", "numbers below", "no text", "only words"],
+)
+def test_a_table_of_other_columns_is_refused_with_the_columns_found_and_needed(
+    table: str, columns: str
+) -> None:
+    with pytest.raises(InputError, match=rf"line 1: the table has the columns {columns}, .*`speaker.text`"):
+        parse_transcript(table, filename="x.csv")
+
+
+@pytest.mark.parametrize(
+    ("messages", "topic"),
+    [
+        (["Should we migrate? We have two weeks.", "Yes."], "Should we migrate?"),
+        (["Plan the migration. Name the risks.", "First, copy."], "Plan the migration."),
+        (["", "Hello"], "openai"),
+    ],
+    ids=["question", "request", "no text"],
+)
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_a_chat_without_a_topic_is_named_after_the_users_first_sentence(
+    messages: list[str], topic: str, form: str
+) -> None:
+    chat = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": messages[0]},
+        {"role": "assistant", "content": messages[1]},
+    ]
+    text = json.dumps(chat) if form == "json" else "\n".join(map(json.dumps, chat))
+    assert parse_transcript(text, filename=f"openai.{form}").topic == topic
+
+
+def test_a_chat_keeps_the_topic_that_it_states() -> None:
+    chat = {"topic": "Trams?", "messages": [{"role": "user", "content": "Shall we build a tram?"}]}
+    assert parse_transcript(json.dumps(chat), filename="openai.json").topic == "Trams?"
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     text=st.text(),

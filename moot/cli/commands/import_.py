@@ -28,6 +28,7 @@ from moot.cli.screen.output import (
     render,
     write_file,
 )
+from moot.state.entries import traits_of
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
@@ -87,6 +88,7 @@ def import_debate(
     """
     from moot.cli.inputs import read_topic, read_transcript
     from moot.cli.run_config import run_config
+    from moot.debates.lifecycle import unused_name
 
     imported = read_transcript(path, form)
     with open_database(db, make=True) as debates:
@@ -100,10 +102,11 @@ def import_debate(
             debate = debates.import_document(imported.document, name=name)
         else:
             settings = run_config(config, {})
+            question = (settings.topic if topic is None else read_topic(topic)) or imported.topic
             debate = debates.import_transcript(
                 imported,
-                topic=settings.topic if topic is None else read_topic(topic),
-                name=name,
+                topic=question,
+                name=name or unused_name(debates.records, question),
                 config=settings,
                 debaters=debater or _participants_of(imported, moderator or (), quiet=quiet),
             )
@@ -113,9 +116,10 @@ def import_debate(
         print_text(debate.name)
         if quiet:
             return
-        entries, names = document["transcript"], [each["name"] for each in document["config"]["debaters"][:8]]
-        tokens = sum(entry["tokens"] for entry in entries)
-        said = f"{count_noun(len(entries), 'entry')} · {count_noun(tokens, 'token')}"
+        messages = [entry for entry in document["transcript"] if traits_of(entry).is_message]
+        names = [each["name"] for each in document["config"]["debaters"][:8]]
+        tokens = sum(entry["tokens"] for entry in messages)
+        said = f"{count_noun(len(messages), 'message')} · {count_noun(tokens, 'token')}"
         print_note(f"{said} · debaters: {', '.join(names)}")
         print_note(f"  judge it   {command_line('judge', debate.name, db=db)}")
         print_note(f"  report it  {command_line('report', debate.name, db=db)}")
