@@ -121,6 +121,14 @@ def command_line(*words: str, db: str | None = None) -> str:
     return shlex.join([program, *words, *(["--db", redact_url(db)] if db else [])])
 
 
+def after_setup(line: str) -> str:
+    """Return a command that needs the user's own model.
+
+    If no model is configured, `moot setup` precedes the command.
+    """
+    return line if configured_model() else f"{command_line('setup')} && {line}"
+
+
 def read_words(given: str, what: str, advice: str) -> str:
     """Return the text of a `TEXT`, `@FILE` or `-` argument, where `-` means stdin.
 

@@ -163,34 +163,59 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
 
 
-OWN_MODEL = "continue with your own model: add --model NAME, or run `moot setup` before `moot serve`"
+OWN_MODEL = (
+    "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
+)
 """Advice to show the user when a debate with recorded replies cannot continue."""
 
 
-def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if recorded replies would be used in a fork of the recorded debate.
+def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
+    """Raise an error if a fork cannot run from its first state.
 
-    The recorded replies do not fit the messages of a fork.
+    Args:
+        values: state with which the fork starts.
+        config: configuration of the fork.
+        turns: number of turns to add. `None`: the turns that its configuration allows.
+
+    Raises:
+        InputError: the fork's model only has recorded replies, or the fork has reached a limit.
     """
-    recorded = recording_in(frozen_config(snapshot.values).model_names())
-    if recorded and not is_over(snapshot) and session.records.find(session.thread).parent:
+    if turns:
+        _check_more_turns(values, config)
+    else:
+        _check_fork_model(config)
+
+
+def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
+    """Raise an error if recorded replies would be used in a fork of the recorded debate."""
+    if not is_over(snapshot) and session.records.find(session.thread).parent:
+        _check_fork_model(frozen_config(snapshot.values))
+
+
+def _check_fork_model(config: DebateConfig) -> None:
+    """Raise an error if a model of a fork only has recorded replies, because they do not fit a fork."""
+    if recorded := recording_in(config.model_names()):
         raise InputError(
             f"the model {recorded!r} can only replay a recorded debate and cannot reply in a fork of that "
             f"debate: {OWN_MODEL}"
         )
 
 
-def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if the debate cannot take more turns."""
-    config = frozen_config(snapshot.values)
+def _check_more_turns(spent: Values, config: DebateConfig) -> None:
+    """Raise an error if a recording or a limit allows no more turns."""
     if recorded := recording_in(config.model_names()):
         raise InputError(f"the model {recorded!r} has no more recorded turns: {OWN_MODEL}")
-    spent = session.records.with_pending_usage(session.thread, snapshot.values)
     if reached := limit_reached(spent, config):
         raise InputError(
             f"{reached.reason}, so the debate takes no more turns: raise the limit in a configuration file "
             "and continue with --config FILE --reconfigure"
         )
+
+
+def _check_extension(session: DebateSession, snapshot: StateSnapshot) -> None:
+    """Raise an error if the debate cannot take more turns."""
+    config = frozen_config(snapshot.values)
+    _check_more_turns(session.records.with_pending_usage(session.thread, snapshot.values), config)
     if is_over(snapshot) and not protocol_named(config.protocol).can_continue:
         raise InputError(
             f"the debate is finished, and protocol {config.protocol!r} allows no more turns: ask about the "

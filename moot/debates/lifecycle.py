@@ -196,13 +196,12 @@ def _discard(session: DebateSession) -> None:
         budgets.add(group, [session.thread])
 
 
-def fork_debate(
-    session: DebateSession, *, after: int | None, name: str | None, without: str | None = None
-) -> DebateSession:
-    """Fork a debate from its state after a given entry or before a given interjection.
+def fork_values(session: DebateSession, *, after: int | None, without: str | None = None) -> Values:
+    """Return the state with which a fork of a debate starts, without storing a fork.
 
-    With `after`, the fork does not repeat the interjections that the original received later. With
-    `without`, it repeats all of them except the given one.
+    The fork starts after a given entry or before a given interjection. With `after`, the fork does not
+    repeat the interjections that the original received later. With `without`, it repeats all of them except
+    the given one.
     """
     latest = values = session.state().values
     runnable_config(latest)  # raises if the debate never began
@@ -221,6 +220,20 @@ def fork_debate(
         # Each fork gets its own seed, of 31 bits, which every provider accepts.
         seed = Random(f"{frozen.seed}/{siblings}").getrandbits(31)  # noqa: S311  # not a secret: it must be reproducible
         config = {**config, "seed": seed}
+    return {**values, "config": config, "status": "running"}
+
+
+def fork_debate(
+    session: DebateSession, values: Values, name: str | None, granted: Iterable[Capability] = ()
+) -> DebateSession:
+    """Store a fork of a debate.
+
+    Args:
+        session: session of the original debate.
+        values: state with which the fork starts, from `fork_values`.
+        name: name of the fork. `None`: its id.
+        granted: capabilities that the fork gets in addition to those of the original debate.
+    """
     thread, now = new_debate_id(name), session.environment.clock()
     row = replace(
         session.records.find(session.thread),
@@ -234,13 +247,9 @@ def fork_debate(
         updated_at=now,
     )
     with _creating(session, row) as made:
-        made.records.grants.add(thread, made.records.grants.of(session.thread))
-        own = {
-            "config": config,
-            "status": "running",
-            "last_inbox_number": 0,
-        }  # the fork's own inbox is empty
-        made.update_after("trim", {**filled_channels(values), **own})
+        made.records.grants.add(thread, {*made.records.grants.of(session.thread), *granted})
+        # The fork's own inbox is empty.
+        made.update_after("trim", {**filled_channels(values), "last_inbox_number": 0})
         made.note_status(row.status)
         made.records.results.note(thread, values, {"verdict": {}})  # the question, for lists
     return session.on(thread)

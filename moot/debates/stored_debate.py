@@ -20,7 +20,7 @@ from moot.debates.continuation import (
     run_on,
 )
 from moot.debates.events import Event
-from moot.debates.lifecycle import delete_debate, fork_debate
+from moot.debates.lifecycle import delete_debate, fork_debate, fork_values
 from moot.debates.preflight import check_config
 from moot.debates.session import DebateSession, is_over
 from moot.documents import DebateDocument, make_document
@@ -33,7 +33,7 @@ from moot.runtime.qa import answer_question, permissions_for_answer
 from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.config import DebateConfig, can_interject, differing_keys
-from moot.state.config.boundary import capabilities_of
+from moot.state.config.boundary import Capability, capabilities_of
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.mcp_servers import without_definitions
 from moot.state.config.participants import SLUG
@@ -44,6 +44,14 @@ from moot.storage.catalogue import DebateRow, row_usage
 
 if TYPE_CHECKING:
     from moot.memory.questions import DebateAnswer
+
+
+def _operators_grants(config: DebateConfig) -> set[Capability]:
+    """Return every capability that the operator's configuration uses, and the limits that it sets."""
+    changed = config.limits.model_fields_set
+    granted = authorize_operator(config).granted
+    limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
+    return {*capabilities_of(config), *limits}
 
 
 class Debate:
@@ -196,10 +204,7 @@ class Debate:
 
     def allow(self, config: DebateConfig) -> None:
         """Grant the debate every capability that the operator's configuration uses."""
-        changed = config.limits.model_fields_set
-        granted = authorize_operator(config).granted
-        limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
-        self.session.records.grants.add(self.id, {*capabilities_of(config), *limits})
+        self.session.records.grants.add(self.id, _operators_grants(config))
 
     def reconfigure(self, config: DebateConfig) -> None:
         """Replace the debate's configuration for all remaining steps.
@@ -212,11 +217,7 @@ class Debate:
             ConfigError: The configuration is invalid.
             DebateBusy: Another process writes the debate.
         """
-        env = self.session.environment
-        added = authorize_operator(config).granted - authorize_operator(self.config()).granted
-        granted = {*self.session.records.grants.of(self.id), *added}
-        permissions = authorize(config, granted=granted, safe=env.safe_capabilities)
-        config = check_config(permissions, env)
+        config, added = self.check_change(config, self.config())
         with self.session.writing() as held:
             held.records.grants.add(self.id, added)
             values = held.caught_up().values
@@ -225,6 +226,30 @@ class Debate:
             if values.get("status") == "limit" and not limit_reached(values, config):
                 following, update = ("plan",), {**update, "status": "running"}
             held.update(update, following)
+
+    def check_change(
+        self, config: DebateConfig, former: DebateConfig, named: DebateConfig | None = None
+    ) -> tuple[DebateConfig, set[Capability]]:
+        """Check that the debate, or a fork of it, can run with a changed configuration. Nothing is stored.
+
+        Args:
+            config: The new configuration.
+            former: The configuration before the change.
+            named: Everything that the operator named for the change, even if `former` had it already.
+
+        Returns:
+            The configuration to store, and the capabilities that it adds.
+
+        Raises:
+            ConfigError: The configuration is invalid, or a model has no key.
+        """
+        env = self.session.environment
+        added = {*authorize_operator(config).granted} - {*authorize_operator(former).granted}
+        if named is not None:
+            added |= _operators_grants(named)
+        granted = {*self.session.records.grants.of(self.id), *added}
+        permissions = authorize(config, granted=granted, safe=env.safe_capabilities)
+        return check_config(permissions, env), added
 
     def correct(
         self, note: str, kind: str = "", *, why: str = "", same_as: str = "", opposite: bool = False
@@ -298,7 +323,8 @@ class Debate:
             InputError: No step ended at that entry, or `without` is not an interjection.
             DebateExists: The name is taken.
         """
-        return Debate(fork_debate(self.session, after=after, name=name, without=without))
+        start = fork_values(self.session, after=after, without=without)
+        return Debate(fork_debate(self.session, start, name))
 
     def ask(self, question: str, *, model: str | None = None) -> DebateAnswer:
         """Answer a question about the debate with citations, leaving the transcript unchanged.

@@ -137,18 +137,14 @@ def _check_header(rows: Sequence[tuple[int, list[str]]], delimiter: str) -> None
     if not words or any(name in cells for name, cells in zip(names, below, strict=True)):
         return
     known = {key.casefold() for key in (*SPEAKER_KEYS, *CONTENT_KEYS, *TIME_KEYS)}
-    numbers = any(
-        cells and all(re.fullmatch(f"{CLOCK}|{_NUMBER}", cell) for cell in cells) for cells in below
-    )
-    if (
-        numbers
-        or known & {*names}
-        or all(cell.strip().islower() and " " not in cell.strip() for cell in first)
-    ):
+    number = re.compile(f"{CLOCK}|{_NUMBER}")
+    numbers = any(cells and all(map(number.fullmatch, cells)) for cells in below)
+    found = [cell.strip() for cell in first]
+    if numbers or known & {*names} or all(cell.islower() and " " not in cell for cell in found):
         needed = f"speaker{delimiter}text".replace("\t", " and ")
         raise InputError(
-            f"line {line}: the table has the columns {', '.join(cell.strip() for cell in first)}, but it needs "
-            f"a column for the speaker and a column for the text: name them in the header, as in `{needed}`"
+            f"line {line}: the table has the columns {', '.join(found)}, but it needs a column for the "
+            f"speaker and a column for the text: name them in the header, as in `{needed}`"
         )
 
 

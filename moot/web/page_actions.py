@@ -12,11 +12,14 @@ from typing_extensions import override
 from moot.api import Debate
 from moot.calls.event_loop import run_in_thread
 from moot.debates.feedback import give_feedback
+from moot.debates.lifecycle import fork_debate, fork_values
 from moot.evals.report import evaluation_report, item_rows
 from moot.evals.report_text import chart, further_html
 from moot.evals.store import Evaluations
 from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
+from moot.state.config.boundary import Capability
+from moot.state.config.debate_config import frozen_config
 from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError
@@ -160,9 +163,13 @@ class ForkDebate(PageAction):
             raise InputError(f"{self.after!r} is not the id of a message")
 
         def fork() -> str:
-            made = debate.fork(after=seq)
-            _use_own_model(host, made)
-            return made.id
+            start, granted = fork_values(debate.session, after=seq), set[Capability]()
+            if model := _model_instead(host, debate):
+                former = frozen_config(start)
+                changed = former.model_copy(update={"model": model})
+                config, granted = debate.check_change(changed, former)
+                start = {**start, "config": config.to_json()}
+            return fork_debate(debate.session, start, None, granted).thread
 
         return {"id": await run_in_thread(fork)}
 

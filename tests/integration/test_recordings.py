@@ -153,6 +153,8 @@ def test_a_recording_never_replies_in_a_fork(moot: Moot) -> None:
     assert moot("demo").code == 0
     refused = moot("fork", "monolith", "--without", "m000005", "--run")
     assert (refused.code, "cannot reply in a fork of that debate" in refused.err) == (2, True)
+    assert [row["name"] for row in moot("list", "--json").json] == ["monolith"]
+    assert moot("fork", "monolith", "--without", "m000005").code == 0
     again = moot("resume", "monolith-fork")
     assert (again.code, "continue with your own model" in again.err) == (2, True)
 

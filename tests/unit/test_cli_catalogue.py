@@ -20,7 +20,7 @@ from moot.cli.commands.show import age
 from moot.cli.group import app_of
 from moot.cli.screen.output import wrap_for_terminal
 from moot.models.offline import recording_config
-from moot.state.errors import DebateExists, DebateNotFound, InputError
+from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, UserError
 
 SPEECHES = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"
@@ -171,20 +171,97 @@ def test_no_word_breaks_on_a_narrow_terminal_and_a_command_stays_a_line(
             return True
 
     monkeypatch.setenv("COLUMNS", "20")
-    command = "  go on: moot resume a-debate --turns 6"
     wrapped = wrap_for_terminal(
-        f"Antidisestablishmentarianism is long, and so is this.\n{command}", Terminal()
+        "Antidisestablishmentarianism is long, and so is this.\n"
+        "  go on: moot resume a-debate --turns 6\n"
+        "  read it    .venv/bin/moot show a-debate --transcript\n"
+        "  ask   moot ask d ?\n"
+        "no key: run `moot setup` once",
+        Terminal(),
     )
     assert wrapped.split("\n") == [
         "Antidisestablishmentarianism",
         "is long, and so is",
         "this.",
-        command,
+        "  go on:",
+        "  moot resume a-debate --turns 6",
+        "  read it",
+        "  .venv/bin/moot show a-debate --transcript",
+        "  ask   moot ask d ?",
+        "no key: run",
+        "`moot setup` once",
     ]
     monkeypatch.setattr("moot.cli.commands.show.columns", lambda: 40)
     listed = " ".join(moot("list", "--db", db).stdout.split())
     assert "done · confidence 80" in listed
     assert "· recorded:monolith" in listed
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MOOT_MODEL"):
+        monkeypatch.delenv(variable, raising=False)
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        debates.start(None, DebateConfig(**recording_config("monolith")), name="monolith").run()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--model", "NAME", "--run"), "no API key for the model 'NAME'"),
+        (("--model", "NAME"), "no API key for the model 'NAME'"),
+        (("--judge-model", "NAME"), "no API key for the model 'NAME'"),
+        (("--run",), "cannot reply in a fork of that debate: .*`moot setup`"),
+        (("--run", "--turns", "2"), "no more recorded turns: .*`moot setup`"),
+    ],
+    ids=["run", "no run", "judge", "recording", "turns of a recording"],
+)
+def test_a_refused_fork_stores_nothing(sample: str, words: tuple[str, ...], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        moot("fork", "monolith", "--without", "m000005", *words, "--db", sample)
+    with open_debates(sample) as debates:
+        assert [row.name for row in debates.rows()] == ["monolith"]
+
+
+def test_a_fork_has_the_changed_models_from_its_first_step(sample: str) -> None:
+    moot("fork", "monolith", "--model", "offline", "--judge-model", "offline", "--db", sample)
+    with open_debates(sample) as debates:
+        config = debates.get("monolith-fork").config()
+        assert (config.model, config.judge.model) == ("offline", "offline")
+        assert debates.get("monolith").config().model == "recorded:monolith"
+
+
+def test_without_a_model_a_forked_sample_is_continued_after_setup(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    said = moot("fork", "monolith", "--db", sample)
+    assert f"  moot setup && moot resume monolith-fork --db {sample}" in said.stderr
+    with pytest.raises(InputError, match="continue with your own model"):
+        moot("resume", "monolith-fork", "--db", sample)
+    monkeypatch.setenv("MOOT_MODEL", "mine")
+    said = moot("fork", "monolith", "--db", sample)
+    assert "setup" not in said.stderr
+    with pytest.raises(ConfigError, match="no API key for the model 'mine'"):
+        moot("resume", "monolith-fork", "--db", sample)
+
+
+@pytest.mark.parametrize(("name", "command"), [("monolith", "fork"), ("rate-limiter", "judge")])
+def test_the_demo_invites_to_nothing_that_fails_without_a_key(
+    sample: str, name: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    said = moot("demo", name)
+    lines = [line for line in said.stderr.splitlines() if f"moot {command} " in line or "Should we" in line]
+    assert len(lines) == 2
+    assert all("  moot setup && moot " in line for line in lines)
+    assert "NAME" not in said.stderr
+    assert all(len(line) <= 80 for line in said.stderr.splitlines() if "moot " in line)
+    monkeypatch.setenv("MOOT_MODEL", "mine")
+    assert "setup" not in moot("demo", name).stderr
 
 
 def test_a_wait_ends_once_a_person_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:

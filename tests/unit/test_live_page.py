@@ -353,7 +353,24 @@ def test_a_sample_without_a_model_of_the_server_takes_no_more_turns(page: TestCl
     address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
     settled(page, address)
     refused = page.post(f"{address}/run", json={"turns": 1})
-    assert (refused.status_code, "`moot setup` before `moot serve`" in refused.text) == (400, True)
+    assert (refused.status_code, "run `moot setup` once (and restart `moot serve`)" in refused.text) == (
+        400,
+        True,
+    )
+
+
+def test_a_fork_whose_model_has_no_key_is_refused_and_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    app = page_app(lambda: open_page(tmp_path / "d.sqlite"), DebateConfig(model="keyless"))
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+        address = f"{API}/debates/{page.post(f'{API}/samples/monolith', json={}).json()['id']}"
+        settled(page, address)
+        refused = page.post(f"{address}/fork", json={"after": "m000002"})
+        assert (refused.status_code, "no API key for the model 'keyless'" in refused.text) == (400, True)
+        assert page.get(f"{API}/debates").json()["all"] == 1
 
 
 def test_the_operators_model_proposes_two_debaters(
@@ -405,7 +422,7 @@ def upload(page: TestClient, name: str, data: bytes, **more: str) -> tuple[int, 
 def test_an_uploaded_text_is_read_and_one_that_cannot_be_read_is_named(page: TestClient) -> None:
     assert upload(page, "a.md", "\ufeffUse tabs.".encode()) == (200, {"name": "a.md", "content": "Use tabs."})
     status, told = upload(page, "a.md", b"\xff\xfe\x00")
-    assert (status, "'a.md': the file is not UTF-8 text" in told["error"]) == (400, True)
+    assert (status, "'a.md': it is not UTF-8 text" in told["error"]) == (400, True)
     assert upload(page, "a.txt", b"x", **{"sec-fetch-site": "cross-site"})[0] == 403
     status, told = upload(page, "long.txt", b"x" * 900_001)
     assert (status, "more than 900 kB of text" in told["error"]) == (413, True)

@@ -214,7 +214,10 @@ def judge(
     else:
         options = _with_config(options, config)
         with open_database(db) as debates:
-            judgement = judge_debate(debates.get(subject).session, options, dry_run=dry_run)
+            debate = debates.get(subject)
+            if not model and config is None and recording_in(debate.config().model_names()):
+                options = replace(options, model=configured_model())  # a recording judges only once
+            judgement = judge_debate(debate.session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
 
 

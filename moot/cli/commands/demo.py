@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import command_line, configured_model, open_database
+from moot.cli.inputs import after_setup, command_line, open_database
 from moot.cli.screen.output import format_of, print_note, print_result, render, write_file
 from moot.state.entries import JsonMapping
 
@@ -91,17 +91,13 @@ def demo(
 
 def _invite(name: str, path: Path, document: JsonMapping, db: str | None) -> None:
     """Print four commands that the user can try after the demo."""
-    own_model = configured_model()
-    asked = document["verdict"].get("unresolved") or ["What would reverse the decision?"]
     said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
-    model = ("--model", own_model or "NAME")
-    other = ("fork", name, "--without", said[0], *model, "--run") if said else ("judge", name, *model)
-    start = command_line("Should we …?")
+    other = ("fork", name, "--without", said[0], "--run") if said else ("judge", name)
     for label, line in (
         ("read the report", command_line("report", name, "--open", db=db)),
-        ("ask about it", command_line("ask", name, asked[0], db=db)),
-        ("without the news" if said else "judge it again", command_line(*other, db=db)),
-        ("your question", start if own_model else f"{command_line('setup')} && {start}"),
+        ("ask about it", command_line("ask", name, "What would reverse the decision?", db=db)),
+        ("without the news" if said else "judge it again", after_setup(command_line(*other, db=db))),
+        ("your question", after_setup(command_line("Should we …?"))),
     ):
         print_note(f"  {label:18} {line}")
     print_note(f"The report is in {path}.")

@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import configured_model, open_database, open_stored_debate
+from moot.cli.inputs import after_setup, configured_model, open_database, open_stored_debate
 from moot.cli.screen.output import (
     borderless_table,
     columns,
@@ -22,6 +22,7 @@ from moot.cli.screen.output import (
     print_note,
     print_text,
 )
+from moot.state.config.boundary import Capability
 from moot.state.config.model_settings import recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
@@ -312,7 +313,19 @@ def resume(
     with open_stored_debate(delivery.db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
-        _continue_with(debate, config, model, judge_model, reconfigure=reconfigure)
+        if config is None and model is None and (turns or debate.row.parent):
+            model = _own_model(debate.config())
+        change = _change_of(debate.config(), config, model, judge_model)
+        if change is not None:
+            if not reconfigure and (keys := debate.differing_keys(change.from_file)):
+                raise ConfigError(
+                    f"configuration {str(config)!r} differs from the debate's configuration in "
+                    f"{', '.join(keys)}: remove --config, or add --reconfigure to continue with the new "
+                    "values"
+                )
+            debate.allow(change.named)
+            if debate.differing_keys(change.config):
+                debate.reconfigure(change.config)
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
@@ -369,22 +382,30 @@ def fork(
     if turns is not None and not run:
         raise InputError("--turns needs --run: without --run, the fork takes no turns")
     from moot.cli.running import resume_line, run_to_end
-    from moot.debates.lifecycle import dropped_interjections, unused_name
+    from moot.debates.continuation import check_fork
+    from moot.debates.lifecycle import dropped_interjections, fork_debate, fork_values, unused_name
+    from moot.state.config.debate_config import frozen_config
 
     seq = shared.entry_number(after, "--after") if after is not None else None
     with open_database(db) as debates:
         debate = debates.get(debate_id)
-        made = debate.fork(
-            after=seq, name=name or unused_name(debates.records, f"{debate.name}-fork"), without=without
-        )
+        start = fork_values(debate.session, after=seq, without=without)
+        former = frozen_config(start)
+        if run and config is None and model is None:
+            model = _own_model(former)
+        change = _change_of(former, config, model, judge_model)
+        # Everything is checked before the fork is stored, so a refused fork leaves nothing behind.
+        settings, granted = _checked(debate, former, change, run=run)
+        if run:
+            check_fork(start, settings, turns)
+        start = {**start, "config": settings.to_json()}
+        named = name or unused_name(debates.records, f"{debate.name}-fork")
+        made = debates.get(fork_debate(debate.session, start, named, granted).thread)
         if not quiet:
             for entry in dropped_interjections(debate.state().values, made.state().values):
                 print_note(
                     f"dropped the interjection {entry['id']}: {one_line(entry['content'], LINE_CHARS)}"
                 )
-        if run and config is None and recording_in(made.config().model_names()):
-            model = model or configured_model()  # a recording cannot reply in a fork
-        _continue_with(made, config, model, judge_model, reconfigure=True)
         if run:
             raise Exit(run_to_end(made, shared.Delivery(db=db, as_json=as_json, quiet=quiet), turns=turns))
         if as_json:
@@ -392,40 +413,58 @@ def fork(
         print_text(made.name)
         if not quiet:
             recorded = recording_in(made.config().model_names())
-            own_model = ("--model", configured_model() or "NAME") if recorded else ()
-            print_note(f"continue with: {resume_line(made, db, *own_model)}")
+            resume_it = resume_line(made, db)
+            print_note(f"Continue with:\n  {after_setup(resume_it) if recorded else resume_it}")
 
 
-def _continue_with(
-    debate: Debate, path: Path | None, model: str | None, judge_model: str | None, *, reconfigure: bool
-) -> None:
-    """Apply changed models and settings to a debate before it continues.
+@dataclass(frozen=True)
+class _Change:
+    """Change of a debate's configuration by a file and options."""
 
-    The configuration file and the options also permit the models, tools and files that they name.
+    from_file: DebateConfig
+    """The debate's configuration with the settings of the file."""
+    config: DebateConfig
+    """The debate's configuration with the settings of the file and the options."""
+    named: DebateConfig
+    """The settings of the file and the options alone. The user allows everything that they name."""
 
-    Raises:
-        ConfigError: the file differs from the debate's configuration, and `reconfigure` is false.
-    """
+
+def _change_of(
+    config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
+) -> _Change | None:
+    """Return how a file and options change a configuration, or `None` if there are none."""
     given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not given and path is None:
-        return
+        return None
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import file_data, freeze, merge, validate
     from moot.state.config.config_files import nested_settings
 
-    data = file_data(path, print_error) if path is not None else {}
-    said, frozen = freeze(validate(data)), freeze(debate.config())
-    new = validate({**frozen, **{key: said[key] for key in data if key != "topic"}})
-    debate.allow(validate(merge(data, nested_settings(given))))
-    if (keys := debate.differing_keys(new)) and not reconfigure:
-        raise ConfigError(
-            f"configuration {str(path)!r} differs from the debate's configuration in "
-            f"{', '.join(keys)}: remove --config, or add --reconfigure to continue with the new "
-            "values"
-        )
-    new = validate(merge(freeze(new), nested_settings(given)))
-    if debate.differing_keys(new):
-        debate.reconfigure(new)
+    data, options = file_data(path, print_error) if path is not None else {}, nested_settings(given)
+    said = freeze(validate(data))
+    from_file = validate({**freeze(config), **{key: said[key] for key in data if key != "topic"}})
+    changed = validate(merge(freeze(from_file), options))
+    return _Change(from_file, changed, validate(merge(data, options)))
+
+
+def _checked(
+    debate: Debate, config: DebateConfig, change: _Change | None, *, run: bool
+) -> tuple[DebateConfig, set[Capability]]:
+    """Return the configuration of a debate's fork, and the capabilities that the change adds.
+
+    A configuration without a change is checked only if the fork is run.
+
+    Raises:
+        ConfigError: the configuration is invalid, or a model has no key.
+    """
+    if change is not None:
+        return debate.check_change(change.config, config, change.named)
+    return debate.check_change(config, config) if run else (config, set())
+
+
+def _own_model(config: DebateConfig) -> str | None:
+    """Return the user's default model if a configured model only has recorded replies, otherwise `None`."""
+    return configured_model() if recording_in(config.model_names()) else None
 
 
 TABLE_CHARS = 72

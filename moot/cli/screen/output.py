@@ -213,16 +213,32 @@ def ring(words: str) -> None:
         print(f"\x1b]0;moot: {one_line(words, 80)}\x07\x07", end="", file=sys.stderr, flush=True)
 
 
+_COMMAND_LINE = re.compile(r"(?P<label>.*?(?::\s|\s\s)|\s*)(?P<command>(?:\S*/)?moot\s.*)")
+"""Pattern for a line that ends with a command to copy. A label before it ends with a colon or two spaces."""
+
+
 def wrap_for_terminal(text: str, stream: TextIO) -> str:
-    """Wrap text between words to fit the terminal's width. A line with a `moot` command is not wrapped."""
+    """Wrap text between words to fit the terminal's width.
+
+    A `moot` command is never wrapped. If its label and the command do not fit on one line, the command gets
+    a line of its own. Words between backticks stay together.
+    """
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns
-    lines = [
-        [line] if re.search(r"(^|[ /`])moot ", line) else textwrap.wrap(line, width, break_long_words=False)
-        for line in text.split("\n")
-    ]
-    return "\n".join("\n".join(each) for each in lines)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        found = _COMMAND_LINE.fullmatch(line)
+        if found and len(line) > width:
+            lines += [*_wrapped(found["label"].rstrip(), width), f"  {found['command']}"]
+        else:
+            lines += [line] if found else _wrapped(line, width)
+    return "\n".join(lines)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    quoted = re.sub(r"`[^`]*`", lambda code: code.group().replace(" ", "\xa0"), line)
+    return [each.replace("\xa0", " ") for each in textwrap.wrap(quoted, width, break_long_words=False)]
 
 
 def columns() -> int:
