@@ -15,7 +15,7 @@ from langgraph.config import get_stream_writer
 from moot.calls.event_loop import shield
 from moot.models.failures import FATAL_CODES, Failure, is_context_overflow
 from moot.models.registry import OPENAI_URL, Access, Models, access_to
-from moot.state.config.model_settings import ModelSettings, bare_name, is_built_in
+from moot.state.config.model_settings import ModelSettings, bare_name, is_built_in, similar_model_name
 from moot.state.entries import JsonObject, clean_text
 from moot.state.errors import InputError, UserError
 from moot.state.settings import redact_url
@@ -199,6 +199,8 @@ async def explanation(name: str, failure: Failure, models: Models) -> str:
         offered = [str(row["id"]) for row in await models_for(name, models)]
         if offered and name not in offered:
             like = difflib.get_close_matches(name, offered, n=3)
+            if not like and (known := similar_model_name(name)):
+                like = [known]
             near = f"did you mean {' or '.join(map(repr, like))}? " if like else ""
             rest = (
                 f" and {len(offered) - MAX_SUGGESTED} more: `moot models`"

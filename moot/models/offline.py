@@ -246,10 +246,10 @@ def recording_config(name: str) -> JsonObject:
 
 
 def check_recording(name: str) -> None:
-    """Raise an error if there is no recorded debate with this name.
+    """Raise an error if no sample debate has this name.
 
     Raises:
-        ConfigError: there is no recording with this name.
+        ConfigError: there is no sample debate with this name.
     """
     if name not in recordings():
         raise ConfigError(f"there is no sample debate {name!r}: choose one of {', '.join(recordings())}")

@@ -31,6 +31,7 @@ from moot.state.config.model_settings import (
     bare_name,
     is_built_in,
     provider_of,
+    similar_model_name,
 )
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
@@ -209,8 +210,10 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:
+        near = similar_model_name(name)
+        advice = f"did you mean {near!r}? Otherwise run `moot setup`" if near else "run `moot setup`"
         raise ConfigError(
-            f"no API key{f' for the model {name!r}' if name else ''}: run `moot setup`, or set {variable} "
+            f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable} "
             "(or OPENAI_BASE_URL for a server that needs none). `moot demo` needs no key"
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
@@ -371,11 +374,13 @@ class Models:
             check_name(name)
             if name in self.chats:
                 check_source(name, self.chats[name])
-            elif name.startswith(RECORDED):
+            if self.factory is not make_model or name in self.chats:
+                continue
+            if name.startswith(RECORDED):
                 from moot.models.offline import check_recording
 
                 check_recording(name.removeprefix(RECORDED))
-            if self.factory is not make_model or is_built_in(name) or name in self.chats:
+            if is_built_in(name):
                 continue
             reach = access_to if self.is_openai_compatible(name) else make_model
             reach(name, self.settings_of(name))

@@ -92,6 +92,14 @@ def test_an_unknown_model_is_refused_with_the_servers_models() -> None:
     assert "moot resume ID --model NAME" in reply.error
 
 
+def test_a_mistyped_provider_that_reaches_a_server_is_corrected() -> None:
+    name = "antropic:claude"
+    with OpenAIServer({name: [Act(status=404, message="no such model")]}) as server:
+        models = Models({name: ModelSettings(base_url=server.base_url)})
+        reply = call_once(replace(CALL, model=name), models)
+    assert "did you mean 'anthropic:claude'? The server offers test-model" in reply.error
+
+
 @pytest.mark.parametrize(("retry_for", "answers"), [(0, False), (100, False), (5_000, True)])
 def test_an_outage_is_retried_for_the_configured_time(retry_for: float, answers: bool) -> None:
     waits: list[float] = []

@@ -42,6 +42,26 @@ def test_without_key_or_address_the_message_says_what_to_do(name: str) -> None:
         Models().check([name])
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ofline", "offline"),
+        ("Offline", "offline"),
+        ("antropic:claude", "anthropic:claude"),
+        ("opena:gpt-5", "openai:gpt-5"),
+        ("recorde:monolith", "recorded:monolith"),
+    ],
+)
+def test_a_mistyped_built_in_name_or_provider_is_corrected(name: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{name!r}: did you mean {meant!r}\? Otherwise run `moot setup`"):
+        Models().check([name])
+
+
+def test_an_unknown_recording_is_refused_with_the_known_names() -> None:
+    with pytest.raises(ConfigError, match="'monolit': choose one of free-transport, monolith"):
+        Models().check(["recorded:monolit"])
+
+
 def test_an_address_is_enough_and_names_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     Models().check(["llama3:8b"])

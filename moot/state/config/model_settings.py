@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -38,6 +39,22 @@ def provider_of(name: str) -> str:
     """Return the provider prefix of a model name, or `""` if the name has no provider prefix."""
     prefix = name.partition(":")[0]
     return prefix if prefix == OPENAI or prefix in LANGCHAIN_PROVIDERS else ""
+
+
+_SIMILARITY = 0.85
+"""Minimum similarity, from 0 to 1, of a mistyped name and the name to suggest. The unrelated names `llama3`
+and `ollama` have a similarity of 0.83."""
+
+
+def similar_model_name(name: str) -> str:
+    """Return the model name that the user probably mistyped, or `""` if no known name is similar.
+
+    The built-in models and the provider prefixes are known.
+    """
+    prefix, colon, rest = name.partition(":")
+    known = [OPENAI, RECORDED.removesuffix(":"), *sorted(LANGCHAIN_PROVIDERS)] if colon else [OFFLINE]
+    near = get_close_matches(prefix.lower(), known, n=1, cutoff=_SIMILARITY)
+    return f"{near[0]}{colon}{rest}" if near and near[0] != prefix else ""
 
 
 def bare_name(name: str) -> str:
