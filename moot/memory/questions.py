@@ -25,7 +25,7 @@ PASSAGE = Splitting(long=48, passage=48)
 """Limits for splitting messages into short passages of two or three sentences."""
 PASSAGES = 5
 NO_MODEL = "No model is configured. These are the most relevant passages."
-NOTHING = "No model is configured, and no message matches the question."
+NOTHING = "No model is configured, and no message shares a word with the question."
 QUOTE_TRUNCATION_MARK = "[…]"
 
 

@@ -210,8 +210,8 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:
-        near = similar_model_name(name)
-        advice = f"did you mean {near!r}? Otherwise run `moot setup`" if near else "run `moot setup`"
+        meant = similar_model_name(name)
+        advice = f"did you mean {meant!r}? Otherwise run `moot setup`" if meant else "run `moot setup`"
         raise ConfigError(
             f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable} "
             "(or OPENAI_BASE_URL for a server that needs none). `moot demo` needs no key"

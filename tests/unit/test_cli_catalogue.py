@@ -20,7 +20,7 @@ from moot.cli.commands.show import age
 from moot.cli.group import app_of
 from moot.cli.screen.output import wrap_for_terminal
 from moot.models.offline import recording_config
-from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, UserError
+from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, MootError, UserError
 
 SPEECHES = (
     "Ann: Trams are cheap.\nBob: Trams are slow.\nPhil: And the clock says time.\nAnn: Not in the rain.\n"
@@ -247,6 +247,38 @@ def test_without_a_model_a_forked_sample_is_continued_after_setup(
     assert "setup" not in said.stderr
     with pytest.raises(ConfigError, match="no API key for the model 'mine'"):
         moot("resume", "monolith-fork", "--db", sample)
+
+
+def test_a_question_about_an_offline_debate_is_answered_with_what_to_do(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    with open_debates(sample) as debates:
+        config = DebateConfig.model_validate({"turns": 2, "judge": {"enabled": False}})
+        debates.start("Is it late?", config, name="late").run()
+    said = moot("ask", "late", "Why?", "--db", sample)
+    assert "no message shares a word with the question" in said.stdout
+    assert "wrote only placeholder messages" in said.stderr
+    assert said.stderr.endswith("own model: moot setup && moot run 'Is it late?'\n")
+
+
+def test_a_question_that_no_model_answers_is_answered_with_the_command_that_asks_one(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    said = moot("ask", "monolith", "Why?", "--db", sample)
+    assert said.stderr.endswith(f"own model: moot setup && moot ask monolith 'Why?' --db {sample}\n")
+    assert "own model" not in moot("ask", "monolith", "Why?", "--quiet", "--db", sample).stderr
+
+
+def test_the_configured_model_answers_questions_about_an_imported_debate(
+    sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "talk.txt").write_text(SPEECHES)
+    moot("import", str(tmp_path / "talk.txt"), "--id", "talk", "--db", sample)
+    monkeypatch.setenv("MOOT_MODEL", "mine")
+    with pytest.raises(MootError, match="no API key for the model 'mine'"):
+        moot("ask", "talk", "What is cheap?", "--db", sample)
 
 
 @pytest.mark.parametrize(("name", "command"), [("monolith", "fork"), ("rate-limiter", "judge")])

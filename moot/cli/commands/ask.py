@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli.group import command
-from moot.cli.inputs import configured_model, open_database, open_stored_debate
+from moot.cli.inputs import after_setup, command_line, configured_model, open_database, open_stored_debate
 from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, QuietOption
 from moot.cli.screen.output import (
     MarkdownText,
@@ -25,11 +25,12 @@ from moot.cli.screen.output import (
     print_text,
 )
 from moot.judging.panel import RULES
-from moot.state.config.model_settings import recording_in
-from moot.state.entries import tokens_of
+from moot.state.config.model_settings import OFFLINE, is_built_in, recording_in
+from moot.state.entries import tokens_of, traits_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
 from moot.text.plain_text import count_noun
+from moot.text.topic_title import question_in
 
 if TYPE_CHECKING:
     from moot.api import Debate
@@ -53,7 +54,8 @@ def ask(
             "--model",
             "-m",
             metavar="NAME",
-            help="Model that answers the question. Default: the judge's model.",
+            help="Model that answers the question. Default: the judge's model. If the judge's model is "
+            "built in, the default is the model set with `moot setup` or MOOT_MODEL.",
         ),
     ] = None,
     db: DbOption = None,
@@ -66,12 +68,13 @@ def ask(
     """
     asked = sys.stdin.read() if question == "-" else question
     with open_stored_debate(db, debate_id) as debate:
-        if model is None and recording_in(debate.config().model_names()):
-            model = configured_model()  # a recording has no replies to new questions
+        if model is None and is_built_in(_judge_model(debate)):
+            model = configured_model()  # a built-in model has no replies to new questions
         answer = debate.ask(asked, model=model)
         if as_json:
             return print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
         said, *sources = _lines(debate, answer)
+        advice = _model_advice(debate, asked, db) if answer.placeholder else ""
     if sys.stdout.isatty():
         print_result(MarkdownText(said), MarkdownText("\n".join(sources)))
     else:
@@ -86,11 +89,31 @@ def ask(
         if answer.dropped:
             line += f"; removed {count_noun(answer.dropped, 'citation')} of messages that do not exist"
         print_note(line)
+        if advice:
+            print_note(advice)
     if failure := receipt["embeddings_error"]:
         print_note(
             "the embedding model failed, so messages were found by their words only: "
             f"{one_line(failure, 300)}"
         )
+
+
+def _judge_model(debate: Debate) -> str:
+    """Return the name of the model that answers questions about a debate by default."""
+    config = debate.config()
+    return config.judge.model or config.model
+
+
+def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
+    """Return advice on how to get an answer from a model instead of matching passages."""
+    argued = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
+    question = question_in(debate.state().values["topic"])
+    if argued and all(each["model"] == OFFLINE for each in argued):
+        return (
+            "The offline model wrote only placeholder messages, so this debate holds no answer. Debate the "
+            f"question again with your own model: {after_setup(command_line('run', question))}"
+        )
+    return f"Get an answer from your own model: {after_setup(command_line('ask', debate.name, asked, db=db))}"
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
