@@ -7,7 +7,7 @@ raised if they need it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,12 @@ TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_file
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
 """Mapping from summarization methods of the program called dialectic to Moot's summarizers."""
+
+INSTEAD = {
+    "maxTokens": "`memory.budget.reply` in a Moot configuration",
+    "trace": "the environment variable MOOT_OTEL=1",
+}
+"""Advice for settings of the program called dialectic that Moot sets elsewhere, keyed by their last part."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -124,8 +130,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
     if any(FILE_TOOLS & set(each["tools"]) for each in debaters):
         ours["context"] = str(folder.absolute())
         file.warn(f"tools read files in {str(folder)!r} only: choose another folder with --context")
-    for key in data.keys() - {"agents", "judge", "debate"}:
-        file.warn(f"{key} is not imported")
+    file.warn_of_ignored(sorted(data.keys() - {"agents", "judge", "debate"}))
     return Converted(
         {key: value for key, value in ours.items() if value not in ({}, [])}, file.warnings, list(enabled)
     )
@@ -158,6 +163,7 @@ class _DialecticFile:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.warnings: list[str] = []
+        self._ignored: list[str] = []
         self.models: dict[str, JsonObject] = {}
         self._providers: dict[str, str] = {}
         self._perspectives: list[Mapping[str, Any]] = []
@@ -166,8 +172,18 @@ class _DialecticFile:
         self.warnings.append(text)
 
     def _done(self, section: _DialecticSection) -> None:
-        for key in section.left:
-            self.warn(f"{section.path}.{key} is not imported")
+        self._ignored += [f"{section.path}.{key}" for key in section.left]
+
+    def warn_of_ignored(self, others: Sequence[str]) -> None:
+        """Warn of all keys that Moot has no setting for, with the settings to use instead."""
+        if not (keys := [*self._ignored, *others]):
+            return
+        known = {end: key for key in keys if (end := key.rpartition(".")[2]) in INSTEAD}
+        advice = "".join(f". Instead of {end}, use {INSTEAD[end]}" for end in known)
+        self.warn(
+            f"Moot has no setting for {', '.join(keys)}, so {'it is' if len(keys) == 1 else 'they are'} "
+            f"ignored{advice}"
+        )
 
     def debater(self, section: _DialecticSection) -> JsonObject | None:
         enabled = section.take("enabled", True)
@@ -176,7 +192,8 @@ class _DialecticFile:
         role = str(section.take("role", ""))
         if slug(role) not in ROLE_NAMES:
             self.warn(
-                f"{section.path}.role {role!r} is not a built-in role: the prompts of a generalist are used"
+                f"{section.path}.role: {role!r} is not a built-in role, so a generalist's prompts are used. "
+                f"Use one of {', '.join(sorted(ROLE_NAMES))}, or set systemPromptPath to your own prompt"
             )
         debater = {
             "id": self._id(section, name),
@@ -202,7 +219,10 @@ class _DialecticFile:
         made = given if SLUG.fullmatch(given) else slug(given)
         made = f"{made}-agent" if made in RESERVED_IDS else made
         if own and made != own:
-            self.warn(f"{section.path}.id {given!r} is changed to {made!r}")
+            self.warn(
+                f"{section.path}.id: {given!r} becomes {made!r}, because an id has only lower-case letters, "
+                "digits and hyphens, and no reserved name"
+            )
         return made
 
     def _file(self, path: Any) -> str:
@@ -219,7 +239,10 @@ class _DialecticFile:
             return None
         former = self._providers.setdefault(str(model), provider)
         if former != provider:
-            self.warn(f"{section.path}.provider: model {model!r} is reached through {former} everywhere")
+            self.warn(
+                f"{section.path}.provider: {provider!r} is ignored, because another agent uses the model "
+                f"{model!r} through {former}. Use the same provider for both, or another model name"
+            )
         if PROVIDERS[former]:
             self.models[str(model)] = dict(PROVIDERS[former])
         return str(model)
@@ -231,7 +254,10 @@ class _DialecticFile:
             if name in TOOLS:
                 tools.append(TOOLS[name])
             else:
-                self.warn(f"{section.path}.tools: there is no tool {name!r}, so it is ignored")
+                self.warn(
+                    f"{section.path}.tools: {name!r} is ignored, because Moot has no such tool. Use "
+                    f"{', '.join(TOOLS)}, or connect the tool as an MCP server with `mcp_servers`"
+                )
         return list(dict.fromkeys(tools))
 
     def judge(self, section: _DialecticSection) -> JsonObject:
@@ -244,7 +270,10 @@ class _DialecticFile:
                 instruction = (self._folder / str(path)).read_text(encoding="utf-8").strip()
             except (OSError, ValueError) as error:
                 reason = file_error_reason(error)
-                self.warn(f"judge.{key}: cannot read {path!r} ({reason}): the built-in prompt is used")
+                self.warn(
+                    f"judge.{key}: cannot read {path!r} ({reason}), so the built-in prompt is used. The path "
+                    "is relative to the configuration's folder"
+                )
         own, prompt = section.section("summarization"), self._file(section.take("summaryPromptPath"))
         summary = {**(self._summarization(own) if own else {}), **({"prompt": prompt} if prompt else {})}
         judge: JsonObject = {
@@ -255,7 +284,8 @@ class _DialecticFile:
             **({} if temperature is None else {"temperature": temperature}),
             **({"summary": summary} if summary else {}),
         }
-        section.take("role")  # its role is to judge
+        for label in ("name", "role"):  # neither changes what a judge does
+            section.take(label)
         self._done(section)
         return judge
 
@@ -264,11 +294,14 @@ class _DialecticFile:
         ours: JsonObject = {"rounds": rounds, "termination": self._termination(section)}
         method = section.take("synthesisMethod", "judge")
         if method != "judge":
-            self.warn(f"debate.synthesisMethod {method!r} is not supported: the judge writes the solution")
+            self.warn(
+                f"debate.synthesisMethod: {method!r} is ignored, because the judge always writes the "
+                "solution. Use 'judge'"
+            )
         if not section.take("includeFullHistory", True):
             self.warn(
-                "debate.includeFullHistory: ignored, because each debater always sees its own part of the "
-                "history"
+                "debate.includeFullHistory: false is ignored, because each debater always sees its own part "
+                "of the history. Use debate.summarization to shorten it"
             )
         timeout = section.take("timeoutPerRound")
         if timeout is not None:
@@ -277,7 +310,8 @@ class _DialecticFile:
             seconds = rounds * timeout / 1000
             ours["limits"] = {"wall_clock_s": seconds}
             self.warn(
-                f"debate.timeoutPerRound: all rounds together may take {seconds:g} s (limits.wall_clock_s)"
+                f"debate.timeoutPerRound: Moot limits all rounds together, here to {seconds:g} s. Change the "
+                "limit with `limits.wall_clock_s` in a Moot configuration"
             )
         ours["clarifications"] = {
             "enabled": bool(section.take("interactiveClarifications", False)),
@@ -296,7 +330,10 @@ class _DialecticFile:
         kind, threshold = condition.take("type", "fixed"), condition.take("threshold")
         self._done(condition)
         if kind not in ("fixed", "convergence"):
-            self.warn(f"debate.terminationCondition.type {kind!r} is not supported: all rounds are run")
+            self.warn(
+                f"debate.terminationCondition.type: {kind!r} is ignored, so all rounds are run. Use "
+                "'fixed' or 'convergence'"
+            )
             return {"type": "fixed"}
         if kind == "fixed" or threshold is None:
             return {"type": kind}
@@ -306,7 +343,10 @@ class _DialecticFile:
     def _summarization(self, section: _DialecticSection) -> JsonObject:
         method = section.take("method")
         if method == "semantic":
-            self.warn(f"{section.path}.method 'semantic': the hierarchical summarizer is used")
+            self.warn(
+                f"{section.path}.method: 'semantic' becomes Moot's hierarchical summarizer. Use "
+                "'length-based' for summaries of a limited length"
+            )
         known = {
             "enabled": section.take("enabled"),
             "threshold_chars": section.take("threshold"),

@@ -26,7 +26,16 @@ from moot.state.config.boundary import Capability, Permissions
 from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.entries import Entry, JsonObject, ends_turn, entries_of, topic_text, traits_of, turns_taken
+from moot.state.entries import (
+    Entry,
+    JsonObject,
+    ends_turn,
+    entries_of,
+    entry_id,
+    topic_text,
+    traits_of,
+    turns_taken,
+)
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id, row_usage
@@ -309,15 +318,17 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
-            f"entry {after} does not end a debater's turn: run `moot show ID --receipts` to list the "
-            "entries that do"
+            f"message {entry_id(after)} does not end a debater's turn: run `moot show ID --receipts` to list "
+            "the messages that do"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
         channels = stored.checkpoint["channel_values"]
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
-    raise InputError(f"entry {after} is not the last entry of its step: choose the step's last entry")
+    raise InputError(
+        f"message {entry_id(after)} is not the last message of its step: choose the step's last message"
+    )
 
 
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:

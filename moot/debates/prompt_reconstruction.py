@@ -34,7 +34,7 @@ from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
-from moot.state.entries import JsonObject, tokens_of
+from moot.state.entries import JsonObject, entry_id, tokens_of
 from moot.state.errors import DebateNotFound, InputError
 from moot.tools.tool_exchange import wire_tokens
 
@@ -83,8 +83,8 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
     listed, key = ("calls", "id") if isinstance(wanted, str) else ("receipts", "seq")
     sent: list[JsonObject] = session.state().values.get(listed) or []
     found = next((each for each in sent if each[key] == wanted), None)
+    what = wanted if isinstance(wanted, str) else f"message {entry_id(wanted)}"
     if found is None:
-        what = wanted if isinstance(wanted, str) else f"entry {wanted}"
         raise InputError(
             f"{what} has no prompt: run `moot show {session.name} --{listed}` to list the prompts "
             "that were sent"
@@ -103,7 +103,7 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
         call for call in _calls(body, holder, found["step"], node) if call.call_index == found["call_index"]
     ]
     if not asked:
-        raise InputError(f"entry {wanted} has no prompt, because a person wrote it")
+        raise InputError(f"{what} has no prompt, because a person wrote it")
     call = next((call for call in asked if call.digest == found["digest"]), asked[0])
     parts = zip(call.prompt.layout if call.prompt else (), call.messages, strict=False)
     prompt = tuple(PromptPart(section, wire_tokens([message], count), message) for section, message in parts)

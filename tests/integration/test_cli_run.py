@@ -72,7 +72,7 @@ def test_a_debate_can_be_run_read_extended_forked_exported_and_deleted(moot: Moo
     assert page.lstrip().lower().startswith("<!doctype html")
     assert moot("report", "mono", "-f", "md,brief", "-f", "adr", "-f", "json").code == 0
     written = {path.name for path in moot.folder.glob("mono*")}
-    assert written == {"mono.md", "mono-brief.html", "mono.adr.md", "mono.json"}
+    assert written == {"mono.md", "mono.brief.html", "mono.adr.md", "mono.json"}
     assert json.loads((moot.folder / "mono.json").read_text()) == longer
     assert moot("report", "mono", "-f", "brief", "-o", "brief.md").code == 0
     assert moot("report", "mono", "-f", "brief", "-o", "-").out == (moot.folder / "brief.md").read_text()

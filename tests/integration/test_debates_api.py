@@ -327,7 +327,7 @@ def test_a_fork_after_an_entry_that_ended_no_step_is_refused(tmp_path: Path) -> 
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         debate = debates.start(TOPIC, THREE_TURNS)
         debate.run()
-        with pytest.raises(InputError, match="entry 9"):
+        with pytest.raises(InputError, match="message m000009"):
             debate.fork(after=9)
         assert len(debates.rows()) == 1
 

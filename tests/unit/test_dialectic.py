@@ -191,6 +191,33 @@ def test_what_is_not_honoured_is_named(parts: Any, named: str) -> None:
     make_config(converted.data)
 
 
+def test_all_keys_without_a_setting_are_one_warning_with_what_to_use_instead() -> None:
+    agents = [{**AGENT, "maxTokens": 100, "avatar": "x"}, KISS]
+    converted = _converted(agents=agents, debate={**DEBATE, "trace": "langfuse"}, extra=1)
+    assert converted.warnings == [
+        "Moot has no setting for agents.0.maxTokens, agents.0.avatar, debate.trace, extra, so they are "
+        "ignored. Instead of maxTokens, use `memory.budget.reply` in a Moot configuration. Instead of trace, "
+        "use the environment variable MOOT_OTEL=1"
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"debate": {**DEBATE, "synthesisMethod": "voting"}},
+        {"debate": {**DEBATE, "includeFullHistory": False}},
+        {"debate": {**DEBATE, "terminationCondition": {"type": "quality"}}},
+        {"agents": [{**AGENT, "role": "wizard"}, KISS]},
+        {"agents": [{**AGENT, "tools": ["web_search"]}, KISS]},
+        {"agents": [AGENT, {**KISS, "model": AGENT["model"]}]},
+    ],
+    ids=["synthesis", "history", "termination", "role", "tool", "provider"],
+)
+def test_a_warning_says_what_to_use_instead(parts: Any) -> None:
+    (warning,) = _converted(**parts).warnings
+    assert ". Use " in warning
+
+
 def test_a_round_s_time_bounds_the_whole() -> None:
     assert _config(debate={**DEBATE, "timeoutPerRound": 300_000}).limits.wall_clock_s == 900
 
@@ -236,7 +263,7 @@ def test_the_judges_own_prompts_and_the_semantic_method_are_converted_or_named(t
     own = (summary.threshold_chars, summary.max_chars, summary.method, summary.prompt)
     assert own == (700, 300, "llm", "@s.md")
     named = " ".join(converted.warnings)
-    assert "debate.summarization.method 'semantic':" in named
+    assert "debate.summarization.method: 'semantic' becomes" in named
     assert "judge.s" not in named
 
 

@@ -169,7 +169,7 @@ FORMATS: Mapping[str, ReportFormat] = {
     "html": ReportFormat(".html", (".html", ".htm")),
     "md": ReportFormat(".md", (".md",)),
     "json": ReportFormat(".json", (".json",)),
-    "brief": ReportFormat("-brief.html", (".html", ".htm", ".md")),
+    "brief": ReportFormat(".brief.html", (".html", ".htm", ".md")),
     "adr": ReportFormat(".adr.md", (".md",)),
     "argdown": ReportFormat(".argdown", (".argdown", ".ad")),
 }
@@ -210,7 +210,8 @@ def report(
             "-o",
             "--output",
             metavar="FILE|FOLDER",
-            help="File or folder to write, or - for stdout. Default: a file named after the debate.",
+            help="File or folder to write, or - for stdout. Default: a file named after the debate, such as "
+            "NAME.html, NAME.brief.html or NAME.adr.md.",
         ),
     ] = None,
     show: Annotated[bool, Option("--open", help="Open the first output file in the browser.")] = False,
