@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from math import ceil, floor, log10
 
 from markupsafe import Markup
@@ -14,10 +15,24 @@ from moot.reports.markdown_html import Prose
 from moot.state.entries import JsonObject
 from moot.text.plain_text import count_noun
 
-WIDTH, HEIGHT = 640, 380
-LEFT, RIGHT, TOP, BOTTOM = 56, 616, 16, 326
-"""Edges of the chart's plot area, in SVG units."""
+
+@dataclass(frozen=True)
+class Plot:
+    """Size of a chart and edges of its plot area, in SVG units."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+
+WIDE, NARROW = Plot(640, 380, 56, 616, 16, 326), Plot(340, 340, 50, 326, 16, 286)
+"""Sizes of the chart for screens and for phones. A phone shows the smaller one without scaling its text."""
 LABEL_WIDTH, LABEL_HEIGHT = 110, 15
+CHARACTER_WIDTH = 7
+"""Approximate width of a character of a label, in SVG units."""
 ARM_HEADING = (
     "arm",
     "items",
@@ -247,42 +262,41 @@ def chart(report: JsonObject) -> Markup:
     x_ticks = _ticks(0.0, max([*spent, *(x for x, _ in curve)]) or 1.0)
     y_ticks = _ticks(100 * min(values), min(100 * max(values), 100.0))
 
-    def x_of(value: float) -> float:
-        return round(LEFT + (RIGHT - LEFT) * value / x_ticks[-1], 1)
+    def drawn(plot: Plot) -> JsonObject:
+        def x_of(value: float) -> float:
+            return round(plot.left + (plot.right - plot.left) * value / x_ticks[-1], 1)
 
-    def y_of(share: float) -> float:
-        height = (100 * share - y_ticks[0]) / (y_ticks[-1] - y_ticks[0])
-        return round(BOTTOM - (BOTTOM - TOP) * height, 1)
+        def y_of(share: float) -> float:
+            height = (100 * share - y_ticks[0]) / (y_ticks[-1] - y_ticks[0])
+            return round(plot.bottom - (plot.bottom - plot.top) * height, 1)
 
-    points = [
-        {
-            "name": row["arm"],
-            "x": x_of(x),
-            "y": y_of(row["accuracy"]),
-            "low": y_of(row["low"]),
-            "high": y_of(row["high"]),
-            "flip": x > x_ticks[-1] / 2,
+        points = []
+        for row, spent_by in zip(rows, spent, strict=True):
+            x, flip = x_of(spent_by), spent_by > x_ticks[-1] / 2
+            room = int((x if flip else plot.width - x) / CHARACTER_WIDTH) - 1
+            name = row["arm"] if len(row["arm"]) <= room else f"{row['arm'][: room - 1]}…"
+            heights = {"y": row["accuracy"], "low": row["low"], "high": row["high"]}
+            heights = {key: y_of(share) for key, share in heights.items()}
+            baseline = row["arm"] == report["baseline"]
+            points.append({"name": name, "x": x, "flip": flip, "baseline": baseline, **heights})
+        _place_labels(points)
+        return {
+            **asdict(plot),
+            "points": points,
+            "curve": [{"x": x_of(x), "y": y_of(y)} for x, y in curve],
+            "x_ticks": [{"at": x_of(value), "text": f"{value:,.{decimals}f}"} for value in x_ticks],
+            "y_ticks": [{"at": y_of(value / 100), "text": f"{value:.0f} %"} for value in y_ticks],
         }
-        for row, x in zip(rows, spent, strict=True)
-    ]
-    _place_labels(points)
+
     decimals = max(0, 1 - floor(log10(x_ticks[1]))) if unit == "cost_usd" else 0
     text = (
         template_environment()
         .get_template("evaluation-chart.html.j2")
         .render(
-            width=WIDTH,
-            height=HEIGHT,
-            left=LEFT,
-            right=RIGHT,
-            bottom=BOTTOM,
+            plots={"wide": drawn(WIDE), "narrow": drawn(NARROW)},
             label="Accuracy of each arm, with its 95 % interval, against its mean cost per answer",
             x_title="tokens per answer" if unit == "tokens" else "US$ per answer",
-            points=points,
-            baseline=report["baseline"],
-            curve=[{"x": x_of(x), "y": y_of(y)} for x, y in curve],
-            x_ticks=[{"at": x_of(value), "text": f"{value:,.{decimals}f}"} for value in x_ticks],
-            y_ticks=[{"at": y_of(value / 100), "text": f"{value:.0f} %"} for value in y_ticks],
+            answers=len(curve),
         )
     )
     return Markup(text)  # noqa: S704  # rendered by a template that escapes every text

@@ -17,8 +17,14 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from moot.api import DebateConfig, open_debates
+from moot.evals.arms import Arm
+from moot.evals.items import ItemSet, QuestionItem
+from moot.evals.report import evaluation_report
+from moot.evals.report_text import report_html
+from moot.evals.store import EvaluationRecord, Outcome
 from moot.models.offline import recording_config, recordings
 from moot.reports import render_brief_html, render_html
+from moot.state.config.config_files import make_config
 from tests.support.browser import chromium, click, log, width
 from tests.support.patience import until
 from tests.support.report_documents import debate, hostile
@@ -189,6 +195,39 @@ def test_a_phone_needs_no_sideways_scrolling(
     opened(browser, site, make())
     browser.execute_script("for (const details of document.querySelectorAll('details')) details.open = true")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+def _evaluation() -> str:
+    """Return the page of an evaluation of two arms with long names."""
+    arms = tuple(Arm(f"{name}-of-the-whole-team.yaml", "debate", make_config({})) for name in ("a", "b"))
+    items = [
+        QuestionItem(id=str(n), question=f"Question {n}?", choices=("x", "y"), answer="A") for n in range(8)
+    ]
+    outcomes = {
+        outcome.key: outcome
+        for at, arm in enumerate(arms)
+        for n, item in enumerate(items)
+        for outcome in [Outcome(item.id, arm.name, 1, texts=(f"Answer: {'AB'[n % 2 * at]}",), tokens=50 + at)]
+    }
+    questions = ItemSet("set.jsonl", "question", tuple(items))
+    record = EvaluationRecord("e", questions, arms, 1, "2026-11-01T00:00:00+00:00")
+    return report_html(evaluation_report(record, outcomes))
+
+
+@pytest.mark.parametrize("pixels", [360, 390, 1280])
+def test_the_plot_of_an_evaluation_fits_the_screen_with_readable_text(
+    browser: webdriver.Chrome, site: Site, pixels: int
+) -> None:
+    width(browser, pixels)
+    browser.get(site.publish(_evaluation()))
+    beyond = "return Math.max(...[...document.querySelectorAll('html, figure.scatter')]"
+    assert browser.execute_script(f"{beyond}.map((each) => each.scrollWidth - each.clientWidth))") == 0
+    (plot,) = [each for each in browser.find_elements(By.CSS_SELECTOR, ".scatter svg") if each.is_displayed()]
+    text, box = "document.querySelectorAll('.scatter text')", "getBoundingClientRect()"
+    shown = browser.execute_script(f"return [...{text}].map((e) => e.{box}).filter((b) => b.width)")
+    assert plot.rect["width"] <= pixels
+    assert min(each["height"] for each in shown) > 12
+    assert all(each["left"] >= 0 and each["right"] <= pixels for each in shown)
 
 
 def test_a_page_in_brief_has_the_width_of_the_desk_to_itself(browser: webdriver.Chrome, site: Site) -> None:
