@@ -22,7 +22,6 @@ from moot.cli.screen.output import (
     print_note,
     print_text,
 )
-from moot.state.config.boundary import Capability
 from moot.state.config.model_settings import recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from moot.cli.running import Gate
     from moot.debates.dry_run import Estimate, ExpectedCost
     from moot.state.config import DebateConfig
+    from moot.state.config.boundary import Capability
 
 
 @dataclass(frozen=True)
