@@ -281,6 +281,12 @@ def test_the_configured_model_answers_questions_about_an_imported_debate(
         moot("ask", "talk", "What is cheap?", "--db", sample)
 
 
+def test_a_finished_sample_is_extended_after_setup(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    said = moot("resume", "monolith", "--db", sample)
+    assert f"  moot setup && moot resume monolith --turns 6 --db {sample}\n" in said.stderr
+
+
 @pytest.mark.parametrize(("name", "command"), [("monolith", "fork"), ("rate-limiter", "judge")])
 def test_the_demo_invites_to_nothing_that_fails_without_a_key(
     sample: str, name: str, command: str, monkeypatch: pytest.MonkeyPatch

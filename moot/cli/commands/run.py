@@ -333,7 +333,9 @@ def resume(
         document = debate.document()
         print_note(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
-            print_note(f"Extend it with:\n  {resume_line(debate, delivery.db, '--turns', '6')}")
+            extend_it = resume_line(debate, delivery.db, "--turns", "6")
+            recorded = recording_in(debate.config().model_names())
+            print_note(f"Extend it with:\n  {after_setup(extend_it) if recorded else extend_it}")
         deliver(debate, document, delivery, finished=False)
 
 
