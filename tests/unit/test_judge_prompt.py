@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall
-from moot.judging.judge_prompt import MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
+from moot.judging.judge_prompt import LEDGER_SHARE, MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
 from moot.nodes.judge import assess_debate
 from moot.prompts.request import schema_tokens
-from moot.state.claim_events import MAIN_QUESTION, StanceEvent
+from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, StanceEvent
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.entries import Entry, make_entry
@@ -218,6 +218,58 @@ def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
     )
     assert first.index("position of alice") < first.index("position of bob")
     assert second.index("position of bob") < second.index("position of alice")
+
+
+def claims_about(entries: Sequence[Entry]) -> list[ClaimEvent]:
+    """Return a claim for each message, which its debater asserts."""
+    claims = list[ClaimEvent]()
+    for number, entry in enumerate(entries[1:], 1):
+        text = f"Reason {number} weighs more than every other reason in this debate about carbon"
+        claims.append(
+            {"type": "claim", "id": f"p{number:03d}", "text": text, "aspect": "overall", "seq": entry["seq"]}
+        )
+        claims.append(
+            {**stance_of(entry["speaker"], entry["seq"], entry["content"][:60]), "claim": f"p{number:03d}"}
+        )
+    return claims
+
+
+def debate_shown(call: ModelCall) -> list[str]:
+    """Return the debate's messages and summaries as the prompt shows them."""
+    assert call.prompt
+    sections = zip(call.messages, call.prompt.layout, strict=True)
+    return [message["content"] for message, section in sections if section in ("messages", "summary")]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    said=st.lists(
+        st.tuples(st.sampled_from(["alice", "bob"]), st.integers(5, 400).map("carbon ".__mul__)),
+        min_size=2,
+        max_size=20,
+    ),
+    free=st.integers(-1500, 1500),
+    blind=st.booleans(),
+)
+def test_the_ledger_displaces_no_message_that_fits(
+    said: list[tuple[str, str]], free: int, blind: bool
+) -> None:
+    entries = entries_of(said)
+    shared = {"debaters": DEBATERS, "judge": {"blind": blind, "swap": False}}
+    roomy = make_config({**shared, "memory": {"budget": {"total": 20_000}}})
+    (call,) = calls_for(entries, roomy)
+    assert call.schema
+    total = max(4000, call.prompt_tokens + schema_tokens(call.schema, COUNT) + free)
+    config = make_config({**shared, "memory": {"budget": {"total": total}}})
+    summary, claims = {"text": "They spoke about carbon. " * 90}, claims_about(entries)
+    (without,) = calls_for(entries, config, {"rolling_summary": summary})
+    (beside,) = calls_for(entries, config, {"rolling_summary": summary, "claim_events": claims})
+    assert without.prompt
+    assert beside.prompt
+    if without.hints["message_ids"] == [entry["id"] for entry in entries[1:]]:
+        assert debate_shown(beside) == debate_shown(without)
+    else:
+        assert beside.prompt.sections.get("ledger", 0) <= LEDGER_SHARE * total
 
 
 def test_a_second_order_that_shows_every_message_leaves_out_the_ledger() -> None:
