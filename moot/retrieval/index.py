@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,17 @@ def as_ints(column: array[int]) -> Ints:
     return np.array(column, dtype=np.int64)
 
 
+class Occurrences(NamedTuple):
+    """Texts that contain some terms."""
+
+    positions: Ints
+    """Positions of the texts with the first term, then of those with the second term, and so on."""
+    counts: Ints
+    """Number of times that the term occurs in each of these texts."""
+    texts: Ints
+    """Number of texts that contain each term."""
+
+
 class Postings:
     """Posting lists that map each term to the texts that contain it."""
 
@@ -165,14 +176,20 @@ class Postings:
         self.words += self.lengths[-1]
         return position
 
-    def occurrences(self, term: str, oldest: int = 0) -> tuple[Ints, Ints]:
-        """Return the position of each text that contains a term, and the term's count in that text.
+    def occurrences(self, term: str) -> tuple[Ints, Ints]:
+        """Return the position of each text that contains a term, and the term's count in that text."""
+        found = self.all_occurrences([term])
+        return found.positions, found.counts
 
-        Positions below `oldest` are left out.
-        """
-        positions = self._positions.get(term, array("q"))
-        start = bisect_left(positions, oldest)
-        return as_ints(positions[start:]), as_ints(self._counts.get(term, positions)[start:])
+    def all_occurrences(self, terms: Iterable[str]) -> Occurrences:
+        """Return the occurrences of all terms, one term after the other."""
+        positions, counts, texts = array("q"), array("q"), array("q")
+        for term in terms:
+            texts.append(self.frequency(term))
+            if texts[-1]:
+                positions += self._positions[term]
+                counts += self._counts[term]
+        return Occurrences(as_ints(positions), as_ints(counts), as_ints(texts))
 
     def positions(self, term: str) -> Sequence[int]:
         """Return the positions of all texts that contain a term, in ascending order."""

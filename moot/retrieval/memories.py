@@ -106,8 +106,6 @@ class _Candidate(NamedTuple):
     seq: int
     importance: int
     relevance: float
-    is_relevant: bool
-    """True if the candidate's own words are relevant enough to retrieve it."""
 
 
 def retrieve(
@@ -143,11 +141,10 @@ def retrieve(
     asked = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
     terms = _query_weights(index, items, asked, answering, passed_over)
     meant = f"{asked.text}\n{answering}".strip() if semantic else ""
-    found = [
+    good = [
         *_entries(index, asked, terms, weights, limit, passed_over, meant, noted or {}),
         *_items(items, terms, frozenset(exclude_items)),
     ]
-    good = [each for each in found if each.is_relevant or each.importance >= IMPORTANT]
 
     price, left, taken = token_costs(index, costs), budget, list[_Candidate]()
     for each in _rank(good, weights):
@@ -229,7 +226,9 @@ def _entries(
     meant: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
-    """Yield the transcript entries that are candidates for retrieval. Only positions below `limit` count.
+    """Yield the transcript entries that may be retrieved. Only positions below `limit` count.
+
+    Each of them is important, or its own words are relevant enough.
 
     `meant` is the text to embed, or `""` to search by words only.
     """
@@ -243,20 +242,23 @@ def _entries(
         closeness = np.clip((cosine - cosine.mean()) / max(1e-9, 1 - cosine.mean()), 0, 1)
         positions = np.union1d(positions, np.argsort(-closeness, kind="stable")[:MAX_PER_TERM])
     near = (positions[:, None] + np.arange(-CONTEXT_MESSAGES, CONTEXT_MESSAGES + 1)).ravel()
-    around = np.unique(near[(near >= 0) & (near < limit)])
+    is_near = np.zeros(limit, dtype=bool)
+    is_near[near[(near >= 0) & (near < limit)]] = True
+    around = is_near.nonzero()[0]
     most = most_evidence(terms) or 1.0
-    chosen = np.searchsorted(around, positions)
+    chosen = around.searchsorted(positions)
     words = own_evidence(index.postings, terms, around)
     relevance = message_evidence(index, asked, words, weights, around)[chosen] / (weights.own * most)
     own = words[chosen] / most
     if closeness is not None:
         own = np.maximum(own, closeness[positions])
         relevance = np.maximum(relevance, own)
-    for number, position in enumerate(positions.tolist()):
-        if (seq := index.seqs[position]) not in exclude:
-            importance = max(index.importance[position], noted.get(seq, 0))
-            relevant = bool(own[number] >= RELEVANCE_FLOOR)
-            yield _Candidate(position, True, seq, importance, float(relevance[number]), relevant)
+    scored = zip(positions.tolist(), relevance.tolist(), (own >= RELEVANCE_FLOOR).tolist(), strict=True)
+    for position, share, relevant in scored:
+        seq = index.seqs[position]
+        importance = max(index.importance[position], noted.get(seq, 0))
+        if (relevant or importance >= IMPORTANT) and seq not in exclude:
+            yield _Candidate(position, True, seq, importance, share)
 
 
 def _items(
@@ -268,9 +270,8 @@ def _items(
     relevance = own_evidence(items.postings, terms, positions) / (most_evidence(terms) or 1.0)
     for position, share in zip(positions.tolist(), relevance.tolist(), strict=True):
         item = items.items[position]
-        if item.id not in exclude:
-            relevant = share >= RELEVANCE_FLOOR
-            yield _Candidate(position, False, item.seq, item.importance, share, relevant)
+        if (share >= RELEVANCE_FLOOR or item.importance >= IMPORTANT) and item.id not in exclude:
+            yield _Candidate(position, False, item.seq, item.importance, share)
 
 
 def _matching(
@@ -305,9 +306,10 @@ def _rank(found: Sequence[_Candidate], weights: ScoreWeights) -> list[_Candidate
     Ties go to the newer one, then to the later one in the list.
     """
     seqs = np.array([each.seq for each in found], dtype=np.int64)
-    _, age = np.unique(-seqs, return_inverse=True)
+    ages = {seq: age for age, seq in enumerate(sorted({each.seq for each in found}, reverse=True))}
+    age = np.array([ages[each.seq] for each in found], dtype=float)
     score = (
-        weights.recency * _scale(RECENCY_DECAY ** age.astype(float))
+        weights.recency * _scale(RECENCY_DECAY**age)
         + weights.relevance * _scale(np.array([each.relevance for each in found], dtype=float))
         + weights.importance * _scale(np.array([each.importance for each in found], dtype=float))
     )

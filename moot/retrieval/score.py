@@ -147,21 +147,19 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
     The positions are sorted. Default: all texts.
     """
-    every = positions is None
-    where = np.arange(len(postings)) if positions is None else positions
-    score: Floats = np.zeros(len(where))
-    if not len(where):
-        return score
-    lengths = as_ints(postings.lengths) if every else np.array([postings.lengths[p] for p in where.tolist()])
+    if not len(postings if positions is None else positions):
+        return np.zeros(0)
+    found, counts, texts = postings.all_occurrences(weights)
+    weight, lengths = np.repeat([*weights.values()], texts), as_ints(postings.lengths)
+    if positions is not None:
+        place = np.full(len(postings), -1)
+        place[positions] = np.arange(len(positions))
+        hit = place[found] >= 0
+        found, counts, weight, lengths = place[found[hit]], counts[hit], weight[hit], lengths[positions]
     mean = max(1.0, postings.words / len(postings))
     norm = _SATURATION * (1 - _LENGTH_PENALTY + _LENGTH_PENALTY * lengths / mean)
-    for term, weight in weights.items():
-        found, counts = postings.occurrences(term, int(where[0]))
-        if not every and len(found):
-            at = np.minimum(np.searchsorted(found, where), len(found) - 1)
-            hit = found[at] == where
-            found, counts = np.flatnonzero(hit), counts[at[hit]]
-        score[found] += weight * counts * (_SATURATION + 1) / (counts + norm[found])
+    evidence = weight * counts * (_SATURATION + 1) / (counts + norm[found])
+    score: Floats = np.bincount(found, evidence, len(lengths)).astype(np.float64, copy=False)
     return score
 
 
