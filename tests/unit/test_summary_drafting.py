@@ -14,6 +14,7 @@ from moot.cli.screen.show_parts import summary as heading_of
 from moot.memory.summarizers.chunk_summaries import reusable_chunk_summaries
 from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
 from moot.memory.summarizers.registry import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
+from moot.memory.summarizers.rule_based import empty
 from moot.memory.summarizers.summarizer import Draft, SummaryRequest
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
@@ -98,6 +99,22 @@ def _made(
     summary = make_summary(request, draft, "now", request.previous)
     version_of(summary)
     return summary, failure
+
+
+def test_the_limit_of_a_summary_reads_no_more_messages_than_it_needs() -> None:
+    class Counted(list[Entry]):
+        read = 0
+
+        def __iter__(self) -> Iterator[Entry]:
+            for entry in super().__iter__():
+                self.read += 1
+                yield entry
+
+    transcript = Counted(_entries(1, 5000))
+    request = replace(_request(_entries(4990, 5000)), transcript=transcript)
+    previous: Any = {"points": {**empty(), "covers_through_seq": 4989}, "covers_through_seq": 4989}
+    _made("rule-based", replace(request, previous=previous))
+    assert 0 < transcript.read < 100
 
 
 def _raises(request: SummaryRequest) -> Any:

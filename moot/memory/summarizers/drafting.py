@@ -61,7 +61,11 @@ def draft_summary(method: str, request: SummaryRequest) -> CallGenerator[tuple[D
 
 def _token_limit(request: SummaryRequest) -> int:
     """Return the maximum number of tokens in a summary."""
-    covered = sum(entry["tokens"] + LABEL_TOKENS for entry in request.past)
+    covered = 0
+    for entry in request.iterate_past():
+        covered += entry["tokens"] + LABEL_TOKENS
+        if covered >= request.max_tokens:
+            break  # in a long debate, the other messages change nothing
     return min(request.max_tokens, max(NOTICE_BELOW, covered))
 
 

@@ -5,8 +5,9 @@ The caller adds tokens, latency and model of the calls to the draft.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from moot.calls.effects import CallGenerator
@@ -48,9 +49,15 @@ class SummaryRequest:
     @property
     def past(self) -> Sequence[Entry]:
         """Return all messages that the summary should cover, both previously summarized and new."""
+        return [*self.iterate_past()]
+
+    def iterate_past(self) -> Iterator[Entry]:
+        """Yield the messages in `past` one by one, for callers that may stop before the last message."""
         last = self.entries[-1]["seq"] if self.entries else -1
-        covered = [entry for entry in self.transcript if entry["seq"] <= last and traits_of(entry).in_prompts]
-        return covered or self.entries
+        until = (entry for entry in self.transcript if entry["seq"] <= last)
+        covered = (entry for entry in until if traits_of(entry).in_prompts)
+        first = next(covered, None)
+        yield from self.entries if first is None else chain([first], covered)
 
 
 @dataclass(frozen=True)
