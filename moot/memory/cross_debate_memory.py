@@ -426,19 +426,22 @@ class _MemoryLines:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:
                 sentences = sentence_terms(content[:READ_CHARS])
-                scored = ((len(self.wanted & words), -at) for at, words in sentences)
+                scored = [(len(self.wanted & words), -at) for at, words in sentences]
                 start = -max(scored, default=(0, 0))[1]
-            words = truncate_middle(
-                sanitize_line(excerpt(content, EXCERPT_CHARS, start)), EXCERPT_TOKENS, self.count
-            )
             label = f"{speaker_label(entry['speaker'], self.names)} [{entry['id']}]{source_time(entry)}"
-            self._known[seq] = f"- {label}: {words}"
+            self._known[seq] = f"- {label}: {_excerpt_from(content, start, self.count)}"
         return self._known[seq]
 
     def cost(self, seq: int) -> int:
         if seq not in self._known and len(self._known) >= self.most:
             return NEVER_FITS
         return self.count(self.text(seq) + "\n")
+
+
+@lru_cache(maxsize=4096)  # many turns retrieve the same messages
+def _excerpt_from(content: str, start: int, count: TokenCounter) -> str:
+    """Return a one-line excerpt of a message, starting at the character `start`."""
+    return truncate_middle(sanitize_line(excerpt(content, EXCERPT_CHARS, start)), EXCERPT_TOKENS, count)
 
 
 @memoize_by_identity(8)  # the ledger changes only when messages leave the window
