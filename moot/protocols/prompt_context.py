@@ -223,6 +223,7 @@ def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
     return problem_block(topic, config.memory.budget, config.fence, count, heading="# Topic")
 
 
+@memoize_by_identity()
 def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
     """Return the number of tokens in the rules and the topic that start every prompt.
 

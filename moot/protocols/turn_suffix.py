@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from moot.calls.effects import WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
@@ -128,10 +129,18 @@ def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: i
     return background.tokens + retrieved + tool_tokens
 
 
-@memoize_by_identity()
 def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserved: int) -> WindowLimits:
-    """Return the token limits of a debate's window of recent messages."""
-    return WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved)
+    """Return the token limits of a debate's window of recent messages.
+
+    Equal limits are the same object, because caches compare them by identity.
+    """
+    return _one_object(WindowLimits.of(config.memory, shared_prefix_tokens(topic, config, count) + reserved))
+
+
+@lru_cache(maxsize=64)
+def _one_object(limits: WindowLimits) -> WindowLimits:
+    """Return the same object for all equal limits."""
+    return limits
 
 
 TURN_SUFFIX = load_prompt_template(

@@ -10,15 +10,16 @@ T = TypeVar("T", bound=Callable[..., object])
 def memoize_by_identity(maxsize: int = 64) -> Callable[[T], T]:
     """Return a decorator that caches a function's results by the identity of its arguments.
 
-    The arguments must never change. Integers are compared by value. Hashing or comparing a configuration or
-    an entry would take longer than most of the functions that use this decorator.
+    The arguments must never change. Equal numbers may be different objects, so no argument may be a computed
+    number. Hashing or comparing a configuration or an entry would take longer than most of the functions that
+    use this decorator.
     """
 
     def remembering(function: T) -> T:
-        known: dict[tuple[int | str, ...], tuple[tuple[object, ...], object]] = {}
+        known: dict[tuple[int, ...], tuple[tuple[object, ...], object]] = {}
 
         def look_up(*arguments: object) -> object:
-            key = tuple([str(each) if each.__class__ is int else id(each) for each in arguments])
+            key = tuple(map(id, arguments))
             found = known.get(key)
             if found is None:
                 if len(known) >= maxsize:
