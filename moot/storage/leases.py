@@ -148,7 +148,8 @@ def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
 class _LeaseRow:
     epoch: int = 0
     token: str = ""
-    holder: ProcessIdentity = NOBODY
+    stored_holder: str = ""
+    """Identity of the process that holds the lease, exactly as stored."""
     expired: bool = False
     stored_epoch: Value = 0
     """Lease epoch (sequence number) exactly as stored, even if the stored value is damaged."""
@@ -160,13 +161,18 @@ class _LeaseRow:
             if not (isinstance(stored, int) and 0 <= stored < _MAX_EPOCH and isinstance(token, str)):
                 # A damaged row holds nothing. The next run replaces it, as it replaces an expired lease.
                 return cls(stored_epoch=epoch)
-            return cls(stored, token, ProcessIdentity.from_text(holder), bool(expired), stored)
+            return cls(stored, token, holder, bool(expired), stored)
         return cls()
 
     @property
+    def holder(self) -> ProcessIdentity:
+        return ProcessIdentity.from_text(self.stored_holder)
+
+    @property
     def live(self) -> bool:
-        left = self.holder == this_process() and self.token not in _own_tokens
-        return bool(self.token) and not (self.expired or left or self.holder.is_dead())
+        holder = self.holder
+        left = holder == this_process() and self.token not in _own_tokens
+        return bool(self.token) and not (self.expired or left or holder.is_dead())
 
 
 class Leases(DebateTable):
