@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NotRequired, TypeVar
 
@@ -27,6 +27,7 @@ from moot.state.conversation import (
 )
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ModelError
+from moot.state.identity_cache import memoize_by_identity
 
 Purpose = Literal[
     "turn",
@@ -156,19 +157,30 @@ class ModelCall:
 
     @cached_property
     def digest(self) -> str:
-        """Return a SHA-256 hash of all values that influence the reply."""
-        request = {
-            "purpose": self.purpose,
+        """Return a SHA-256 hash of all values that influence the reply.
+
+        The hashed text is one JSON object with its keys in alphabetical order.
+        """
+        before = {"fallbacks": self.fallbacks, "max_tokens": self.max_tokens}
+        after = {
             "model": self.model,
-            "fallbacks": self.fallbacks,
-            "messages": self.messages,
-            "max_tokens": self.max_tokens,
-            "temperature": self.temperature,
-            "seed": self.seed,
+            "purpose": self.purpose,
             "schema": self.schema.model_json_schema() if self.schema else None,
+            "seed": self.seed,
+            "temperature": self.temperature,
             "tools": self.tools,
         }
-        return hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode()).hexdigest()
+        messages = ", ".join(map(_message_json, self.messages))
+        text = f'{_to_json(before)[:-1]}, "messages": [{messages}], {_to_json(after)[1:]}'
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_to_json = json.JSONEncoder(sort_keys=True, default=str).encode
+
+
+@memoize_by_identity(512)  # many calls send the same messages
+def _message_json(message: WireMessage) -> str:
+    return _to_json(message)
 
 
 INCOMPLETE = "incomplete"
@@ -240,7 +252,7 @@ class Reply:
 
     def to_json(self) -> JsonObject:
         """Convert the reply to JSON types for storage."""
-        return asdict(self)
+        return dict(vars(self))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reply:

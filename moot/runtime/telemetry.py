@@ -69,8 +69,8 @@ def _start(
 ) -> Span | None:
     """Start an OpenTelemetry span. It is a child of `parent` or of the current span."""
     trace = sys.modules.get("opentelemetry.trace")
-    if trace is None or _MUTED.get():
-        return None
+    if trace is None or _MUTED.get() or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return None  # without a provider of its own, the program exports no spans
     kind = trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL
     context = trace.set_span_in_context(parent) if parent else None
     span: Span = trace.get_tracer("moot").start_span(name, context, kind, _drop_unknown(attributes))

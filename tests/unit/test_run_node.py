@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
+from opentelemetry import trace
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Emit, ModelCall, NodeBody, Reply
@@ -157,3 +161,33 @@ def test_a_fork_in_the_same_thread_makes_new_calls() -> None:
     assert graph.invoke({}, CONFIG)["said"] == ["take 1"]
     before = next(state for state in graph.get_state_history(CONFIG) if state.next == ("node",))
     assert graph.invoke(None, before.config)["said"] == ["take 2"]
+
+
+@pytest.mark.parametrize("words", ["Yes.", 'Say "no"\nor 是.', ""])
+def test_the_digest_of_a_call_is_the_hash_of_its_json(words: str) -> None:
+    call = replace(_call(words), seed=3, fallbacks=('"messages": []',), temperature=0.5)
+    asked = {
+        "purpose": call.purpose,
+        "model": call.model,
+        "fallbacks": call.fallbacks,
+        "messages": call.messages,
+        "max_tokens": call.max_tokens,
+        "temperature": call.temperature,
+        "seed": call.seed,
+        "schema": None,
+        "tools": call.tools,
+    }
+    assert call.digest == hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def test_a_program_without_an_exporter_creates_no_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = trace.ProxyTracerProvider()
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    monkeypatch.setattr(trace, "get_tracer", lambda _: pytest.fail("a span was created"))
+
+    def body(state: Any, context: NodeContext) -> NodeBody:
+        (reply,) = yield [_call("one")]
+        return {"said": [reply.text]}
+
+    graph = _graph(body, FakeModel(_echo).environment())
+    assert graph.invoke({"said": []}, CONFIG)["said"] == ["ONE"]

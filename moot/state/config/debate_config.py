@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from moot.state.conversation import StateValues
 
 
+DEFAULT_SETTINGS = ModelSettings()
+"""Settings of a model for which none are configured."""
 OPTION_CHARS = 200
 """Maximum length of an option, in characters."""
 
@@ -342,7 +344,7 @@ class DebateConfig(Section):
 
     def settings(self, model: str) -> ModelSettings:
         """Return the settings of a model, or the default settings if none are configured."""
-        return self.models.get(model) or ModelSettings()
+        return self.models.get(model) or DEFAULT_SETTINGS
 
     def turn_order(self) -> tuple[str, ...]:
         """Return the ids of the debaters in their speaking order within a round."""
