@@ -6,14 +6,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.claim_fold import ledger_of
 from moot.claims.ledger_rendering import render_blackboard
-from moot.memory.summarizers.rule_based import layout_points, render
+from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render
 from moot.prompts.fences import (
     FENCE_TOKENS,
     fenced,
@@ -36,6 +36,7 @@ from moot.prompts.truncation import (
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Omission
 from moot.state.entries import Entry, JsonObject, entry_id, ids_in, seq_of, seqs_of, traits_of
+from moot.state.identity_cache import memoize_by_identity
 from moot.text.plain_text import sanitize_line
 from moot.text.terms import (
     QUESTION_WORDS,
@@ -525,8 +526,21 @@ def _summary_text(
         return text if remaining > 0 else ""
     points: Any = summary.get("points")
     if points and str(summary.get("method", "")).startswith("rule-based"):
-        return render(layout_points(points, max_tokens=remaining, count=count, names=names), names)
+        return _summary_shortener(points, names, count)(remaining)
     return truncate_middle(text, remaining, count)
+
+
+@memoize_by_identity(8)  # all questions about a state show the same summary
+def _summary_shortener(
+    points: SummaryPoints, names: Mapping[str, str], count: TokenCounter
+) -> Callable[[int], str]:
+    """Return a function that shortens a rule-based summary to a number of tokens."""
+
+    @lru_cache(maxsize=8)
+    def shorten(remaining: int) -> str:
+        return render(layout_points(points, max_tokens=remaining, count=count, names=names), names)
+
+    return shorten
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:

@@ -16,6 +16,7 @@ from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.memory.question_prompt import ask_index, question_prompt
 from moot.memory.questions import ask, check_citations
+from moot.memory.summarizers.rule_based import fold, layout_points, render
 from moot.models.registry import Models
 from moot.retrieval.indexes import Indexes
 from moot.state.config import DebateConfig
@@ -71,6 +72,24 @@ def test_a_questions_view_is_within_budget_by_exact_count_and_holds_question_and
     assert prompt_tokens(prompt.messages, count) == prompt.total_tokens <= budget
     assert prompt.messages[0]["role"] == "system"
     assert prompt.messages[-1]["content"].startswith("# Question")
+
+
+def test_all_questions_about_a_state_share_the_shortened_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, laid = [f"Meeting {n} had a budget of {n * 7} crowns." for n in range(400)], list[int]()
+    points = fold(None, _entries(said), max_tokens=2000, count=count, names=CONFIG.names())
+    text = render(points, CONFIG.names())
+    state = _state(
+        said, rolling_summary={"text": text, "version": 1, "points": points, "method": "rule-based"}
+    )
+
+    def lay_out(summary: Any, *, max_tokens: int, **more: Any) -> Any:
+        laid.append(max_tokens)
+        return layout_points(summary, max_tokens=max_tokens, **more)
+
+    monkeypatch.setattr("moot.memory.question_prompt.layout_points", lay_out)
+    for question in ("What was the budget?", "Who met?", "How many crowns?"):
+        _view(state, question, budget=2000)
+    assert len(laid) == 1
 
 
 def test_retrieval_fills_the_budget_around_what_answers_the_question() -> None:
