@@ -323,7 +323,7 @@ def make_blinding(
     Args:
         debaters: display names by debater id. An empty name stands for the id.
         texts: the texts to blind. A one-word name that they also have in lower case counts as an everyday
-            word. Letters that they use, as in "region A", are not used in labels.
+            word. A letter that they use, as in "region A", means a debater only in a whole label.
         background: the user's texts. Quotations of them stay as they are.
 
     Raises:
@@ -340,8 +340,7 @@ def make_blinding(
     taken = {
         each for text in (*names, *names.values(), *texts) for each in re.findall(rf"\b{_LETTERS}\b", text)
     }
-    free = [letter for letter in _LETTERED if letter not in taken]
-    letters = (free if len(free) >= len(names) else _LETTERED)[: len(names)]
+    letters = _LETTERED[: len(names)]
     return Blinding(
         labels={debater: f"{kind} {letter}" for debater, letter in zip(names, letters, strict=True)},
         names=names,
@@ -349,7 +348,7 @@ def make_blinding(
         kind=kind,
         background="\n".join(map(_plain, background)),
         # “A” and “I” are words. Other letters that the debate does not use stand for a debater.
-        bare=frozenset(letters) - {"A", "I"} if texts and set(letters) <= set(free) else frozenset(),
+        bare=frozenset(letters) - taken - {"A", "I"} if texts else frozenset(),
     )
 
 

@@ -285,12 +285,18 @@ def test_a_pronoun_beside_a_label_tells_no_more_than_the_label() -> None:
     assert blinding.blind_text("The mayor kept her word.") == "The mayor kept her word."
 
 
+def test_labels_start_at_a_whatever_letters_the_debate_uses() -> None:
+    blinding = make_blinding(PEOPLE, ["A rule is a rule, I think, and region B pays."])
+    assert [label[-1] for label in blinding.labels.values()] == ["A", "B", "C", "D", "E"]
+
+
 def test_a_letter_alone_is_turned_back_if_the_debate_does_not_use_it() -> None:
     blinding = make_blinding({"ann": "Ann", "bo": "Bo"}, ["A rule is a rule, and region C pays."])
-    assert set(blinding.labels.values()) == {"Debater B", "Debater D"}
-    said = "B conceded it, and D's sum stands; region C pays. A tie, by B-grade reasons, as in B. Smith."
+    assert set(blinding.labels.values()) == {"Debater A", "Debater B"}
+    said = "A sum: B conceded it, and B's sum stands; region C pays, by B-grade reasons, as in B. Smith."
+    bo = next(name for who, name in blinding.names.items() if blinding.labels[who] == "Debater B")
     assert blinding.unblind_text(said) == (
-        "Ann conceded it, and Bo's sum stands; region C pays. A tie, by B-grade reasons, as in B. Smith."
+        f"A sum: {bo} conceded it, and {bo}'s sum stands; region C pays, by B-grade reasons, as in B. Smith."
     )
 
 
