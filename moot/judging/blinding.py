@@ -4,8 +4,10 @@ A judge that reads names may judge by the names. `Blinding` replaces each mentio
 label, and replaces labels in the judge's reply with the debaters. Message ids never change.
 
 A word is a mention only if it names a debater. A display name that is also an everyday word ("Target",
-"Will") needs a sign of a person: a speaker line, a list with another debater, or an address. Quotations of
-the background stay as they are. Blind a text only once: a second pass would change the labels.
+"Will") needs a sign of a person: a speaker line, a list with another debater, or an address. So does a name
+that the debate also uses for a thing or a place ("die Sonne", "in Paris"). Without such a use, a capitalised
+name counts as a mention, even at the start of a sentence. Quotations of the background stay as they are.
+Blind a text only once: a second pass would change the labels.
 """
 
 from __future__ import annotations
@@ -70,6 +72,12 @@ _ARTICLE_OR_PLACE = re.compile(
 )
 """Pattern for an article or a preposition of place before a capitalised word, in several languages. After
 such a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
+_THING_OR_PLACE = re.compile(
+    r"\b(?:in|im|der|die|das|de[mns]|eine?[mnrs]?|les?|la|une?|el|los|las)\s$", re.IGNORECASE
+)
+"""Pattern for a word before a name that shows that a debate uses the name for a thing or a place. English
+articles are missing, because "the Mara plan" names a debater."""
+_POSSESSIVE = re.compile(r"['’]s\b")
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
@@ -232,7 +240,8 @@ class Blinding:
         if form.one_word and self._is_part_of_other_name(text, start, end):
             return False
         before = text[max(0, start - _LOOKBACK_CHARS) : start]
-        if form.one_word and _ARTICLE_OR_PLACE.search(before) and not _CITED.match(text, end):
+        of_person = re.search(r"\bin\s$", before, re.IGNORECASE) and _POSSESSIVE.match(text, end)
+        if form.one_word and _ARTICLE_OR_PLACE.search(before) and not (of_person or _CITED.match(text, end)):
             return False
         if form.needs == "form" or text[max(0, start - 1) : start] == "@" or _CITED.match(text, end):
             return True
@@ -242,7 +251,7 @@ class Blinding:
             return True
         if form.needs == "sign":
             return False
-        if _SAYS.match(text, end) or re.match(r"['’]s\b", text[end : end + 3]):
+        if _SAYS.match(text, end) or _POSSESSIVE.match(text, end):
             return True
         if _starts_sentence(text, start):
             return not re.match(r"\s+\w", text[end : end + _LOOKBACK_CHARS])
@@ -322,8 +331,9 @@ def make_blinding(
 
     Args:
         debaters: display names by debater id. An empty name stands for the id.
-        texts: the texts to blind. A one-word name that they also have in lower case counts as an everyday
-            word. A letter that they use, as in "region A", means a debater only in a whole label.
+        texts: the texts to blind. A one-word name that they also have in lower case, or as a thing or a
+            place, counts as an everyday word. A letter that they use, as in "region A", means a debater only
+            in a whole label.
         background: the user's texts. Quotations of them stay as they are.
 
     Raises:
@@ -429,7 +439,7 @@ def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
     for key, ((part, *_), owners) in parts.items():
         if len(owners) == 1 and (key not in full or full[key] == ([key], owners)):
             needs = "position" if is_everyday(key) else "form"
-            if key in _CALENDAR or _is_in_lower_case(key, texts):
+            if key in _CALENDAR or _has_other_meaning(key, texts):
                 needs = "sign"
             written.append((part, _Form(_exact(part), min(owners), needs, one_word=key.isascii())))
     written.sort(key=lambda row: (-len(row[0]), row[0]))
@@ -437,12 +447,20 @@ def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
 
 
 def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
-    return is_everyday(word) or _is_in_lower_case(word, texts)
+    return is_everyday(word) or _has_other_meaning(word, texts)
 
 
-def _is_in_lower_case(word: str, texts: Sequence[str]) -> bool:
-    pattern = re.compile(_with_boundaries(re.escape(word), word))
-    return word.isascii() and any(map(pattern.search, texts))
+def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
+    """Return True if the texts use a name in lower case, or for a thing or a place."""
+    spellings = "|".join(map(re.escape, (word, word.capitalize())))
+    pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
+
+    def is_other(found: re.Match[str]) -> bool:
+        before = found.string[max(0, found.start() - _LOOKBACK_CHARS) : found.start()]
+        is_thing = _THING_OR_PLACE.search(before) and not _POSSESSIVE.match(found.string, found.end())
+        return found[0] == word or bool(is_thing)
+
+    return word.isascii() and any(is_other(found) for text in texts for found in pattern.finditer(text))
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:

@@ -25,6 +25,12 @@ PEOPLE = {
     "hope": "Hope Summers",
     "paris": "Paris",
     "wolf": "Herr Wolf",
+    "florence": "Florence",
+    "chester": "Chester",
+    "sonne": "Sonne",
+    "stein": "Eva Stein",
+    "lang": "Ruth Lang",
+    "klein": "Otto Klein",
 }
 BACKGROUND = "Mara Lind runs the depot. The floor plan by Ada was fenced in spring."
 
@@ -73,6 +79,19 @@ ORDINARY = [
     "In Paris fares are free for the young.",
     "Der Wolf ist zurück.",
     "Die Herde sieht den Wolf.",
+    "In Paris fares are free. Paris has two million people.",
+    "Fares fell in Paris. Paris's suburbs pay more.",
+    "I moved to Paris. Buses in Paris are free.",
+    "Tourists stay in Florence. Florence charges them a fee.",
+    "In Chester rents rise. Chester, too, voted against it.",
+    "Die Sonne scheint. Sonne allein trocknet kein Heu.",
+    "Im Sommer brennt die Sonne. Sonne, Regen und Wind sind Wetter.",
+    "Sonne ist gratis, denn eine Sonne hat jeder.",
+    "Der Wolf ist zurück. Wolf und Herde leben nebeneinander.",
+    "Stein und Sand liegen am Ufer. Der Stein ist hart.",
+    "Lang ist der Weg, und teuer die Strecke.",
+    "Klein anfangen lohnt sich, denn klein bleibt billig.",
+    "Klein ist der Gewinn. Der Schaden ist nicht klein.",
     "“Mara Lind runs the depot.” That is what we were given.",
     "We read: “The floor plan by Ada was fenced in spring.”",
 ]
@@ -116,6 +135,16 @@ MENTIONS = [
     ("Paris [m000004] shows no figures.", "{paris} [m000004] shows no figures."),
     ("I ask Paris for a source.", "I ask {paris} for a source."),
     ("Ich frage Wolf nach der Quelle.", "Ich frage {wolf} nach der Quelle."),
+    ("Paris shows no figures.", "{paris} shows no figures."),
+    ("Florence, how do you know?", "{florence}, how do you know?"),
+    ("Sonne nennt keine Quelle.", "{sonne} nennt keine Quelle."),
+    ("Die Sonne scheint. Sonne [m000004] irrt.", "Die Sonne scheint. {sonne} [m000004] irrt."),
+    ("Klein nennt keine Quelle.", "{klein} nennt keine Quelle."),
+    ("Stein hat recht.", "{stein} hat recht."),
+    ("In Paris fares fell. Mara and Paris agree.", "In Paris fares fell. {mara} and {paris} agree."),
+    ("In Mara's view it holds.", "In {mara}'s view it holds."),
+    ("There is a gap in Ada’s plan.", "There is a gap in {ada}’s plan."),
+    ("The Mara plan is cheap. Mara has a point.", "The Mara plan is cheap. {mara} has a point."),
 ]
 
 
