@@ -144,6 +144,16 @@ def test_a_reply_goes_to_a_debater_that_answered() -> None:
     }
 
 
+def test_only_a_debater_with_a_response_is_told_to_answer_an_objection() -> None:
+    answers = {"ada": "cyd", "bob": "cyd", "cyd": "ada"}
+    place = {"stage": "respond", "aspect": 0, "mini": 0, "answers": answers}
+    state = _state(scripted_debaters(3), protocol_state={"aspects": ["freight"], "dialogue": place})
+    step = cast(Step, Dialogue().next_step(state, scripted_debaters(3)))
+    told = {turn["speaker"]: turn["instruction"] for turn in step["turns"]}
+    assert [who for who, text in told.items() if "objection to your position" in text] == ["ada", "cyd"]
+    assert "None of the latest messages responds to you" in told["bob"]
+
+
 @given(
     size=st.integers(2, 8),
     shift=st.integers(0, 12),

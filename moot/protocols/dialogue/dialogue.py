@@ -65,6 +65,10 @@ PROMPTS = {
     "reply": load_prompt_template("reply", "round", "rounds", "aspect", "target", "words", home=__package__),
     "closing": load_prompt_template("closing", "rounds", "words", home=__package__),
 }
+UNANSWERED = load_prompt_template(
+    "unanswered", "round", "rounds", "aspect", "target", "words", home=__package__
+)
+"""Template for the reply of a debater to whom nobody responded."""
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
 """Maximum number of words in a message, keyed by phase of the dialogue."""
@@ -265,17 +269,20 @@ def _main_step(
     """Return a step in which every debater takes one turn.
 
     In the stage `respond`, every debater answers the debater that it opposes most. In the stage `reply`,
-    every debater answers a debater that responded to it.
+    every debater answers a debater that responded to it. A debater without a response has no objection to
+    answer, so its instruction asks for a comment instead.
     """
     last = len(aspects) + 2
     round_no = {"opening": 1, "closing": last}.get(stage, aspect + 2)
     about = OVERALL if stage in ("opening", "closing") else aspects[aspect]
     memo: JsonObject = {"stage": stage, "aspect": aspect, "mini": mini}
     answered: Mapping[str, str] = {}
+    responses: Mapping[str, str] = {}
     if stage == "respond":
         answered = memo["answers"] = pair_opponents(state, list(config.names()), about, shift=aspect + mini)
     elif stage == "reply":
-        answered = pair_replies(state["protocol_state"][PLACE]["answers"])
+        responses = state["protocol_state"][PLACE]["answers"]
+        answered = pair_replies(responses)
     turns = []
     for who in config.names():
         target, targets, name = answered.get(who, ""), list[str](), ""
@@ -285,7 +292,8 @@ def _main_step(
             message = next(([each["id"]] for each in own if traits_of(each).argues), [])
             targets = [target, *message]
             name = " ".join([prompt_name(target, config.names()), *(f"[{key}]" for key in message)])
-        instruction = PROMPTS[stage].render(
+        unanswered = stage == "reply" and who not in responses.values()
+        instruction = (UNANSWERED if unanswered else PROMPTS[stage]).render(
             round=str(round_no), rounds=str(last), aspect=about, target=name, words=str(WORDS[stage])
         )
         turns.append(make_turn(who, with_agreement(instruction, config), targets=targets))
