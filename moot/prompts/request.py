@@ -7,7 +7,8 @@ Parsing is lenient: invalid values are dropped, counted or clamped, and the rest
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, cast
 
@@ -127,10 +128,44 @@ def sent_schema(schema: type[BaseModel]) -> JsonObject:
 
 
 def sent_form(schema: JsonObject) -> JsonObject:
-    """Convert a JSON Schema to the form that is sent to the model. Class docstrings are removed."""
+    """Convert a JSON Schema to the form that is sent to the model.
+
+    Class docstrings are removed. A definition that is used once stands where it is used.
+    """
     parts = {name: _without_docstring(part) for name, part in schema.get("$defs", {}).items()}
     full = {**_without_docstring(schema), **({"$defs": parts} if parts else {})}
+    full = _with_single_uses_inlined(full)
     return strict_schema(full) or cast(JsonObject, _without_unsupported(full))
+
+
+def _with_single_uses_inlined(schema: JsonObject) -> JsonObject:
+    """Replace the reference to each definition that is used once by the definition itself."""
+    parts: JsonObject = schema.get("$defs", {})
+    uses = Counter(_references(schema))
+    single = {f"#/$defs/{name}": part for name, part in parts.items() if uses[f"#/$defs/{name}"] == 1}
+
+    def inlined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inlined(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        if (key := node.get("$ref")) in single:
+            return inlined({**single[key], **{name: part for name, part in node.items() if name != "$ref"}})
+        return {name: inlined(part) for name, part in node.items()}
+
+    kept = {name: part for name, part in parts.items() if f"#/$defs/{name}" not in single}
+    rest = {name: part for name, part in schema.items() if name != "$defs"}
+    return cast(JsonObject, inlined({**({"$defs": kept} if kept else {}), **rest}))
+
+
+def _references(node: object) -> Iterator[str]:
+    """Yield the target of each reference in a part of a JSON Schema."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        node = list(node.values())
+    for part in node if isinstance(node, list) else ():
+        yield from _references(part)
 
 
 def _without_docstring(part: JsonObject) -> JsonObject:

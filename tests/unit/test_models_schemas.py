@@ -5,11 +5,11 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from moot.calls.effects import WireMessage
 from moot.models.adapters import parse_reply, request_fields, with_correction, with_schema
-from moot.prompts.request import strict_schema
+from moot.prompts.request import sent_schema, strict_schema
 
 PROMPT: tuple[WireMessage, ...] = ({"role": "user", "content": "Judge."},)
 
@@ -26,6 +26,20 @@ class Whole(BaseModel):
     kind: Literal["a", "b"]
     parts: list[Part] = []
     best: Part | None = None
+
+
+class Pair(BaseModel):
+    """Two parts of one kind, and one whole."""
+
+    one: Part
+    other: Part
+    whole: Whole
+
+
+class Tree(BaseModel):
+    """A part that contains itself."""
+
+    branches: list[Tree] = []
 
 
 class Loose(BaseModel):
@@ -52,6 +66,17 @@ def test_strict_schemas_require_everything_and_allow_nothing_else() -> None:
         assert node["additionalProperties"] is False
     assert "default" not in str(strict)
     assert "maxLength" not in str(strict)
+
+
+def test_a_definition_that_is_used_once_is_sent_where_it_is_used() -> None:
+    sent = sent_schema(Pair)
+    assert sent["$defs"].keys() == {"Part"}
+    assert sent["properties"]["one"] == sent["properties"]["other"] == {"$ref": "#/$defs/Part"}
+    assert sent["properties"]["whole"]["properties"]["kind"] == {"enum": ["a", "b"], "type": "string"}
+
+
+def test_a_definition_that_contains_itself_is_sent_once() -> None:
+    assert sent_schema(create_model("Wood", tree=(Tree, ...)))["$defs"].keys() == {"Tree"}
 
 
 def test_a_schema_that_strict_mode_cannot_express_is_not_strict() -> None:
