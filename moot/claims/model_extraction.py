@@ -15,6 +15,7 @@ from moot.prompts.fences import fenced, system_message, truncate_fenced
 from moot.prompts.request import (
     ModelParams,
     between,
+    either,
     make_call,
     many,
     model_params,
@@ -40,7 +41,9 @@ from moot.state.entries import Entry, ids_in, traits_of
 from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, batches, common_length, truncate_middle
 
-EXTRACT = load_prompt_template("extract", "topic", "aspect", "debaters", "ledger", "main_question")
+EXTRACT = load_prompt_template(
+    "extract", "topic", "aspect", "debaters", "ledger", "main_question", "answers", "retractions"
+)
 VERIFY = load_prompt_template("verify-quotations", "topic", "aspect")
 
 _MAIN_QUESTION = "the topic itself, answered with yes"
@@ -54,6 +57,8 @@ _ON_OPEN_QUESTION = (
     "question: a debater who chooses an option `asserts` it, or is `conditional` about it, and `option` "
     "names the option, word for word. A debater who only rejects an option takes no position on `p000`."
 )
+_ON_OPEN_POINTS = " `answers` contains answers to the challenges and questions that the ledger lists as open."
+_ON_RECORDS = " `retractions` contains the ids of wrong records in the ledger (e001, …)."
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
 OUTPUT_TOKENS_PER_INPUT = 4
@@ -106,7 +111,7 @@ def extraction_schema(
 ) -> type[BaseModel]:
     """Return the schema that a model's claim-extraction reply must match.
 
-    Ids are limited to those that the model may use.
+    Ids are limited to those that the model may use. Lists that can only be empty are left out.
 
     Args:
         entries: the new messages.
@@ -119,8 +124,8 @@ def extraction_schema(
     said = one_of([entry["id"] for entry in entries], "NewMessageId")
     quotable = one_of([*(entry["id"] for entry in entries), *cited], "MessageId") if cited else said
     somebody = one_of([*debaters, ""], "Debater")
-    refs = [f"n{number}" for number in range(1, _MAX_NEW_CLAIMS + 1)]
-    about = one_of([*ledger.claims, *refs, ""], "ClaimId")
+    new_claim = one_of([f"n{number}" for number in range(1, _MAX_NEW_CLAIMS + 1)], "NewClaimId")
+    about = either(one_of([*ledger.claims, ""]), new_claim, "ClaimId")
     conditions = {
         key
         for claim in ledger.claims
@@ -130,7 +135,7 @@ def extraction_schema(
     new_conditions = (f"c{n}" for n in range(1, _MAX_NEW_CONDITIONS + 1))
     condition = one_of([*sorted(conditions), *new_conditions, ""], "ConditionId")
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
-    answer_id = one_of([*(entry["id"] for entry in entries), ""], "AnswerId")
+    answer_id = either(one_of([""]), said, "AnswerId")
     answered = {"answered_in": answer_id, "answer": str}
     sure = Annotated[float, Field(ge=0, le=1)]
 
@@ -147,7 +152,7 @@ def extraction_schema(
         claims=rows(
             "New",
             "A claim that the ledger does not have.",
-            ref=one_of(refs),
+            ref=new_claim,
             text=str,
             **({"aspect": (one_of(aspects), "")} if len(aspects) > 1 else {}),
         ),
@@ -182,12 +187,18 @@ def extraction_schema(
             quote=str,
             **answered,
         ),
-        answers=rows(
-            "Answered",
-            "An answer to an open challenge or question.",
-            to=one_of(waiting),
-            message_id=said,
-            quote=str,
+        **(
+            {
+                "answers": rows(
+                    "Answered",
+                    "An answer to an open challenge or question.",
+                    to=one_of(waiting),
+                    message_id=said,
+                    quote=str,
+                )
+            }
+            if waiting
+            else {}
         ),
         evidence=rows(
             "Shown",
@@ -206,7 +217,11 @@ def extraction_schema(
             claim=about,
         ),
         same=rows("Same", "Two claims with the same meaning.", one=about, other=about, opposite=bool),
-        retractions=rows("Wrong", "A stance of the ledger that was wrong.", of=_EVENT_ID, why=str),
+        **(
+            {"retractions": rows("Wrong", "A stance of the ledger that was wrong.", of=_EVENT_ID, why=str)}
+            if ledger.claim_events.get("event")
+            else {}
+        ),
     )
 
 
@@ -243,6 +258,8 @@ def extract_claims(
         debaters=debater_lines(config),
         ledger=fenced(truncate_middle(ledger, remaining // 3, count), config.fence),
         main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
+        answers=_ON_OPEN_POINTS if before.open_challenges() or before.open_questions() else "",
+        retractions=_ON_RECORDS if before.claim_events.get("event") else "",
     )
     named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
     # People's messages are shown as well, because debaters rely on their facts.

@@ -264,6 +264,12 @@ def one_of(values: Iterable[str], name: str = "") -> Any:
     return TypeAliasType(name, kind) if name else kind
 
 
+def either(first: Any, second: Any, name: str = "") -> Any:
+    """Return a Pydantic type for a value of one of two types. A `name` works as in `one_of`."""
+    kind = Union[first, second]  # noqa: UP007  # built at run time
+    return TypeAliasType(name, kind) if name else kind
+
+
 def citation_type(ids: Sequence[str]) -> Any:
     """Return a Pydantic type for a list of message ids.
 
@@ -277,7 +283,7 @@ def citation_type(ids: Sequence[str]) -> Any:
 def cause_type(ids: Sequence[str]) -> Any:
     """Return a Pydantic type for an optional message id. The empty string means that no message is cited."""
     if 0 < len(ids) <= MAX_IDS:
-        return Union[one_of([""]), one_of(ids, "MessageId")]  # noqa: UP007  # built at run time
+        return either(one_of([""]), one_of(ids, "MessageId"))
     return Annotated[str, Field(json_schema_extra={"pattern": rf"^$|{_MESSAGE_ID}"})]
 
 

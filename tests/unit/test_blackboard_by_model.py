@@ -228,6 +228,34 @@ def test_the_configured_confidence_decides_what_is_noted() -> None:
     assert ledger_of(_read(found, confidence=0.4)[0]).status("p001") == "disputed"
 
 
+ASKED: list[Any] = [
+    {
+        "type": "question",
+        "id": "q001",
+        "debater": "ada",
+        "to": "bob",
+        "message_id": "m000001",
+        "quote": "Barges are slow, Bob.",
+    }
+]
+
+
+@pytest.mark.parametrize(
+    ("known", "asked_for"),
+    [([], set()), (NOTED, {"retractions"}), (ASKED, {"answers"})],
+    ids=["nothing", "stances", "a question"],
+)
+def test_an_extraction_is_asked_for_no_list_that_must_stay_empty(
+    known: list[Any], asked_for: set[str]
+) -> None:
+    state = _state(_llm(), SAID, claim_events=known, turn_count=6)
+    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    told, optional = calls[0].messages[0]["content"], {"answers", "retractions"}
+    assert calls[0].schema is not None
+    assert calls[0].schema.model_fields.keys() & optional == asked_for
+    assert {name for name in optional if f"`{name}`" in told} == asked_for
+
+
 def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_ids() -> None:
     state = _state(_llm(), [*SAID, make_entry(3, "ada", "speech", "Slow.")], turn_count=6)
     read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
