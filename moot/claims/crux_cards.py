@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from moot.calls.effects import ModelCall
 from moot.claims.claim_extraction import BackgroundTexts, ClaimExtraction, no_background
@@ -150,17 +150,15 @@ class SideFinding(BaseModel):
     debater: str
     reasoning: str
     answer: CardResult
-    falsifier: str = Field(description="A finding that would change the debater's answer.")
-    now: StanceKind = Field(description="The debater's current stance on the disputed claim.")
-    condition: str = Field(
-        "",
-        description="Condition on which the debater's yes-or-no answer depends, in the debater's own words.",
-    )
+    falsifier: str
+    """Finding that would change the debater's answer."""
+    now: StanceKind
+    """Stance of the debater on the disputed claim after the side discussion."""
+    condition: str = ""
+    """Condition on which the stance depends, in the debater's words."""
     message_id: str
-    quote: str = Field(
-        description="Exact words from the debater's messages in the private room that show the debater's "
-        "stance."
-    )
+    quote: str
+    """Exact words from the debater's messages in the side discussion that show the stance."""
 
 
 class CruxFinding(BaseModel):

@@ -56,11 +56,10 @@ class ReflectionFinding(BaseModel):
 
     content: str
     kind: ReflectionKind
-    about: list[str] = Field(description="Ids of the debaters that the reflection is about.")
+    about: list[str]
+    """Ids of the debaters that the reflection is about."""
     message_ids: list[str]
-    importance: int = Field(
-        ge=1, le=10, description="Importance of the reflection, from 1 (low) to 10 (high)."
-    )
+    importance: int = Field(ge=1, le=10)
 
 
 class Reflections(BaseModel):

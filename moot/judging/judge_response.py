@@ -89,8 +89,8 @@ class DebaterCase(BaseModel):
     """Reasons for and against one debater's answer."""
 
     debater: str
-    pros: list[CitedReason] = Field([], description="Reasons for the answer that were not refuted.")
-    cons: list[CitedReason] = Field([], description="Reasons raised against the answer in the debate.")
+    pros: list[CitedReason] = []
+    cons: list[CitedReason] = []
 
 
 class UnmetRequirement(BaseModel):
@@ -171,7 +171,8 @@ def response_type(
         default = _UNSAID.get(field.kind, [])
         if field.name in _NEEDED:
             default = ...
-        fields[field.name] = (Annotated[kind, Field(description=asks.get(field.name, field.ask))], default)
+        ask = asks.get(field.name, field.ask) or None
+        fields[field.name] = (Annotated[kind, Field(description=ask)], default)
     return create_model("JudgeResponse", __base__=JudgeResponse, __doc__="The verdict.", **fields)
 
 
@@ -186,11 +187,9 @@ _REPLY_TYPES: Mapping[Any, Any] = {
 """Field types that differ between a judge's response and a stored verdict."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
 """Default values for fields missing from a judge's response, keyed by field type."""
-DECISION_OF_OPTIONS = "Exactly one of the options, or `undecided` if the debate supports none of them better."
-"""Description of the JSON schema field `decision` for questions with options."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
 """Description of the JSON schema field `reasoning` for a response that contains only scores."""
-WINNER_OF_SOLUTION = 'The debater whose proposal should be carried out unchanged; else "synthesis".'
+WINNER_OF_SOLUTION = 'The debater whose solution should be used unchanged; else "synthesis".'
 """Description of the JSON schema field `winner` for a response whose result is a solution."""
 _NEEDED = ("reasoning", "winner")
 """Fields that a response must contain to be valid."""
@@ -251,7 +250,7 @@ def response_schema(
         asks["winner"] = WINNER_OF_SOLUTION
     if options:
         types["decision"] = one_of([*options, UNDECIDED])
-        asks["decision"] = DECISION_OF_OPTIONS
+        asks["decision"] = ""  # the prompt describes the options
     return response_type(judging, types, asks)
 
 

@@ -33,9 +33,8 @@ __all__ = ["Vote", "VoteConfig", "parse_final_answer"]
 WANTED = (
     "In `solution_markdown` write the answer that the given answers support best, with its reason. If most "
     "of them agree, give another answer only for a reason that you name. "
-    'The winner is "synthesis", unless one of the answers should be used unchanged. `confidence` is how sure '
-    "you are of the solution. `decision` is that answer in one sentence. List in `unmet_requirements` what "
-    "was asked for and the solution lacks."
+    "`confidence` is how sure you are of the solution. `decision` is that answer in one sentence. List in "
+    "`unmet_requirements` what was asked for and the solution lacks."
 )
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
 from moot.judging import rubrics
+from moot.judging.judge_prompt import CONTEST, VERDICT, VERDICT_ALONE
 from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,
@@ -19,6 +20,7 @@ from moot.judging.judge_response import (
     JudgeResponse,
     UnmetRequirement,
     reasons_each,
+    response_schema,
     response_type,
 )
 from moot.judging.panel import ballots_of
@@ -32,6 +34,7 @@ from moot.judging.rubrics import (
     shipped_rubrics,
 )
 from moot.models.adapters import parse_reply
+from moot.protocols.registry import protocol_named
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
 from moot.state.verdict import Verdict
@@ -213,6 +216,18 @@ def test_whatever_a_judge_says_the_verdict_keeps_its_promises(
 def test_what_a_judge_may_say_puts_the_reasoning_first() -> None:
     assert next(iter(RESPONSE.model_json_schema()["properties"])) == "reasoning"
     assert list(CriterionScore.model_fields)[-1] == "score"
+
+
+@pytest.mark.parametrize("protocol", ["round-robin", "dialogue", "council", "vote"])
+def test_each_field_that_a_judge_writes_is_described_to_it(protocol: str) -> None:
+    spec = protocol_named(protocol).judge_spec
+    ending = spec.instruction if spec.solution else f"{CONTEST} {spec.instruction}"
+    told = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
+    schema = response_schema(RUBRIC, ["A", "B"], ["m000001"], judging=spec.judging)
+    fields = schema.model_json_schema()["properties"]
+    assert [name for name, field in fields.items() if "description" not in field and name not in told] == []
+    twice = ("cases", "confidence", "final_position", "scores", "winner_confidence")
+    assert [name for name in twice if "description" in fields.get(name, {})] == []
 
 
 def test_ballots_are_cast_by_verdicts_that_did_not_fail() -> None:

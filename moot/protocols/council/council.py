@@ -322,13 +322,11 @@ class TerminationConfig(ProtocolSettings):
 class Convergence(BaseModel):
     """The judge's assessment of how closely the proposals in a council debate agree."""
 
-    reasoning: str = Field(description="Where the proposals agree and where they do not.")
-    in_dispute: list[str] = Field(
-        [], description="Points that are still in dispute, one list item per point."
-    )
-    agreement: float = Field(
-        ge=0, le=1, description="Degree of agreement as a fraction between 0 and 1, not as a percentage."
-    )
+    reasoning: str
+    in_dispute: list[str] = []
+    """Points that are still in dispute."""
+    agreement: float = Field(ge=0, le=1)
+    """Degree of agreement."""
 
 
 def check_convergence(

@@ -15,7 +15,7 @@ from functools import partial
 from math import comb
 from types import MappingProxyType
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from moot.calls.effects import Hints, ModelCall, Reply
 from moot.claims.claim_fold import ledger_of
@@ -98,12 +98,9 @@ class Aspects(BaseModel):
     """Model reply that splits a topic into aspects."""
 
     reasoning: str
-    aspects: list[str] = Field(description="Aspects of the topic as short phrases, most important first.")
-    descriptions: list[str] = Field(
-        [],
-        description="Descriptions of what the aspects cover, one sentence for each aspect, in the same "
-        "order as the aspects.",
-    )
+    aspects: list[str]
+    descriptions: list[str] = []
+    """What each aspect covers, in the order of the aspects."""
 
 
 class Dialogue(Protocol):
