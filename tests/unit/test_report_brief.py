@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import Any
+from typing import Any, Literal
 
+import pytest
 from markdown_it import MarkdownIt
 
 from moot.documents.document import board_document
@@ -163,6 +164,16 @@ def test_a_brief_says_what_is_agreed_and_how_many_lines_it_leaves_out() -> None:
     brief = render_brief(debate(verdict={**VERDICT, "agreed": agreed}), "brief")
     assert "## Agreed\n\n- Agreed point 0." in brief
     assert "- 2 more in the report" in brief
+
+
+@pytest.mark.parametrize("kind", ["adr", "brief"])
+def test_a_short_report_says_where_its_message_ids_and_the_full_report_are(
+    kind: Literal["adr", "brief"],
+) -> None:
+    short = render_brief(debate(protocol="round-robin", verdict=VERDICT), kind)
+    shown = debate(protocol="round-robin")["id"][:8]
+    assert f"moot show {shown} --transcript" in short
+    assert f"moot report {shown}" in short
 
 
 def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_them_up() -> None:
