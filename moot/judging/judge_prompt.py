@@ -25,6 +25,7 @@ from moot.prompts.truncation import (
     cut_block,
     cut_message,
     problem_block,
+    prompt_name,
     render_entry,
     truncate_blocks,
 )
@@ -278,7 +279,7 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
     return rooms
 
 
-JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction")
+JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction", "naming")
 VERDICT = load_prompt_template("verdict", "most", "ending")
 VERDICT_ALONE = load_prompt_template("verdict-alone", "most", "ending")
 VERDICT_SCORES = load_prompt_template("verdict-scores").render()
@@ -290,6 +291,13 @@ OPTIONS = (
     "you are that this option is right."
 )
 """Text added to the judge's instruction if the question has options."""
+
+NAMING = "Refer to the debaters exactly by the names in the list above, never by a letter alone."
+NAMING_UNBLINDED = (
+    "In texts, refer to the debaters by their names. In fields that identify a debater, use the id in the "
+    "list above."
+)
+"""Text on how a judge refers to debaters, if names are hidden from the judge and if they are not."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
@@ -407,7 +415,7 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
     alone = "independent answers to one question, whose writers saw no other's"
     text = JUDGE.render(
         judged="a debate" if judge_spec.interactive else alone,
-        debaters="\n".join(f"- {context.label(debater)}" for debater in context.order),
+        debaters="\n".join(f"- {_listed(context, debater)}" for debater in context.order),
         rubric="\n".join(
             f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}"
             + (f", weight {c.weight:g}" if weighted else "")
@@ -415,9 +423,16 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
             for c in context.rubric.criteria
         ),
         instruction=context.config.judge.instruction,
+        naming=NAMING if context.blinding else NAMING_UNBLINDED,
     )
     whole = system_message(break_template_tokens(text), context.config.fence)
     return cut_block("system", whole, budget, context.count, label="rubric")
+
+
+def _listed(context: JudgeContext, debater: str) -> str:
+    """Return a debater's line in the judge's list, with the id and the name if names are not hidden."""
+    label = context.label(debater)
+    return label if context.blinding else f"{label}: {prompt_name(debater, context.labels)}"
 
 
 def _summary(context: JudgeContext, remaining: int) -> list[Block]:
@@ -544,7 +559,9 @@ def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> lis
 
 
 def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
-    about = ", ".join(context.label(target) for target in entry["targets"] if target in context.order)
+    about = ", ".join(
+        prompt_name(target, context.labels) for target in entry["targets"] if target in context.order
+    )
     note = ""
     if entry["kind"] == "critique" and about:
         note = f"(criticism {context.critique_labels[entry['id']]} of {about})"

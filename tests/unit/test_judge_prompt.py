@@ -209,6 +209,14 @@ def test_names_are_shown_to_a_judge_who_may_see_them() -> None:
     assert "Alice Johnson [m000001]" in shown
 
 
+def test_a_judge_who_sees_names_is_told_whose_id_is_whose() -> None:
+    config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
+    call = calls_for(entries_of([("alice", "Yes."), ("bob", "No.")]), config)[0]
+    system = call.messages[0]["content"]
+    assert "- alice: Alice Johnson\n" in system
+    assert "In texts, refer to the debaters by their names." in system
+
+
 def test_the_ledger_is_shown_in_the_order_of_presentation() -> None:
     notes = [stance_of(who, seq, f"position of {who}") for seq, who in ((1, "alice"), (2, "bob"))]
     config = make_config({"debaters": DEBATERS, "judge": {"blind": False}})
