@@ -180,7 +180,7 @@ CONCEDED = "You conceded or withdrew"
 BETWEEN = "Between you and whom you answer"
 DISPUTED = "Disputed"
 OTHERS = "What the others hold"
-HELD = "Held and not disputed"
+HELD = "Not disputed now"
 CONCESSIONS = "Conceded"
 CHANGES = "Changes of mind"
 GAPS = "Admitted not to know"
@@ -506,14 +506,21 @@ class _LedgerRenderer:
     def standings(self) -> Iterator[LedgerLine]:
         """Yield lines about all open challenges, undisputed claims, concessions and changes of mind."""
         yield from self.waiting(WAITING, 3)
-        quiet = (key for key in self.ledger.by_salience if self.ledger.status(key) != "disputed")
+        conceded = list(self.concessions())
+        told = {event["claim"] for event in conceded}  # a concession shows that its claim is agreed
+        statuses = ((key, self.ledger.status(key)) for key in self.ledger.by_salience)
+        quiet = (
+            key
+            for key, status in statuses
+            if status != "disputed" and not (status == "agreed" and key in told)
+        )
         # A claim that no debater holds any more is shown as conceded or withdrawn.
         held = (key for key in quiet if not all(map(is_given_up, self.ledger.stances(key).values())))
         for key in islice((key for key in held if key != MAIN_QUESTION), self.most):
             stances = stances_text(self.ledger, self.names, key)
             label = self.ledger.claim_status(key).label
             yield LedgerLine(HELD, 5, f"{self.name_of(key)} ({label}; {stances})")
-        for event in self.concessions():
+        for event in conceded:
             yield LedgerLine(CONCESSIONS, 2, f"{self.name(event['debater'])}: {self.point(event)}")
         for change in self.changes():
             text = f"{self.name(change.event['debater'])}: {self.change_text(change)}"

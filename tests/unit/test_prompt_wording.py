@@ -111,12 +111,22 @@ def test_a_dispute_is_told_once_in_a_debater_s_view() -> None:
     assert "(you [m000001] yes; Bob [m000002] no)" in board.prompt_section("ada")
 
 
+def test_an_agreed_claim_that_somebody_conceded_is_told_once() -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    board.note("bob", "concedes", FERRIES)
+    board.note("ada", "asserts", LEVY)
+    shown = board.prompt_section("the judge")
+    assert shown.count(FERRIES) == shown.count(LEVY) == 1
+    assert f"Conceded:\n- Bob: yes to p001: {FERRIES} [m000002]" in shown
+
+
 def test_what_was_only_withdrawn_is_not_among_what_is_held() -> None:
     board = Board()
     board.note("ada", "asserts", FERRIES)
     board.note("ada", "withdraws", FERRIES)
     shown = board.prompt_section("the judge")
-    assert "Held and not disputed" not in shown
+    assert "Not disputed now" not in shown
     assert f"Changes of mind:\n- Ada: p001: {FERRIES}: “I say of this: withdraws.” [m000002]" in shown
 
 
