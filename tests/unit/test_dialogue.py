@@ -319,6 +319,11 @@ def test_an_opening_is_a_cold_start() -> None:
     assert "Cyd" in seen
 
 
+@pytest.mark.parametrize("phase", ["take", "respond", "reply", "closing"])
+def test_no_rule_of_a_dialogue_asks_for_more_than_its_phase(phase: str) -> None:
+    assert "make a new one" not in _shown(_prompts(), phase)
+
+
 def test_the_takes_on_the_first_aspect_see_all_openings_and_no_take() -> None:
     seen = _shown(_prompts(), "take")
     for name in ("Ada Quay", "Bob", "Cyd"):

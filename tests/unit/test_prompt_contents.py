@@ -278,7 +278,7 @@ def test_a_single_person_sees_the_question_and_the_instruction(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "asking"), [("dialogue", "(Answering Ada.)"), ("round-robin", "Answer the messages since")]
+    ("protocol", "asking"), [("dialogue", "(Answering Ada.)"), ("round-robin", "First answer the strongest")]
 )
 def test_a_person_sees_the_message_to_answer(tmp_path: Path, protocol: str, asking: str) -> None:
     asked, document = _all_questions(tmp_path, _config(protocol, debaters=[{"name": "Ada"}, ROBIN]))
