@@ -37,7 +37,8 @@ from moot.state.langgraph_internals import answers_in, detached_config
 from moot.text.tokens import counter, truncate_end
 
 VERDICT_TOKENS = 300
-"""Maximum number of tokens in the debate tool's reply. It is counted with the encoding o200k."""
+"""Maximum number of tokens in the debate tool's reply, which contains the verdict and the debate's id. It
+is counted with the encoding o200k."""
 VERDICT_SHARE = 0.4
 """Share of the debate tool's reply that is reserved for the verdict, from 0 to 1. The reasons and the answer
 use the rest."""

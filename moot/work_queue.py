@@ -173,7 +173,7 @@ class WorkQueue:
         ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def run(context: JobContext, debate: str) -> None:
-            """Run a debate to its end, and report the result to the caller of `work`."""
+            """Run a queued debate to its end, and put the debate's id and any error into the result queue."""
             try:
                 await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
@@ -203,7 +203,7 @@ class WorkQueue:
 
 
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
-    """Set a database timeout for transactions that a suspended worker leaves open."""
+    """Set a timeout after which the database ends idle transactions, such as those of a suspended worker."""
     await connection.execute(IDLE_TIMEOUT)
     await connection.commit()
 
@@ -235,7 +235,7 @@ async def _wait_until_empty(app: App) -> None:
 
 
 async def _rescue(app: App) -> None:
-    """Keep returning the debates of dead workers to the queue."""
+    """Check for dead workers at regular intervals, and return their debates to the queue."""
     while True:
         with suppress(queue_errors.ConnectorException):  # another worker or the next round does it
             stalled = app.job_manager.get_stalled_jobs(queue=QUEUE, seconds_since_heartbeat=STALLED_S)

@@ -74,7 +74,7 @@ class Prompt:
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that retrieval added to the prompt, in order."""
     layout: tuple[str, ...] = ()
-    """Name of the prompt section to which each message belongs."""
+    """Names of the prompt sections to which the messages belong, one name for each message, in order."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate number of prompt tokens used by each kind of memory."""
 
@@ -92,7 +92,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Speaker and message ids attached to a streamed reply."""
+    """Speaker and ids under which Moot streams a model's reply to clients."""
 
     entry_id: str
     """Id of the transcript entry that will store the reply."""
@@ -109,7 +109,8 @@ class Hints(TypedDict, total=False):
 
     purpose: Purpose
     phase: str
-    """Stage of the debate protocol, or the purpose of a call made outside any protocol."""
+    """Current stage of the debate protocol. For a call that belongs to no stage, the purpose of the
+    call."""
     round: int
     speaker: str
     """Display name of the debater or judge who speaks."""
@@ -304,7 +305,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if an interrupt's payload only pauses the run and does not ask a person a question."""
+    """Return True if the interrupt with this payload pauses the run without asking a person a question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -327,7 +328,10 @@ class Emit:
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Local job that returns text, such as a tool call."""
+    """Job that Moot runs itself instead of calling a model, for example a tool call.
+
+    The result is a text.
+    """
 
     key: str
     """Text containing all parameters that affect the job's result."""
@@ -358,7 +362,7 @@ class ReadInbox:
     """
 
     after: int
-    """Sequence number of the last message that the debate has already read."""
+    """Number of the inbox message after which the debate starts to read."""
 
 
 @dataclass(frozen=True)
@@ -394,7 +398,7 @@ class InboxContents:
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage since the last step for answering questions about the debate."""
+    """Model usage of the answers to people's questions about the debate, counted since the last step."""
     last_number: int = 0
     """Number of the last inbox row, or 0 if the inbox has no new rows."""
 
@@ -412,7 +416,7 @@ def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Upd
 
 
 def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
-    """Run a node's generator in a test, without a graph.
+    """Run the body of a graph node in a test, and answer each of its requests with a prepared result.
 
     `outcomes` maps each effect to the result that is sent back.
     """

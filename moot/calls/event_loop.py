@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass
 class Stop:
-    """Counter of requests to stop this process.
+    """Record of how often this process has been asked to stop.
 
     The first request lets calls finish, and the second cancels them.
     """
@@ -133,7 +133,7 @@ non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function directly, or on a worker thread if it would have to wait.
+    """Run an idempotent function on the event loop, or on a worker thread if it would block the event loop.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

@@ -58,7 +58,8 @@ class Operations(TypedDict, total=False):
     gaps: Sequence[Mapping[str, Any]]
     """Facts that debaters admit they do not know, each given as `{message_id, quote, claim}`."""
     same: Sequence[Mapping[str, Any]]
-    """Pairs of claims with the same meaning, each given as `{one, other, opposite}`."""
+    """Pairs of claims that have the same meaning or opposite meanings, each given as `{one, other,
+    opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
     """Claim events to retract, each given as `{of, why}`."""
 
@@ -90,12 +91,13 @@ class ClaimExtraction:
     """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
     `aspect`."""
     options: Sequence[str] = ()
-    """Options of an open main question. A position on the main question is one of its options."""
+    """Possible answers to a main question that is not a yes-or-no question. A position on the main question
+    is one of its options."""
     background: BackgroundTexts = no_background
     """Background texts given to the model as context, not for claim extraction."""
     threshold: float = 0.0
-    """Minimum confidence required of a stance event, from 0 to 1. Events with a lower confidence are
-    dropped."""
+    """Minimum confidence, from 0 to 1, that the extractor must assign to a stance event. Events with a
+    lower confidence are dropped."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ClaimEvent] = field(default_factory=list)
@@ -104,7 +106,8 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspects of new claims, keyed by the extractor's reference to each claim."""
+    """Aspect of the topic to which each new claim belongs, keyed by the temporary id that the extractor
+    gave the claim."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
@@ -184,7 +187,7 @@ class ClaimExtraction:
         self._add_with_id("e", {**event, **citation})
 
     def _option(self, wanted: str) -> str:
-        """Return the option named by an operation, ignoring case, or `""` if the option is unknown."""
+        """Return the debate option with the name `wanted`, ignoring case, or `""` if no option matches."""
         folded = wanted.strip().casefold()
         return next((option for option in self.options if option.casefold() == folded), "")
 
@@ -214,7 +217,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Add all challenges, questions and answers that the proposed operations contain."""
+        """Record the challenges, questions and answers that an extractor proposed as new claim events."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -234,7 +237,7 @@ class ClaimExtraction:
                     self._answer({"message_id": each["answered_in"], "quote": each["answer"]}, key)
 
     def _apply_corrections(self, operations: Operations) -> None:
-        """Add all claim merges and retractions that the proposed operations contain."""
+        """Record all claim merges and retractions in `operations` as new claim events."""
         for each in operations.get("same", ()):
             one, other = (self._claim_refs.get(each[key], each[key]) for key in ("one", "other"))
             if one in self._texts and other in self._texts and one != other:
@@ -296,7 +299,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Find the claim that an operation names by id, reference or text, and return the claim's id.
+        """Return the id of the claim to which an extractor refers by id, temporary reference or text.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -333,7 +336,7 @@ class ClaimExtraction:
 
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:
-    """Yield the new stance events that change a debater's answer to a claim."""
+    """Yield the newly extracted events that change a debater's stance on a claim."""
     new = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
     for timeline in extraction.ledger.timelines.values():
         held: dict[str, tuple[str, ...]] = {}
@@ -364,7 +367,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Strip white space and quotation marks, and return the text with each character's position."""
+    """Return a text without white space and quotation marks, and each character's original position."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]
@@ -400,7 +403,7 @@ KINDS: tuple[StanceKind, ...] = get_args(StanceKind)
 
 
 def correct_event(state: ConversationState, note_id: str, kind: str = "", why: str = "") -> list[ClaimEvent]:
-    """Return the claim events that record a person's correction of an extracted event.
+    """Return new claim events that replace or retract an extracted event, as requested by a person.
 
     Args:
         state: state of the debate.
@@ -425,7 +428,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
     if known["type"] != "event":
         raise InputError(
             f"claim event {note_id!r} does not record a stance, so its kind cannot be changed: to remove "
-            f"the event, omit {kind!r}"
+            f"the event instead, repeat the correction without the kind {kind!r}"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")

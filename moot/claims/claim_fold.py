@@ -32,8 +32,8 @@ from moot.state.claim_events import (
 from moot.state.conversation import StateValues
 
 RANK: Mapping[Extractor, int] = {"model": 0, "person": 1}
-"""Mapping from each kind of extractor to a rank. A person outranks a model. If two extractors
-disagree about a message, the event of the higher-ranked extractor counts."""
+"""Priority of each kind of extractor, used if two extractors disagree about a message. A person outranks a
+model. If two extractors disagree about a message, the event of the higher-ranked extractor counts."""
 
 
 def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
@@ -98,7 +98,7 @@ def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]
 
 
 def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the stance change of a debater who rejects an option without choosing another one.
+    """Return the change of a debater's position after the debater rejects an option without choosing another.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
     """
@@ -110,7 +110,7 @@ def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChan
 
 
 def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None) -> Mapping[str, str]:
-    """Return a debater's conditions after a stance event, keyed by condition id.
+    """Return the conditions attached to a debater's answer after a stance event, keyed by condition id.
 
     A new condition is added to the others.
     """
@@ -268,7 +268,10 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
 
 
 def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
-    """For each merged claim, return its replacement and whether the two claims are opposites."""
+    """Return a mapping from each merged claim to the claim that replaces it.
+
+    The second value is True if the two claims contradict each other.
+    """
     found: dict[str, tuple[str, bool]] = {}
 
     def root(key: str) -> tuple[str, bool]:

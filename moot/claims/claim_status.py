@@ -28,7 +28,7 @@ still open at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible answers to a claim, or to a main question that has no options."""
+"""Possible positions on a claim, and possible answers to a main question that has no options."""
 
 
 class ClaimStatus(NamedTuple):
@@ -36,7 +36,7 @@ class ClaimStatus(NamedTuple):
 
     status: Status
     side: str
-    """Answer on which the debaters agree: `yes`, `no` or an option of an open question. Empty if the
+    """Answer on which the debaters agree. It is `yes`, `no` or an option of an open question, or empty if the
     debaters contradict each other."""
     conditions: tuple[str, ...]
     """Conditions that the debaters attach to the answer in `side`."""
@@ -70,17 +70,17 @@ class StanceChange(NamedTuple):
     before: StanceEvent | None
     """The debater's previous event about the claim, or `None` if there is none."""
     sign_before: int
-    """The debater's answer before the event: 1 for yes, -1 for no or 0 for neither."""
+    """The debater's answer before the event, as a number. 1 means yes, -1 means no, and 0 means neither."""
     sign: int
-    """The debater's answer after the event: 1 for yes, -1 for no or 0 for neither. A concession has the
-    sign of the other side."""
+    """The debater's answer after the event, as a number. 1 means yes, -1 means no, and 0 means neither. A
+    concession has the sign of the other side."""
     side: str = ""
-    """The debater's answer after the event: `yes`, `no` or an option. Empty if the debater holds no
-    answer."""
+    """The debater's answer after the event, as text. It is `yes`, `no` or an option, or empty if the debater
+    holds no answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """The debater's most recent earlier stance change that resulted in an answer, or `None` if there is
+    """Most recent previous stance change after which the debater held an answer, or `None` if there is
     none."""
 
     @property
@@ -91,7 +91,7 @@ class StanceChange(NamedTuple):
 
     @property
     def is_change_of_mind(self) -> bool:
-        """Return True if this event changed the debater's answer or the conditions of the answer."""
+        """Return True if this event changed the debater's answer, or the conditions of the answer."""
         if self.event["kind"] == "withdraws" and not is_given_up(self.before):
             return True
         if self.sign_before * self.sign < 0:
@@ -158,7 +158,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def grounds(self) -> Set[str]:
-        """Return the ids of the debaters who gave this claim as a reason for their main stance."""
+        """Return the ids of the debaters who base their main stance on this claim."""
         return {change.event["debater"] for change in self if change.event["ground"]}
 
     @cached_property
@@ -257,7 +257,7 @@ class Ledger:
     read_through: int = -1
     """Sequence number (`seq`) of the last transcript entry from which claims were extracted."""
     reflected_events: int = 0
-    """Number of stance events at the time of the last reflection."""
+    """Number of stance events, oldest first, that the reflections written so far already cover."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Number of operations that the extraction rejected, keyed by reason."""
 
@@ -281,11 +281,11 @@ class Ledger:
         return self.timelines.get(claim, EMPTY_TIMELINE)
 
     def stances(self, claim: str) -> Mapping[str, StanceEvent]:
-        """Return each debater's last stance event on a claim, including all current conditions."""
+        """Return each debater's last stance event on a claim, with all conditions of the debater's answer."""
         return self.timeline(claim).stances
 
     def stance(self, debater: str, claim: str = MAIN_QUESTION) -> StanceEvent | None:
-        """Return a debater's last stance event on a claim, including all current conditions.
+        """Return a debater's last stance event on a claim, with all conditions of the debater's answer.
 
         Return `None` if the debater took no stance on the claim.
         """
@@ -301,7 +301,7 @@ class Ledger:
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, over: bool = False, in_room: bool = False) -> ClaimStatus:
-        """Return the status of a claim with the debaters' answer and conditions.
+        """Return a claim's status, the answer on which the debaters agree, and the conditions on that answer.
 
         Args:
             claim: id of the claim.
@@ -508,7 +508,7 @@ def leaning(event: StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> StanceEvent:
-    """Return a stance event whose `condition` contains all of the debater's conditions.
+    """Return a change's stance event, with all of the debater's conditions joined in the field `condition`.
 
     An event that names no condition, such as a later concession, keeps the earlier ones.
     """

@@ -60,7 +60,8 @@ CYCLES = 2
 """Default maximum number of exchanges in a crux room (a side discussion between two debaters who
 disagree)."""
 LONG = 280
-"""Maximum number of characters in a long text on a crux card, such as the diagnosis."""
+"""Maximum number of characters in each long text field, such as `diagnosis`, on the result card of a side
+discussion."""
 _FRAME = 780
 
 
@@ -115,7 +116,7 @@ def current_claim(state: ConversationState, room: Room) -> str:
 
 
 def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
-    """Return True if the record of a resolved side discussion settles the current dispute about a claim.
+    """Return True if a side discussion has already settled the current dispute about a claim.
 
     The dispute itself stays open, because only claim events change the status of a claim.
     """
@@ -130,7 +131,7 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
 
 
 def awaits_second(room: Room) -> bool:
-    """Return True if only one of the two debaters has spoken in the side discussion's current stage."""
+    """Return True if a side discussion is waiting for the second debater to speak in the current stage."""
     return not room["closed"] and room.get("second", False)
 
 
@@ -270,7 +271,7 @@ def card_events(
 
 
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
-    """Return the record of a side discussion (crux card), made by fixed rules instead of a model.
+    """Return a crux card (the result of a side discussion) derived from the claim ledger without a model.
 
     The card is resolved if the two debaters no longer differ on the claim.
     """
@@ -325,7 +326,8 @@ def claim_text(state: StateValues, room: Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Section titles of the result overview, and the maximum number of items per section."""
+"""Constants that shorten the overview of a result. `LEADING` lists the titles of the sections to show, and
+`GLANCE` is the maximum number of items per section."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
@@ -414,7 +416,10 @@ _UNSETTLED = ("disputed", "unresolved", "conditional")
 
 
 def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -> Iterator[str]:
-    """Yield one line for each claim whose status is not open, listing unsettled claims first."""
+    """Yield one line for each claim whose status is not `open`.
+
+    Disputed, unresolved and conditional claims come first.
+    """
     for key in sorted(statuses, key=lambda key: statuses[key].status not in _UNSETTLED):
         status = statuses[key]
         if key == MAIN_QUESTION or status.status == "open":

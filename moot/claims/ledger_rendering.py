@@ -292,7 +292,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Return the approximate number of tokens for each kind of memory in a rendered record of claims."""
+    """Return the approximate number of tokens of each kind of memory in the text of a claim ledger."""
     ledger, _, found = text.partition(f"{FOUND}:\n")
     questions = tuple(f"- {card['question']}" for card in cards_of(state))
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -311,7 +311,7 @@ def _board_lines(
     found: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all lines of the rendered record of claims, phrased for the reader of the prompt.
+    """Yield all lines of the claim ledger as the prompt for the given speaker shows them.
 
     See `render_blackboard`.
     """
@@ -374,7 +374,9 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
     def point(self, event: StanceEvent | Gap) -> str:
-        """Return a concession, change of mind or gap as text, including the claim and the quotation.
+        """Return the text of a claim event that records a concession, a change of mind or a knowledge gap.
+
+        It includes the claim and the quotation.
 
         A concession shows the conceded side instead of the quotation.
         """
@@ -419,7 +421,10 @@ class _LedgerRenderer:
                 yield LedgerLine(TOPIC, 0 if who == speaker else 2, text)
 
     def between(self, who: str, other: str, ground: CommonGround) -> Iterator[LedgerLine]:
-        """Yield lines that compare the stances of two debaters on all claims except the main question."""
+        """Yield lines that compare two debaters' stances on individual claims.
+
+        The main question is left out.
+        """
         headings = (
             ("you differ on", 2, ground.differing),
             ("same side, different conditions:", 3, ground.conditional),
@@ -439,7 +444,9 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines about the claims that another debater holds or has given up.
+        """Yield lines about the claims that the debater `who` holds or has given up.
+
+        The lines are shown to another debater.
 
         Claims in `told` are left out.
 
@@ -461,7 +468,7 @@ class _LedgerRenderer:
     def waiting(
         self, section: str, urgency: int, to: str = "", makers: Sequence[str] | None = None
     ) -> Iterator[LedgerLine]:
-        """Yield lines about unanswered challenges and questions.
+        """Yield lines that list the challenges and questions still waiting for an answer.
 
         Debaters who spoke after the last message read are left out, because they may have answered.
 
@@ -487,7 +494,7 @@ class _LedgerRenderer:
         """Yield lines about a debater's open challenges, stances, evidence and changes of mind."""
 
         def needs_evidence(key: str) -> bool:
-            """Return True unless the debater has given up the claim with this id."""
+            """Return True if evidence for a claim is worth listing, because the debater still holds it."""
             return key == MAIN_QUESTION or not is_given_up(self.ledger.stance(who, key))
 
         yield from self.waiting(CHALLENGES, 1, who, makers)
@@ -541,7 +548,7 @@ class _LedgerRenderer:
                 yield LedgerLine(LAST, 6, f"{self.name(event['debater'])} {verb}: {quotation(event)}")
 
     def insights(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines about the newest crux cards and the most important recent reflections.
+        """Yield lines with the results of the newest side discussions and the most important reflections.
 
         A reader who is not a debater gets crux cards before most other lines, because they are results.
         """

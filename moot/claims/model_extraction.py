@@ -344,7 +344,7 @@ def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
 
 
 def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
-    """Return the kinds of stance that confirm a stance event when the event is verified.
+    """Return all stance kinds that a verifying model may report to confirm a stance event.
 
     Conceding to those who deny a claim also denies it.
     """

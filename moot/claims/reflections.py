@@ -43,7 +43,7 @@ MAX_SOURCES = 4
 MAX_CONTENT_CHARS = 280
 """Maximum length of a reflection, in characters."""
 MAX_REFLECTIONS = 3
-"""Maximum number of reflections stored from one model reply."""
+"""Maximum number of reflections that Moot keeps from one model reply."""
 BOARD_TOKENS = 800
 """Maximum number of tokens for the claim ledger in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
@@ -90,7 +90,10 @@ class RecentActivity(NamedTuple):
         return DISAGREEMENT * len(self.disputes) + given
 
     def message_ids(self, ledger: Ledger) -> list[str]:
-        """Return the ids of the newest messages that caused the recent activity, at most `MAX_SOURCES`."""
+        """Return the ids of the newest messages with disputes, concessions or changes of mind.
+
+        At most `MAX_SOURCES` ids are returned.
+        """
         opposed = [event["message_id"] for key in self.disputes for event in ledger.stances(key).values()]
         moved = [event["message_id"] for event in (*self.concessions, *self.shifts)]
         return sorted({*opposed, *moved}, key=lambda key: seq_of(key) or 0)[-MAX_SOURCES:]
@@ -173,7 +176,7 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return the ids in `contradicted` that belong to earlier reflections."""
+    """Return the ids of all earlier reflections that a model listed in `contradicted`."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 

@@ -104,7 +104,7 @@ class IndexedCommand:
     """Location of the command's function, such as `module:function`."""
 
     def load(self) -> tuple[Any, Declaration]:
-        """Import the command's function and return it with its declaration.
+        """Import the command's function, and return the function and its `Declaration`.
 
         Raises:
             ConfigError: the command belongs to another package and cannot be imported.
@@ -134,7 +134,7 @@ _DECLARATION = re.compile(
 
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the function name, short help and decorator arguments of every command in a source text."""
+    """Yield the function name, first docstring line and decorator arguments of each command in a file."""
     for found in _DECLARATION.finditer(text):
         call = ast.parse(f"command({found['options']})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -313,7 +313,7 @@ def _export_spans() -> Iterator[None]:
 
 
 Click = Any
-"""Placeholder type for click objects, because typer does not export their types."""
+"""Alias of `Any` for objects of the click library, because typer does not export click's types."""
 HELP = """Run debates between LLM debaters, from three turns to ten thousand. Debates are saved and resumable.
 
 Start with `moot demo`. To use your own model, run `moot setup` once, and then `moot "Should we …?"`: the
@@ -326,7 +326,7 @@ decision does not pass --gate, 130 interrupted (the debate is saved).
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Terminal width below which click's help does not fit, and the option-column width for such narrow
+"""Minimum terminal width for click's help layout, and the width of the option column on narrower
 terminals."""
 
 
@@ -368,7 +368,7 @@ def load_command(name: str) -> Click:
 
 
 def _shorten_help(command: Click) -> None:
-    """Adapt a command's help to a narrow terminal."""
+    """Limit the width of a command's help text on a narrow terminal."""
     if (columns := get_terminal_size().columns) >= NARROW:
         return
     context = command.context_class
@@ -413,7 +413,7 @@ OTHER_NAMES = {
 
 
 CONTINUE = ("-c", "--continue")
-"""Options that resume the latest debate when given without a command."""
+"""Names of the option that continues the latest debate."""
 
 
 class LazyGroup(TyperGroup):
@@ -449,7 +449,7 @@ class LazyGroup(TyperGroup):
         return list(all_commands())
 
     def resolve_command(self, ctx: Click, args: list[str]) -> Click:
-        """Return the command's name, the command and the remaining arguments.
+        """Parse the arguments, and return the command name, the command object and the remaining arguments.
 
         If the first argument is a question instead of a command, the command is `run`.
         """

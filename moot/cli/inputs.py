@@ -71,7 +71,9 @@ def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Open Moot's own database tables without the slow import of LangGraph.
+    """Return a context manager that opens an existing database and provides Moot's own tables.
+
+    LangGraph, which is slow to import, is not loaded.
 
     Raises:
         DebateNotFound: the database does not exist.
@@ -193,7 +195,7 @@ def read_answers(path: Path | None) -> object:
     answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
         raise InputError(
-            f"answers file {str(path)!r} must contain a list of answers, or a mapping from "
-            "questions or debaters to answers"
+            f"answers file {str(path)!r} must contain a list of answers, or a mapping whose keys are "
+            "questions or debaters and whose values are answers"
         )
     return answers

@@ -88,7 +88,10 @@ This page describes all names that you can import from the package `moot`. For e
 
 
 def _value_text(thing: object) -> str:
-    """Return a public value as Markdown, or the names of the member types if the value is a union."""
+    """Return the Markdown text of a value from the public API.
+
+    For a union type, return the names of the member types.
+    """
     return ", ".join(f"`{each.__name__}`" for each in get_args(thing)) or f"`{thing}`"
 
 

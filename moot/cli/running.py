@@ -59,7 +59,7 @@ class Gate:
     """Decision that a run must reach to exit with code 0."""
 
     option: str
-    """Option that the debate's decision must name."""
+    """Option that the debate must choose for the run to exit with code 0."""
     min_confidence: float = 0.0
     """Minimum confidence in the decision, from 0 to 100."""
 

@@ -186,7 +186,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a reference document, with any file reference replaced by the file's text.
+    """Return a reference document after replacing any file reference in it with the text of the file.
 
     Its default name is that of the file.
     """
@@ -300,7 +300,7 @@ def read_config(
 
 
 def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) -> DebateConfig:
-    """Merge requests into the operator's configuration, and apply the operator's limits to the result.
+    """Merge requested settings into the operator's configuration, and apply the operator's limits.
 
     Without debaters in any layer, those of the protocol are used. Requests cannot change the settings of the
     operator's models and MCP servers.
@@ -340,7 +340,7 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
     """Return a request without `None` values and without settings that only the operator may change."""
     if not isinstance(request, Mapping):
         raise ConfigError(
-            f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}}}`"
+            f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"
         )
     said = _without_none(request)
     if isinstance(debaters := said.get("debaters"), list | tuple) and len(debaters) > MAX_REQUESTED_DEBATERS:

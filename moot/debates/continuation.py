@@ -69,7 +69,10 @@ async def arun_on(
 
 
 def _is_entry(event: Event) -> bool:
-    """Return True if the debate pauses after this event until the caller requests the next event."""
+    """Return True if the event is a new transcript entry.
+
+    After such an event, the debate pauses until the caller requests the next event.
+    """
     return bool(event["event"] == "entry")
 
 
@@ -157,7 +160,7 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if a usage limit is reached only because failed runs and questions are counted."""
+    """Return True if failed runs and answered questions bring the debate to a usage limit."""
     config = frozen_config(values)
     spent = session.records.with_pending_usage(session.thread, values)
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
@@ -166,7 +169,7 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
 OWN_MODEL = (
     "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
 )
-"""Advice to show the user when a debate with recorded replies cannot continue."""
+"""Advice to use the user's own model. Shown if a debate with recorded replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
@@ -315,7 +318,7 @@ class Judgement:
     """One verdict per judge, including failed verdicts."""
     usage: Mapping[str, float]
     calls: Sequence[CallReceipt] = ()
-    """Records of the judges' model calls, with numbers that follow those of the debate's own calls."""
+    """Records of the judges' model calls. Their numbering continues that of the debate's own calls."""
     stored: bool = False
 
     @property
@@ -425,7 +428,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
 
 
 def _last_step(values: ConversationState) -> Step:
-    """Return the closing step of a debate that a person ends early by asking for the verdict."""
+    """Return the closing step of a debate. A person ended the debate early by asking for the verdict."""
     step = make_step("closing", values.get("round", 0), [], kind="close")
     reason = "a person asked for the verdict before the end"
     ended: EndReason = {"cause": "person", "setting": "", "reason": reason}

@@ -78,7 +78,7 @@ class RetryEvent(TypedDict):
     model: str
     why: str
     words: str
-    """Sentence that describes a failure and the wait that follows it."""
+    """Sentence that describes the failure and says what happens next."""
     wait_s: float
 
 

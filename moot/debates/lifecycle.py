@@ -265,7 +265,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the `seq` of the last transcript entry that completed a turn before an interjection.
+    """Return the `seq` of the transcript entry that ends the last turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -279,14 +279,14 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     turns = [each["seq"] for each in values["full_transcript"][: found[0]["seq"]] if ends_turn(each, names)]
     if not turns:
         raise InputError(
-            f"interjection {interjection!r} came before the first turn: start a new debate without "
-            "this interjection"
+            f"cannot fork the debate before interjection {interjection!r}, because no turn precedes it: "
+            "start a new debate without this interjection"
         )
     return int(turns[-1])
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
-    """Convert all interjections after an entry to interjections that are planned for a fork.
+    """Return the interjections that follow a transcript entry, prepared for reuse in a fork of the debate.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """
@@ -411,8 +411,8 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Minimum share of unused space at which an SQLite file is rewritten. Rewriting temporarily needs
-twice the space."""
+"""Minimum unused share of an SQLite file, from 0 to 1, at which the file is rewritten to reclaim space.
+Rewriting temporarily needs twice the space."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _unknown_placeholders(config: DebateConfig) -> list[str]:
 
 
 def _idle_memory(config: DebateConfig, count: TokenCounter) -> list[str]:
-    """Return a warning for each memory setting that has no effect."""
+    """Return warnings about memory settings that have no effect in this debate."""
     memory = config.memory
     warnings = []
     if asks_model(memory.summarizer) and not protocol_named(config.protocol).shows_summary:
@@ -208,8 +208,8 @@ def _turn_count(config: DebateConfig) -> int:
     planned = estimate(config)
     if planned is None:
         raise ConfigError(
-            f"the number of turns that protocol {config.protocol!r} needs cannot be determined: remove the "
-            "limit on turns"
+            f"the length of a debate with protocol {config.protocol!r} cannot be estimated, so the limit on "
+            "turns cannot be applied: remove this limit"
         )
     return planned.turns_at_most
 

@@ -55,7 +55,7 @@ class ReconstructedPrompt:
     """Prompt of an earlier model call, rebuilt from the stored state."""
 
     receipt: Receipt | CallReceipt
-    """Prompt record stored when the call was made."""
+    """Stored record (receipt) of the original model call and its prompt."""
     parts: tuple[PromptPart, ...]
     """Messages of the prompt, in the order in which they were sent."""
     digest: str
@@ -111,7 +111,10 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
 
 
 def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, ConversationState]:
-    """Return the state at a checkpoint, and the session of the debate that stores the checkpoint."""
+    """Return a session for the debate that owns a checkpoint, and the state saved at the checkpoint.
+
+    The owner is the given debate or one of its ancestors.
+    """
     holder = session
     with suppress(DebateNotFound):
         while checkpoint and holder.thread:
@@ -124,7 +127,10 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
 
 
 def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
-    """Return a graph node's recorded model calls, then the model calls that the node makes next."""
+    """Return the model calls that a graph node makes in one step.
+
+    The list ends with the first calls whose replies are not recorded.
+    """
     answers = holder.records.journal.replies(holder.thread, step)
     calls: list[ModelCall] = []
     outcome: Any = None
@@ -163,13 +169,14 @@ class MemoryCost:
     """Number of memory items created, for example summary versions, claim events, reflections or pins. For
     other kinds, the number of prompts."""
     calls: int
-    """Number of model calls that created this kind of memory."""
+    """Number of model calls made to produce this kind of memory, such as summaries."""
     tokens: int
-    """Tokens in the prompts and replies of the calls that created this kind of memory."""
+    """Total number of tokens in the prompts and replies of all model calls that created one kind of debate
+    memory."""
     cost_usd: float
     """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
-    """Number of prompts for debaters, judges and moderators that include the memory."""
+    """Number of prompts to debaters, judges and moderators that contain this kind of memory."""
     shown_tokens: int
     """Approximate total number of tokens that the memory occupies across all prompts."""
 
@@ -202,7 +209,7 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """Original message of a turn, and the reply to the same request without one kind of memory."""
+    """Turn of a debate, repeated without one kind of memory, together with its original message."""
 
     entry_id: str
     speaker: str
@@ -213,7 +220,7 @@ class ReplayedTurn:
     error: str
     """Error message of the repeated model call, or `""` if the call succeeded."""
     tokens: int
-    """Tokens used by the repeated model call, including prompt and reply."""
+    """Number of tokens in the prompt and reply of the model call that repeats the turn."""
 
     def to_json(self) -> dict[str, object]:
         """Return the repeated turn as a JSON object."""

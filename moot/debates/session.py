@@ -46,9 +46,9 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Number of turns added by each extension in a session that replays a debate."""
+    """Numbers of turns to add to a replayed debate, one for each extension of the original debate."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
-    """Root runs of LangSmith traces for debates that have not run yet, keyed by debate id."""
+    """LangSmith root traces of debates that have not started yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
     """Cache of each debate's last loaded state, keyed by debate id."""
 
@@ -69,7 +69,7 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Position of calls outside the debate's graph.
+        """Journal position used for calls made outside the debate's LangGraph graph.
 
         The rate limits of the database and the group's budget apply to them. The journal does not store their
         replies.

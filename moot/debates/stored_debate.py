@@ -84,7 +84,7 @@ class Debate:
         return {**make_document(self.row, values), "questions": questions_at(snapshot)}
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the state values with the total usage, including failed runs and questions.
+        """Return the debate's state values, with the usage of failed runs and questions in the totals.
 
         The debate adds this usage to its state in its next step.
         """

@@ -93,8 +93,7 @@ class PositionChange(TypedDict):
     debater: str
     claim: str
     core: bool
-    """True if the debater gives up its position on the main question, or a claim that supports that
-    position."""
+    """True if the debater gives up its main position or a claim that supports its main position."""
     message_id: str
     quote: str
     before: str

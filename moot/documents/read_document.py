@@ -26,7 +26,7 @@ _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryK
 """Default values for missing keys, one for each expected value type. A missing value of any
 other `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys in debate documents whose records may gain fields in later format versions. Missing fields are
+"""Keys of debate documents under which newer format versions may add fields. Missing fields are
 filled in with defaults."""
 
 
@@ -182,7 +182,7 @@ class Termination(TypedDict, total=False):
 
 
 class ShownBoard(TypedDict):
-    """Claim extraction settings in the configuration of a debate document."""
+    """Claim extraction settings stored under `blackboard` in a debate document's configuration."""
 
     extraction: Literal["auto", "llm", "none"]
     model: str | None

@@ -25,7 +25,7 @@ from moot.state.errors import ConfigError, file_error_reason
 
 ArmKind = Literal["debate", "vote", "first-answers", "judge", "recorded", "lineup"]
 VERSUS = " vs "
-"""Separator between the names of two configurations under evaluation that debate each other."""
+"""Separator between two configuration names in the name of a pair of compared configurations."""
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
@@ -39,7 +39,7 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
 
 
 class RecordedResult(BaseModel):
-    """An answer or a judgement that was produced outside this evaluation."""
+    """Result for one evaluation item, read from a file instead of produced by this evaluation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,8 +48,8 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winners of an answer pair, one for each of the two presentation orders: with `a` first, and with `b`
-    first."""
+    """Winners of a pair of answers, one for each order in which the two answers are presented. Answer `a`
+    comes first in the first order, and answer `b` in the second."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence, in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -69,10 +69,10 @@ class Arm:
     config: DebateConfig | None = None
     """Debate configuration under evaluation, or `None` if the evaluated method runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
-    """Quantity, such as tokens or cost, that an equal-budget vote must match."""
+    """Quantity, `tokens` or `cost`, in which a vote must match the budget of a debate."""
     source: str = ""
-    """Name of the evaluated debate configuration from which a `first-answers` configuration takes its
-    answers."""
+    """Name of the debate configuration whose first answers are reused by a `first-answers`
+    configuration."""
     recorded: Mapping[str, RecordedResult] = field(default_factory=dict)
 
     @property
@@ -85,7 +85,7 @@ class Arm:
 
     @property
     def is_debate(self) -> bool:
-        """True if this configuration runs debates for which a vote with the same budget can be held."""
+        """True if this configuration runs debates. The protocol `single` does not count as a debate."""
         return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
 
     def to_json(self) -> JsonObject:
@@ -150,8 +150,8 @@ def read_arms(
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name!r} must match the budget of a debate, but the evaluation includes no "
-            "debate: add --arm FILE.yaml, or --arm with another protocol"
+            f"--arm {matched[0].name!r} needs a debate whose budget it can match, but the evaluation "
+            "includes no debate: add a debate with --arm FILE.yaml, or --arm with another protocol"
         )
     if matched and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
@@ -192,8 +192,8 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
     source = arm.source or (debates[0] if debates else "")
     if source not in debates:
         raise ConfigError(
-            f"--arm {arm.name!r} takes its answers from a debate, but the evaluation includes no suitable "
-            "debate: add a debate with --arm, or write first-answers:ARM, where ARM is one of "
+            f"--arm {arm.name!r} reuses the first answers of a debate, but the evaluation does not include "
+            "that debate: add the debate with --arm, or use first-answers:ARM, where ARM is one of "
             f"{', '.join(debates) or 'the debate arms'}"
         )
     return replace(arm, source=source)
@@ -249,7 +249,8 @@ def _vote(name: str, amount: str, flags: Mapping[str, object], base: Path | None
     answers = int(amount) if amount.isdecimal() and len(amount) < 9 else 0
     if not 2 <= answers <= MAX_ANSWERS:
         raise ConfigError(
-            f"--arm {name!r} is not a valid vote: use vote@2 to vote@{MAX_ANSWERS}, vote@tokens or vote@cost"
+            f"--arm {name!r} is not a valid vote: give a number of answers, from vote@2 to "
+            f"vote@{MAX_ANSWERS}, or match a debate's budget with vote@tokens or vote@cost"
         )
     return Arm(name, "vote", read_config(base, {**settings, "vote.answers": answers}, warn))
 
@@ -297,7 +298,7 @@ class Meeting:
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]
-    """Mapping from debater id to the name of the debater's line-up."""
+    """Name of each debater's line-up (group of debaters), keyed by debater id."""
 
     @property
     def name(self) -> str:

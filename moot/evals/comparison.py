@@ -63,10 +63,10 @@ class OnlyPoint(TypedDict):
     """A point that only one of the compared answers makes."""
 
     debate: str
-    """Name of the debate whose answer makes the point."""
+    """Name of the debate whose answer contains the point described in `point`."""
     point: str
     quote: str
-    """Passage of the answer that makes the point, quoted verbatim."""
+    """Passage of the debate's answer that states the point, quoted verbatim."""
 
 
 class DebateComparison(TypedDict):
@@ -79,7 +79,8 @@ class DebateComparison(TypedDict):
     same_answer: bool | None
     """True if all answers are identical word for word, or `None` if agreement cannot be determined."""
     only: list[OnlyPoint]
-    """Points that only one debate makes. The list is empty if no model was asked for such points."""
+    """Points that occur in the answer of only one of the compared debates. The list is empty if no model
+    was asked for such points."""
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
@@ -211,7 +212,13 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         "Point",
         point=(str, Field(description="The point that an answer makes, in one sentence.")),
         answer=(number_type, Field(description="Number of the answer that makes the point.")),
-        quote=(str, Field(description="Passage of the answer that makes the point, quoted word for word.")),
+        quote=(
+            str,
+            Field(
+                description="Passage of the answer that states the point given in `point`, quoted word for "
+                "word."
+            ),
+        ),
     )
     schema = create_model("Points", __base__=BaseModel, points=(list[point], Field(max_length=MAX_POINTS)))
     texts = [f"Answer {number}:\n\n{answer_text(row)}" for number, row in answered.items()]

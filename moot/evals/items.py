@@ -176,7 +176,7 @@ class ItemSet:
 
     @property
     def needs_comparison(self) -> bool:
-        """True if the questions have no gold answers and a judge must therefore compare the answers."""
+        """True if a judge must compare the answers because no correct answers are known."""
         return any(isinstance(item, QuestionItem) and item.graded_by == "comparison" for item in self.items)
 
     def to_json(self) -> list[JsonObject]:
@@ -212,7 +212,10 @@ def read_items(path: Path) -> ItemSet:
         except ValidationError as error:
             mistakes = "; ".join(errors_in(error))
             keys = ", ".join(ITEM_TYPES[kind].model_fields)
-            raise ConfigError(f"{place}: {mistakes}. A {kind} item has the keys {keys}") from error
+            raise ConfigError(
+                f"{place}: the evaluation item is not valid: {mistakes}. The valid keys of a {kind} item "
+                f"are {keys}"
+            ) from error
         if item.id in found:
             raise ConfigError(
                 f"{place}: the id {item.id!r} is also used in line {lines[item.id]}: "
@@ -229,7 +232,7 @@ def read_items(path: Path) -> ItemSet:
 
 
 def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
-    """Raise an error if only some of the questions have a gold answer."""
+    """Raise an error if some questions have an `answer` or `reference` and other questions have neither."""
     bare = [
         each.id
         for each in items.values()
@@ -381,7 +384,7 @@ ENDINGS = {
 
 
 def topic_of(item: QuestionItem) -> str:
-    """Return a debate topic that contains the question, its choices and its answer form."""
+    """Return a debate topic with the question, the choices and instructions on how to end the answer."""
     letters = zip(ascii_uppercase, item.choices, strict=False)
     choices = "\n".join(f"{letter}) {choice}" for letter, choice in letters)
     ending = ENDINGS[item.form]
@@ -423,8 +426,8 @@ def has_answer_line(text: str) -> bool:
 
 
 MAX_PART = 2_000
-"""Maximum number of characters in a stored answer. A longer text without an `Answer:` line has no normal
-form."""
+"""Maximum number of characters stored from a text that does not mark its answer. A longer text without an
+`Answer:` line has no normal form."""
 
 
 def answer_part(text: str) -> str:
@@ -475,7 +478,7 @@ class Majority:
     index: int | None
     """Index of the first text that gives the answer."""
     agreement: float
-    """Share of the texts that give the answer."""
+    """Share of all texts that contain the most frequent answer, from 0 to 1."""
 
 
 def majority(texts: Sequence[str], item: QuestionItem) -> Majority:

@@ -29,12 +29,14 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum length of a text, and maximum number of texts per answer, in the list of items."""
+"""Limits for the texts in a report's list of items. `SHOWN` is the maximum number of characters of one
+text, and `LISTED_TEXTS` is the maximum number of texts of one answer."""
 ASKED = ("judge", "recorded")
-"""Kinds of evaluated configurations that the list of comparisons shows directly after the debates. Votes
+"""Kinds of configurations, besides debates, whose comparisons appear in the report's headline. Votes
 and single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of equal-budget configurations that are preferred as the evaluation baseline."""
+"""Names of configurations preferred as the baseline of an evaluation. Each is a vote with the same budget
+as a debate."""
 
 
 def evaluation_report(
@@ -205,7 +207,10 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
 
 
 def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
-    """Return each model's pairs of stated and measured confidence for the setting `calibration`."""
+    """Return rows that pair each model's stated confidence with its measured accuracy.
+
+    The setting `calibration` uses these pairs.
+    """
     rows = []
     for model, found in scored.stated_confidences().items():
         bins = calibration_bins([stated for stated, _ in found], [right for _, right in found])
@@ -411,7 +416,10 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(found: JsonObject) -> str:
-    """Return a phrase with the p-value if the test and the interval disagree, or `""` if they agree."""
+    """Return a phrase that says that the significance test and the confidence interval disagree.
+
+    Return `""` if they do not.
+    """
     suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
     if found["shown"] or not suggested:
         return ""
@@ -424,7 +432,7 @@ def p_text(p_value: float) -> str:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """Return a sentence about the effect of the discussion for each configuration that runs debates."""
+    """Return a sentence for each debate configuration that says how the discussion changed the answers."""
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -446,7 +454,10 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
 
 
 def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
-    """Return sentences comparing the debate's accuracy with the baseline's at each agreement level."""
+    """Return sentences that compare a debate with the baseline by accuracy.
+
+    There is one sentence for each level of agreement between the debaters' first answers.
+    """
     if not (difficulty := report["difficulty"]):
         return []
     names = list(dict.fromkeys([difficulty["arm"], base]))

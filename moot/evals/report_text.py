@@ -53,7 +53,7 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """One flag per column: True if the column contains numbers and is therefore right-aligned."""
+        """List with True for each column that contains numbers and is therefore right-aligned."""
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:

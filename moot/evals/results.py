@@ -17,7 +17,7 @@ from moot.state.verdict import TIE
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """The score of one outcome of an evaluation."""
+    """Score of one answer in an evaluation, together with the outcome that contains the answer."""
 
     outcome: Outcome
     value: float
@@ -30,19 +30,19 @@ class AnswerScore:
 
 @dataclass(frozen=True)
 class RoundChange:
-    """Frequency with which debaters changed their answers between two rounds."""
+    """Counts of debaters' answers that a debate round changed from right to wrong or from wrong to right."""
 
     round: int
-    """Number of the later of the two compared rounds; round 1 follows the debaters' first answers."""
+    """Number of the debate round. Round 1 follows the debaters' first answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters whose answers are readable in both compared rounds."""
+    """Number of debaters with a readable answer both in this round and before it."""
 
 
 @dataclass(frozen=True)
 class Discussion:
-    """Changes in the debaters' answers during the debates of one configuration under evaluation."""
+    """Effect of the discussion on the debaters' answers, for one configuration under evaluation."""
 
     changes: list[RoundChange]
     vote_changed: float | None
@@ -98,7 +98,7 @@ class ScoredEvaluation:
         return {item: fmean(given) for item, given in values.items()}
 
     def missing(self, arm: str) -> int:
-        """Return how many of a configuration's outcomes are missing or ungraded."""
+        """Return the number of a configuration's results that are missing or have no grade."""
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
@@ -111,7 +111,7 @@ class ScoredEvaluation:
         ]
 
     def discussion(self, arm: str) -> Discussion | None:
-        """Return the changes in the debaters' answers, or `None` if no debater answered more than once."""
+        """Return the discussion's effect on the debaters' answers, or `None` if nobody answered twice."""
         talked = [each for each in self.outcomes[arm] if len(each.rounds) > 1]
         graded = [each for each in talked if self._gold(each.item) is not None]
         if not graded:
@@ -165,7 +165,9 @@ class ScoredEvaluation:
         return dict(sorted(found.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return the accuracy and mean usage of votes over an increasing number of answers.
+        """Return one point for each number of answers in a vote.
+
+        A point holds the number of answers, the accuracy and the mean usage.
 
         The answers are those of the largest vote arm. The curve ends where some items have fewer answers.
         """

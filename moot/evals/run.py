@@ -332,7 +332,10 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return the number of single answers that together cost as much as the most expensive debate."""
+        """Return how many single answers fit the budget of the most expensive debate.
+
+        The budget is in tokens or cost.
+        """
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
         if None in outcomes:
@@ -418,7 +421,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return the configuration of an equal-budget vote over the given number of answers."""
+    """Return the configuration for a vote with the given number of answers."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), many)

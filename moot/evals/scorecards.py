@@ -78,7 +78,7 @@ def _evaluator_row(evaluation: Evaluation) -> JsonObject:
 
 
 def subject_of_document(document: Mapping[str, Any], *, name: str = "", problem: str = "") -> Subject:
-    """Return the result of a `moot.debate/1` document as a subject for evaluation.
+    """Return the debate result to evaluate, taken from a `moot.debate/1` document.
 
     Without a solution, the last message of each debater is evaluated.
 
@@ -264,7 +264,7 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
-    """An evaluator as configured in a file of the dialectic tool."""
+    """Entry for one evaluator in a configuration file of the separate program dialectic."""
 
     model: str = Field(pattern=r"\S")
     """Name of the evaluator's model."""
@@ -303,7 +303,8 @@ def read_evaluators(path: Path) -> tuple[Evaluator, ...]:
     rows = data.get("agents", data.get("evaluators"))
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ConfigError(
-            f"{str(path)!r} has no list of agents: add `agents`, a list of {{id, name, model, provider}}}}"
+            f"{str(path)!r} has no list of agents: add the key `agents` with a list of mappings that contain "
+            "`id`, `name`, `model` and `provider`"
         )
     enabled = [row for row in rows if row.get("enabled", True) is not False]
     if not enabled:
@@ -388,7 +389,7 @@ class Subject:
     """Result of a debate to be scored by evaluators."""
 
     name: str
-    """Name of the result in tables."""
+    """Name under which tables list this debate result."""
     problem: str
     solution: str
     clarifications: str = ""
@@ -456,7 +457,11 @@ Whole = Annotated[int | None, BeforeValidator(_number), WithJsonSchema({"anyOf":
 class Appraisal(BaseModel):
     """Evaluation of one criterion, with the reasoning before the score."""
 
-    reasoning: str = Field("", description="Reason in one or two sentences, including what is missing.")
+    reasoning: str = Field(
+        "",
+        description="Reason for the score in one or two sentences, including what the evaluated result "
+        "lacks.",
+    )
     score: Whole = Field(
         None, description="Score from 1 to 10 as an integer. Use null only if the criterion cannot be judged."
     )

@@ -23,7 +23,8 @@ RESAMPLES = 4_000
 interval's width from seed to seed, and a report of ten arms takes a second."""
 PERMUTATIONS = 9_999
 SEED = 20_190_516
-"""Seed of the resampling. With a fixed seed, the report is the same each time."""
+"""Random seed for bootstrap resampling and permutation tests. With a fixed seed, the report is the same
+each time."""
 BINS = 10
 """Number of equal-width confidence bins used to compute the calibration error."""
 PRIOR = 0.1
@@ -101,7 +102,7 @@ class PairedDifference:
 
     @property
     def shown(self) -> bool:
-        """True if both the test and the interval indicate a nonzero difference."""
+        """True if the p-value and the confidence interval both indicate a nonzero difference."""
         outside = self.interval.low > 0 or self.interval.high < 0
         return self.p_value < 1 - LEVEL and outside and self.interval.method != "none"
 

@@ -33,7 +33,7 @@ class EvaluationRecord:
         return next(arm for arm in self.arms if arm.name == name)
 
     def extended_by(self, later: EvaluationRecord) -> EvaluationRecord:
-        """Return a copy of the record that also contains the configurations and seeds of a later call.
+        """Return a copy of this evaluation record with the configurations and seeds of `later` added.
 
         Raises:
             InputError: The later call changes the items, an arm or the judge.
@@ -42,7 +42,10 @@ class EvaluationRecord:
             f"choose another --name for the new evaluation, because {self.name!r} keeps its earlier results"
         )
         if later.items.digest != self.items.digest:
-            raise InputError(f"evaluation {self.name!r} was started with different items: {advice}")
+            raise InputError(
+                f"the evaluation items differ from those with which evaluation {self.name!r} was started: "
+                f"{advice}"
+            )
         for arm in later.arms:
             known = next((each for each in self.arms if each.name == arm.name), arm)
             if known.fingerprint != arm.fingerprint:
@@ -57,12 +60,12 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: EvaluationRecord) -> EvaluationRecord:
-        """Return the part of the evaluation record that a later call requests."""
+        """Return a copy of this evaluation record with only the configurations and seeds of `asked`."""
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
     def left_out(self, asked: EvaluationRecord) -> list[str]:
-        """Return the configurations and seeds in the evaluation record that a later call does not request."""
+        """Return the configurations and seeds of this evaluation record that `asked` does not contain."""
         names = {arm.name for arm in asked.arms}
         seeds = range(asked.seeds + 1, self.seeds + 1)
         return [
@@ -83,7 +86,7 @@ class StatedConfidence(TypedDict):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one configuration under evaluation on one item."""
+    """Result of running one evaluation item with one configuration."""
 
     item: str
     arm: str
@@ -92,11 +95,12 @@ class Outcome:
     debate: str = ""
     """Id of the debate, or `""` if there was no debate."""
     texts: tuple[str, ...] = ()
-    """Texts from which the answer is read. A vote has one text per answer, in order."""
+    """Reply texts from which the answer to the evaluation item is parsed. A vote has one text per answer,
+    in order."""
     rounds: tuple[Mapping[str, str], ...] = ()
     """Debaters' answers in each round, keyed by debater id."""
     first_usage: Mapping[str, float] = field(default_factory=dict)
-    """Usage of the debaters' first messages."""
+    """Total model usage of the debaters' first messages, such as calls and tokens."""
     winners: tuple[str, ...] = ()
     """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
     pair."""
@@ -105,7 +109,8 @@ class Outcome:
     confidence: float | None = None
     """Stated confidence in percent."""
     stated: tuple[StatedConfidence, ...] = ()
-    """Debaters' answers with a stated confidence. A weighted vote asks for it."""
+    """Debaters' answers, each with the confidence that the debater stated for it. A weighted vote asks for
+    it."""
     tokens: int = 0
     calls: int = 0
     cost_usd: float = 0.0

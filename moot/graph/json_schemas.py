@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages that are skipped because their types have no field docstrings."""
+"""Packages whose classes are not searched for field docstrings, because these classes have none."""
 
 
 def document_schema() -> JsonObject:

@@ -49,7 +49,10 @@ def _kept(state: ConversationState, channel: Literal["step", "status"]) -> Conve
         InputError: a client updates the state as a node that has not run.
     """
     if not state.get(channel):
-        raise InputError(f"the state has no `{channel}` yet: pass `as_node` with a node that has already run")
+        raise InputError(
+            f"the debate state has no `{channel}` yet: set `as_node` to a node that "
+            "has already run in this debate"
+        )
     return state
 
 

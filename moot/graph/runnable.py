@@ -62,11 +62,11 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels that a shortened history returns for earlier snapshots."""
+"""State channels that older snapshots keep in a shortened debate history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
-"""Tracing policy that omits complete states from the traces of graph nodes. Traces show only the step
-and the names of the written channels.
+"""Tracing policy that records the names of written state channels instead of complete states. Traces show
+only the step and the names of the written channels.
 
 A whole state has up to a megabyte. The traced model calls hold the prompts and replies.
 """
@@ -89,7 +89,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         hidden: Collection[str] = (),
         **parts: Any,
     ) -> None:
-        """Create a debate graph from the attributes of a compiled LangGraph graph.
+        """Create a debate graph from the constructor arguments of LangGraph's `CompiledStateGraph`.
 
         With `brief_history`, earlier snapshots of a history hold only the channels that a chat shows.
         Drawings leave out the `hidden` nodes.
@@ -263,7 +263,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the node to attribute a state update to, so that the next node stays the same.
+        """Return the graph node to name as the source of a state update.
+
+        This choice leaves the next node unchanged.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.
@@ -416,7 +418,7 @@ def _context_settings(context: object) -> JsonObject:
 
 
 def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
-    """Log a warning if requested settings differ from the debate's stored configuration."""
+    """Log a warning if the context passed to a run differs from the debate's stored configuration."""
     if not (stored := snapshot.values.get("config")):
         return
     stored = without_definitions(stored)
@@ -429,7 +431,7 @@ def _tell_other_context(snapshot: StateSnapshot, wanted: JsonObject) -> None:
 
 
 def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool) -> bool:
-    """Return True if state updates must be checked against the stored state."""
+    """Return True if any of the state updates must be validated against the stored state."""
     if untrusted:
         return True
     updates = (update.values for superstep in supersteps for update in superstep)

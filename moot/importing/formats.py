@@ -453,9 +453,10 @@ _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text after a colon, such as a number, that probably does not start a message."""
+"""Pattern for text that probably does not start a message, because the text begins with a digit or a
+quotation mark."""
 _CASELESS = 12
-"""Maximum word length, in characters, in names written in a script without capital letters."""
+"""Maximum number of characters in one word of a speaker's name, for scripts without capital letters."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 

@@ -82,7 +82,7 @@ _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum number of letters at which a name is checked for being an everyday word."""
+"""Minimum number of letters in a name for the check whether the name is also an everyday word."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -157,7 +157,10 @@ class Blinding:
         return self._label.sub(self._unblind, text)
 
     def mentions(self, text: str) -> list[str]:
-        """Return the ids of the debaters that an unblinded text mentions, in order and with repetitions."""
+        """Return the ids of all debaters that a text mentions, in order and with repetitions.
+
+        Names in the text have not been replaced with labels.
+        """
         found = [match for match in self._mention.finditer(text) if self._is_mention(match)]
         forms = (self._form(match) for match in found)
         return [form.debater for form in forms if form and form.debater]
@@ -202,7 +205,10 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern for a label that occurs twice because first and last name were both replaced."""
+        """Return a pattern for a label that is repeated immediately.
+
+        This happens if a first name and a last name are both replaced by the label.
+        """
         labels = "|".join(map(re.escape, self.labels.values())) or "(?!)"
         return re.compile(rf"(?<!{_WORD})({labels})(?:{_SPACE}\1(?!{_WORD}))+")
 
@@ -264,7 +270,7 @@ class Blinding:
         return any(_plain(quote) in self.background for quote in quotes)
 
     def _is_part_of_other_name(self, text: str, start: int, end: int) -> bool:
-        """Return True if a capitalised word next to the match makes it part of another name."""
+        """Return True if the matched name is part of another name, judging by the words next to it."""
         after, before = (
             _NEXT_NAME.match(text, end),
             _NAME_BEFORE.search(text[max(0, start - _LOOKBACK_CHARS) : start]),
@@ -277,13 +283,13 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if the text addresses the named person directly ("…, as you said, NAME.")."""
+        """Return True if the name at `text[start:end]` addresses the person ("…, as you said, NAME.")."""
         sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
         said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the match appears in a list next to an unambiguous mention of a debater."""
+        """Return True if the name appears in a list beside a name that clearly refers to a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -464,7 +470,7 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings of each variant of a name, and the debaters who share the variant.
+    """Return the spellings and the debaters of each name, keyed by the normalised name.
 
     Forms that differ only in case are one.
     """

@@ -48,8 +48,8 @@ middle."""
 MAX_PARTS = 4
 """Maximum number of parts into which the token budget for non-debaters' messages is divided."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Number of tokens that each message needs in addition to its content. They are 12 for role, label and id,
-2 for a longer label, and the fence lines."""
+"""Number of tokens for the text around a message's content, such as the role, label and delimiters. They
+are 12 for role, label and id, 2 for a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Count the messages' tokens exactly if all messages might fit within `budget`.
+        """Replace estimated token counts of messages with exact counts if all messages seem to fit `budget`.
 
         `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
         """
@@ -139,7 +139,9 @@ class TranscriptSelector:
         return self._costs.get(entry["id"]) or _estimated_cost(entry)
 
     def reserved(self, remaining: int) -> int:
-        """Return the number of tokens to reserve for messages before a summary or the claims are added.
+        """Return the number of tokens to reserve for transcript messages.
+
+        The other tokens may be used for a summary and the claims.
 
         They are for the messages to judge and the other messages, in full or cut. 0 if they do not fit.
         """
@@ -172,7 +174,10 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), part, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Select earlier arguments, newest first, within `remaining` tokens, and count the unused tokens."""
+        """Return the earlier arguments that fit into `remaining` tokens, and the number of tokens left over.
+
+        The newest arguments are selected first.
+        """
         shown = []
         for entry in self.earlier:
             if self._cost(entry) <= remaining:
@@ -181,7 +186,7 @@ class TranscriptSelector:
         return shown, remaining
 
     def is_whole(self, shown: Iterable[str]) -> bool:
-        """Return True if `shown` contains the ids of all arguments in the debate."""
+        """Return True if `shown` contains the ids of all messages in which debaters argue."""
         return self._ids <= frozenset(shown)
 
     def unselected(self, shown: Iterable[str]) -> list[Entry]:
@@ -217,7 +222,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Add messages from people who are not debaters to the chosen messages.
+        """Fill the remaining tokens of a judge's prompt with messages that are not arguments of the debaters.
 
         Documents and messages that were replied to come first.
         """
@@ -247,7 +252,9 @@ class TranscriptSelector:
 
 
 def _others_part(others: int, said: int, remaining: int) -> int:
-    """Return the token limit for messages by non-debaters if not all messages fit.
+    """Return the maximum number of tokens for messages by non-debaters in a judge's prompt.
+
+    The limit applies if the prompt cannot hold all messages.
 
     Arguments that need `said` tokens come first if they fit in full.
     """
@@ -264,7 +271,7 @@ def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
 
 
 def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
-    """Return token limits for a debater's messages, adding up to at most `share`.
+    """Return a token limit for each of a debater's messages. The limits add up to at most `share` tokens.
 
     The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
     """
@@ -301,7 +308,7 @@ NAMING_UNBLINDED = (
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels for messages that are not shown in full, used in the record of a judge's prompt. The first is for
+"""Labels for truncated or omitted messages in the record of a judge's prompt. The first is for
 messages to judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget that the judge's instructions and rubric may use."""
@@ -309,7 +316,7 @@ LEDGER_SHARE = 0.1
 """Maximum share of the prompt budget that the claim ledger may use if not all messages fit. Otherwise it
 may use all tokens that they leave."""
 ATTEMPTS = 4
-"""Maximum number of attempts to select messages that still fit after names are replaced with labels."""
+"""Maximum number of attempts to fit a text into its token limit after names are replaced with labels."""
 
 
 @dataclass(frozen=True)
@@ -326,7 +333,8 @@ class JudgeContext:
     selector: TranscriptSelector
     """Selector that chooses the messages for the judge's prompt."""
     background: Collection[str] = frozenset()
-    """Ids of the user's messages, in which names are not replaced by labels."""
+    """Ids of the background messages, such as documents. Debaters' names in these messages are not replaced
+    by labels."""
 
     def blind(self, text: str) -> str:
         """Replace names in a text with labels, or return the text unchanged if the judge sees names."""
@@ -548,7 +556,10 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
 
 
 def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> list[Entry]:
-    """Return the user's messages whose text keeps the names, such as the topic and documents."""
+    """Return the background messages for the judge, such as the topic and documents.
+
+    Debaters' names in these messages are not replaced by labels.
+    """
     first = next((entry["seq"] for entry in transcript if entry["speaker"] in debaters), len(transcript))
     return [
         entry

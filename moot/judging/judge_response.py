@@ -41,7 +41,7 @@ MAX_REASONS = 3
 """Maximum number of reasons for a debater's answer, and also of reasons against the answer. The numbers are
 lower with more than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
-"""Number of JSON tokens in one score with a reason, and in one reason for or against an answer.
+"""Assumed token counts for one score and for one reason in a judge's JSON response.
 `VerdictField.tokens` has the tokens of the other fields."""
 
 
@@ -81,7 +81,7 @@ class CriterionScore(BaseModel):
 class CitedReason(BaseModel):
     """Reason that concerns the question itself rather than the quality of the arguments."""
 
-    text: str = Field(description="Must be clear to a reader who has not seen the debate.")
+    text: str = Field(description="The reason must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
 
 
@@ -184,15 +184,15 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, Case]: list[DebaterCase],
     dict[str, dict[str, ScoreRecord]]: list[CriterionScore],
 }
-"""Field types that differ between a judge's response and a stored verdict."""
+"""Mapping from field types of a stored verdict to the different types used in a judge's response."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
 """Default values for fields missing from a judge's response, keyed by field type."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
 """Description of the JSON schema field `reasoning` for a response that contains only scores."""
 WINNER_OF_SOLUTION = 'The debater whose solution should be used unchanged; else "synthesis".'
-"""Description of the JSON schema field `winner` for a response whose result is a solution."""
+"""Description of `winner` in the response schema for judges of debates that produce a solution."""
 _NEEDED = ("reasoning", "winner")
-"""Fields that a response must contain to be valid."""
+"""Names of the fields that a judge's response must contain to be valid."""
 
 
 def response_schema(
@@ -279,7 +279,7 @@ class ShownField:
 
     @property
     def text(self) -> str:
-        """Return all lines of the field as a single line, separated by semicolons."""
+        """Return the text of the field's lines, joined with semicolons."""
         return "; ".join(line.text for line in self.lines)
 
 

@@ -227,7 +227,10 @@ def reconcile(
 
 
 def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str, str]) -> None:
-    """Set the winner of a verdict if the two presentation orders produced different winners."""
+    """Update a verdict if reversing the order of the debaters changed the winner.
+
+    The new winner is the debater with the highest total in both orders, or a tie.
+    """
     leader = _leader_of_both(both)
     verdict["winner"] = leader or TIE
     # The confidence in two different winners means nothing for a tie.
@@ -268,7 +271,10 @@ def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
 
 
 def _leader_of_both(both: Sequence[Verdict]) -> str:
-    """Return the debater with the highest total in both presentation orders, or `""` if there is none."""
+    """Return the debater with the highest total score in both judgements of a debate, or `""` for none.
+
+    The two judgements present the debaters in different orders.
+    """
     leaders = set()
     for each in both:
         ranked = sorted(each["totals"].values(), reverse=True)

@@ -97,7 +97,7 @@ class PanelRule(NamedTuple):
     decides: str
     """Description of what decides the winner, for example "highest mean total score"."""
     counts: str
-    """Description of the numbers in the tally, for example "votes"."""
+    """Noun for what the tally counts, such as "votes"."""
     over: Callable[[Sequence[Ballot]], _Tally]
 
 
@@ -159,7 +159,7 @@ def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Map
 
 
 def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
-    """Return a copy of the verdict that names sides of the debate instead of debaters.
+    """Return a copy of the verdict in which the sides of the debate replace the individual debaters.
 
     The total of a side is the mean of its members.
     """

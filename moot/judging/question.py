@@ -30,7 +30,7 @@ from moot.text.tokens import TokenCounter, truncate_middle
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "sources", "parts")
 
 LONG_TOPIC = 200
-"""Maximum length in characters of a topic that is shown as the question."""
+"""Maximum number of characters in a topic that is short enough to be shown as the question."""
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
 """Maximum length in characters of the description of a criterion."""
@@ -63,7 +63,7 @@ class CriterionFinding(BaseModel):
 def asked_of_topic(
     config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool
 ) -> tuple[str, ...]:
-    """Return the parts of the question that a model must find in the topic, for example `options`.
+    """Return the names of the fields that a model must find in the topic, such as `options` or `criteria`.
 
     Args:
         config: configuration of the debate.

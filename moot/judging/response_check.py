@@ -32,8 +32,8 @@ from moot.text.plain_text import clip
 MAJOR_CAP = 40.0
 """Maximum confidence (0 to 100) of a verdict if a major requirement is unmet."""
 NOTED_CHARS = 160
-"""Maximum number of characters to quote from a requirement in a note. The list of requirements has the full
-text."""
+"""Maximum number of characters of an unmet requirement that are quoted in a note. The list of requirements
+has the full text."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,9 @@ class ResponseCheck:
         return kept
 
     def _answer_for_totals(self, verdict: Verdict, why: str) -> None:
-        """Add a note if the judge's winner does not have the highest total score.
+        """Handle a judge's choice of a winner who does not have the highest total score.
+
+        If the judge gave a reason, add a note with this reason.
 
         Without a reason the result is a tie.
         """
@@ -313,7 +315,7 @@ def confidence_of(verdict: Verdict) -> int | None:
 
 
 def changed_text(verdict: Verdict) -> str:
-    """Return a sentence that says how many parts of a response were dropped or clamped.
+    """Return a sentence on how many scores and citations in a judge's response were dropped or corrected.
 
     Return `""` if nothing was dropped or clamped.
     """

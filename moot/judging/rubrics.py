@@ -215,7 +215,10 @@ def rubric_for(
 
 
 def _designs_software(config: DebateConfig) -> bool:
-    """Return True if every debater has a built-in role. All built-in roles design software."""
+    """Return True if the debate designs software, which is assumed if all debaters have built-in roles.
+
+    All built-in roles design software.
+    """
     return all(shipped_role(debater) for debater in config.debaters)
 
 

@@ -38,8 +38,8 @@ PASSAGES_SHARE = 0.07
 A provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 %
 with a share of a tenth."""
 PIN_SHARE = 0.25
-"""Maximum share of `memory.budget.messages` that pinned messages may use when the background is abridged.
-The rest is left for the window of recent messages."""
+"""Maximum share of the token budget `memory.budget.messages` for pinned messages if the background does not
+fit into the prompt. The rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a passage of the background. A shorter message is one passage."""
 MIN_TOKENS = 48
@@ -78,7 +78,8 @@ class Background:
     ids: frozenset[str]
     """Ids of the background messages."""
     _rest: _Passages | None
-    """Passages that the blocks omit, or `None` if the blocks show the background in full."""
+    """Passages of the background that `blocks` omits, or `None` if `blocks` shows the background in
+    full."""
     _render: Render
     _count: TokenCounter
 
@@ -147,7 +148,7 @@ def select_background(
 
 
 def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
-    """Return the number of tokens in the blocks that a prompt shows."""
+    """Return the total number of tokens in the background texts that a prompt shows."""
     return sum(message_tokens(block.message, count) for block in blocks if block.priority == OPTIONAL)
 
 
@@ -190,7 +191,9 @@ class _Passages:
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[Block], _Passages]:
-        """Return one block per message with its matching passages, and the passages that were left out.
+        """Return prompt blocks with passages that match `query`, and an index of the passages not shown yet.
+
+        There is one block per message.
 
         The beginning of each message is selected first, because it names the document.
         """

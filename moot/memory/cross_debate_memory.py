@@ -69,7 +69,7 @@ _POSITION = TypeAdapter(EarlierPosition)
 
 
 def _valid(stored: Iterable[object]) -> list[EarlierPosition]:
-    """Return the stored positions that are valid, with each text on one line.
+    """Return the valid debater positions in `stored`. Each text is put on one line.
 
     Clients of a server can write to the store.
     """
@@ -88,7 +88,10 @@ def _on_one_line(value: object) -> object:
 
 
 def store_positions(state: ConversationState, debate: str, now: str) -> Generator[PutInStore, Any, None]:
-    """Store the final position of each debater who has an identity for memory across debates."""
+    """Store the final position of each debater for use in later debates.
+
+    Debaters without an `identity` are skipped.
+    """
     ledger = ledger_of(state)
     for debater, identity in identities(frozen_config(state)).items():
         own = [entry for entry in state["full_transcript"] if entry["speaker"] == debater]
@@ -222,14 +225,15 @@ READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of candidates to try beyond `top_k`, and the cost that marks a candidate as too large."""
+"""Limit on the retrieval candidates tried beyond `top_k`, and the token cost that rules out further
+candidates."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
 """Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Maximum importance of a message that contains claims, and importance of a message that contains a
-concession."""
+"""Importance scores for retrieving messages. The first is the maximum for a message that contains claims,
+and the second applies to a message that contains a concession."""
 
 
 @dataclass(frozen=True)
@@ -356,7 +360,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Search by embeddings, or by comparing words if the embedding service fails."""
+    """Return the search result of `look`, or compare words if the embedding service fails."""
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn
@@ -368,7 +372,10 @@ def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> R
 def retrieval_index(
     state: ConversationState, memories: MemoryIndexes, names: Mapping[str, str], *, everything: bool = False
 ) -> EvidenceIndex:
-    """Return the search index over all entries, or only over entries outside the context window."""
+    """Return the search index over messages that have left the context window.
+
+    If `everything` is true, the index covers all messages.
+    """
     entries = state["full_transcript"] if everything else state["full_transcript"][: window_start(state)]
     use = "transcript" if everything else "retrieval"
     return memories.indexes.of(memories.debate, use, entries, names, memories.embeddings)

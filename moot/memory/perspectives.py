@@ -24,7 +24,7 @@ JUDGE_SUMMARY = load_prompt_template("judge_summary")
 
 @dataclass(frozen=True)
 class Perspective:
-    """Perspective of a debater on the debate, as shown in prompts."""
+    """View of the debate for one debater's prompts: a summary, and the entries after the summary."""
 
     summary: str
     """Text of the latest summary, or `""` if prompts still show all entries in full."""
@@ -67,7 +67,10 @@ def perspective_of(state: StateValues, debater: str) -> Perspective:
 
 
 def perspective_settings(config: DebateConfig, debater: DebaterConfig) -> PerspectiveConfig:
-    """Return the settings for summaries of a debater's perspective, including the debater's own settings."""
+    """Return the settings for summaries of a debater's perspective.
+
+    The debater's own settings override those of the debate.
+    """
     return config.memory.perspectives.with_overrides(debater.perspective)
 
 
@@ -181,7 +184,9 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str, beside: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Draft a summary, and return the draft with the reason for any failure of the configured summarizer.
+    """Return a summary of the debate for one debater or for the judge.
+
+    The result also contains the reason if the configured summarizer failed.
 
     If the summarization method fails and all entries fit in a prompt, return a result without a summary.
     """

@@ -60,8 +60,8 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
 the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Number of passages into which the shortest splittable message is divided, and minimum number of tokens
-per passage."""
+"""Numbers that determine how long a passage of a long message is. A passage has 1/`PASSAGES` of the token
+limit for long messages, but at least `MIN_TOKENS` tokens."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
 
@@ -103,7 +103,7 @@ class Splitting:
 
     @classmethod
     def within(cls, total: int) -> Splitting:
-        """Return the limits for splitting messages in a prompt of `total` tokens."""
+        """Return the limits for splitting long messages into passages in a prompt of `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
@@ -129,7 +129,10 @@ class Splitting:
         return [*spans, Span(start, len(content))]
 
     def chunks(self, entry: Entry) -> Iterable[Entry]:
-        """Yield each passage of an entry as a separate entry whose `seq` is the passage's key."""
+        """Yield each passage of a transcript entry as an entry of its own.
+
+        The `seq` of the new entry is the passage's key.
+        """
         content = entry["content"]
         for part, (start, end) in enumerate(self.spans(entry)):
             tokens = entry["tokens"] * (end - start) // max(1, len(content))
@@ -199,7 +202,7 @@ class EntryLines:
         return index.ends[-1] + label * len(index) <= remaining
 
     def key_cost(self, key: int) -> int:
-        """Return the number of tokens that a passage uses on its own."""
+        """Return the number of tokens needed to quote only the passage with the given key."""
         if key not in self._costs:
             self._costs[key] = self.count(self.passages([key]))
         return self._costs[key]
@@ -209,7 +212,10 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the message may have the same timestamp as the preceding message."""
+        """Return True if the message with this passage has a timestamp.
+
+        A prompt omits the timestamp if the message above has the same one.
+        """
         return bool(source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
@@ -236,7 +242,7 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each message's `seq` together with the numbers of the message's passages."""
+    """Yield each message's `seq` and passage numbers, decoded from the given passage keys."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
@@ -262,7 +268,7 @@ class Quoted:
         return [e for e in transcript if e["seq"] not in shown and traits_of(e).in_prompts]
 
     def notes(self, transcript: Sequence[Entry]) -> list[JsonObject]:
-        """Return records of the messages that the prompt omits."""
+        """Return a record for each message that the prompt shortens, and one for all omitted messages."""
         notes: list[JsonObject] = [
             {"what": entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
@@ -303,13 +309,15 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
 Retrieved messages get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum total probability of the 2,000 best-matching tokens for a question to count as specific.
+"""Threshold for treating a question as one about certain messages. It is the minimum total probability of
+the 2,000 best-matching tokens.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason recorded for a prompt that omits the summary."""
+"""Reason recorded when a prompt omits the debate's summary because the question concerns certain
+messages."""
 FRAME_SHARE = 0.2
 """Maximum share of the prompt's token budget that the instruction message may use. The same share applies
 to the question."""
@@ -459,7 +467,7 @@ def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, re
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
-    """Return a renderer that formats the debate's entries for the prompt of a question."""
+    """Return an object that formats a debate's transcript for prompts that answer questions about it."""
     splitting = Splitting.within(config.memory.budget.total)
     return EntryLines(state["full_transcript"], config, count, splitting)
 

@@ -70,7 +70,7 @@ class DebateAnswer:
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False
-    """True if no model replied and the text only quotes passages."""
+    """True if no model answered and the answer only quotes passages of the debate."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
     """Record of the prompt's contents, such as its message ids and the tokens of each section. The record
     also lists omissions with reasons, unknown terms, and errors of the embedding model."""

@@ -77,7 +77,8 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines in a tool result for the summary to state the result's length."""
+"""Minimum number of lines that a tool result needs to get an outline in the summary. A shorter result is
+outlined only if it has exports."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -93,7 +94,7 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
 def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
-    """Return a record of a tool call that contains the tool's name, the subject and the status.
+    """Return a record of a tool call with the tool's name, the main argument, and whether the call failed.
 
     `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
     status is read from the result.
@@ -111,7 +112,7 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return a tool result's tool-call record, or `None` if the entry is not a tool result."""
+    """Return an entry's tool-call record and result text, or `None` if the entry is not a tool result."""
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -164,7 +165,7 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
 
 
 def _outline(text: str) -> list[str]:
-    """Return an outline of a long result: its number of lines, its imports and its exports."""
+    """Return a long tool result's number of lines, imports and exports as an outline."""
     lines = [line for line in text.splitlines() if line.strip()]
     code = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines[:READ_LINES])
     imports = [first or second for first, second in _IMPORT.findall(code)]

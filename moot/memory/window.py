@@ -36,7 +36,7 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that the context window keeps when older messages are removed.
+"""Minimum share of the message budget that is still in use after old messages leave the context window.
 
 If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.

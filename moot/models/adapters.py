@@ -34,7 +34,7 @@ Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
-"""Maximum number of positions in a reply at which the parser tries to read a JSON object."""
+"""Maximum number of opening braces in a reply that the parser tries as the start of a JSON object."""
 ECHO_CHARS = 2_000
 """Maximum number of characters quoted from an invalid reply when the model is asked for a correction."""
 ERROR_CHARS = 1_000

@@ -154,7 +154,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     price: Callable[[AIMessage], float | None] = lambda _: None
     """Function that computes a reply's cost in US dollars for use in traces."""
     cache: Any = False
-    """Always `False`, because the provider's model uses LangChain's cache itself."""
+    """Cache setting of this wrapper model. It is always `False`, because the wrapped provider model already
+    uses LangChain's cache."""
 
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
@@ -185,7 +186,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
 
     @override
     def finish_result(self, result: ChatResult) -> None:
-        """Add the cost of a reply to the usage metadata that LangSmith reads."""
+        """Add a reply's cost to the usage metadata, so that LangSmith can read the cost."""
         message = result.generations[0].message
         if isinstance(message, AIMessage) and (cost := self.price(message)) is not None:
             message.usage_metadata = cast(
@@ -226,7 +227,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         return self._redactor.feed(split.text[:remaining])
 
     def _rest(self) -> str:
-        """Return the text still buffered by the filters at the end of the stream."""
+        """Return the text that the filters for reasoning and secrets still buffer when a reply ends."""
         rest = self._splitter.close()
         self._thoughts.append(rest.reasoning)
         return self._redactor.feed(rest.text) + self._redactor.close()

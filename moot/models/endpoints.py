@@ -158,7 +158,8 @@ async def offered_models(access: Access) -> list[str]:
             else "Check that the server runs and that the address is that of its API, which often ends in /v1"
         )
         raise InputError(
-            f"cannot list the models of {url}: {error or type(error).__name__}. {check}"
+            f"cannot list the models that the endpoint {url} offers (error: "
+            f"{error or type(error).__name__}). {check}"
         ) from error
 
 

@@ -25,7 +25,8 @@ FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Provider error codes for which a call is never retried, whatever the HTTP status."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
-"""Error codes and finish reasons that Azure and OpenAI use for replies blocked by a content filter."""
+"""Codes by which Azure and OpenAI report that a content filter blocked a reply. They occur as error codes
+and as finish reasons."""
 
 UNREACHABLE = "nothing answers at {url}: is it running? If the address is wrong, set {endpoint}"
 NOT_TRUSTED = (

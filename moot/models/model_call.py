@@ -283,7 +283,7 @@ class _ModelRequest:
             return self.partial
 
     async def _attempt(self, attempt: Attempt) -> _ModelResponse:
-        """Wait until the endpoint accepts an attempt, make the attempt, and record the tokens used."""
+        """Wait until the endpoint accepts another call, call the model once, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
         async with endpoint_slot(self.run.models, self.name, tokens):
             self.run.attempts += 1

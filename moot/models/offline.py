@@ -55,7 +55,7 @@ class _Generator:
         self.root, self.text = root, text
 
     def value(self, node: JsonObject, number: int = 0) -> object:
-        """Return a small value that is valid for one node of a JSON Schema.
+        """Return a minimal example value that is valid for one node of a JSON Schema.
 
         A different `number` gives a different value if the schema allows it.
         """
@@ -286,7 +286,7 @@ class RecordedModel(LocalModel):
         return "recorded"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the recorded reply that matches the call's hints, such as the speaker and debate phase."""
+        """Return the recorded reply whose conditions match the call, such as its speaker and debate phase."""
         hints: Mapping[str, Any] = kwargs["hints"]
         for reply in self._replies:
             if all(hints.get(key) == value for key, value in reply["when"].items()):

@@ -71,7 +71,7 @@ class RunnableModel(BaseChatModel):
     def with_structured_output(
         self, schema: JsonObject | type, **kwargs: object
     ) -> Runnable[LanguageModelInput, JsonObject | BaseModel]:
-        """Bind a schema in the format required by the chat model inside the runnable."""
+        """Bind a schema for structured output in the format of the chat model that `runnable` wraps."""
         inner = inner_chat_model(self.runnable)
         if inner is None:
             return super().with_structured_output(schema, **cast(JsonObject, kwargs))
@@ -292,7 +292,8 @@ class _Loop:
     clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """Generator that closes the model clients when `asyncio.run` shuts down the event loop."""
+    """List with at most one generator, which closes the model clients when `asyncio.run` shuts down the
+    event loop."""
 
 
 @dataclass(frozen=True)
@@ -505,7 +506,7 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
 
 
 def _check_keys(name: str, chat: BaseChatModel, settings: ModelSettings) -> None:
-    """Register a model's API keys as secrets. A missing or misplaced key is an error.
+    """Check a model's API keys, and register the keys as secrets. A missing or misplaced key is an error.
 
     Raises:
         ConfigError: a key is missing, or the provider's key would be sent to another `base_url`.

@@ -21,7 +21,7 @@ WHY_CHARS, SOLUTION_CHARS = 700, 2_000
 """Maximum numbers of characters in the judge's reasons and in the solution, as shown in the result
 message."""
 MOST = 6
-"""Maximum number of items in each list of the result message."""
+"""Maximum number of items in each list of the message that announces the debate's result."""
 
 
 def close(state: ConversationState, context: NodeContext) -> NodeBody:

@@ -38,7 +38,7 @@ from moot.tools.context_documents import check_tools
 MAX_RECORDS = 1_000
 """Maximum number of earlier debates whose records are read, starting with the newest."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
-"""Optional fields that are copied from an imported entry."""
+"""Names of optional entry fields that are carried over when a transcript entry is imported."""
 
 
 def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -162,7 +162,7 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Check that the configured tools and the context file can be used.
+    """Check that the debaters' tools and the debate's context file can be used.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context file as a
     document.

@@ -29,7 +29,7 @@ from moot.state.conversation import ConversationState
 
 
 def reflect_due(state: ConversationState) -> bool:
-    """Return True if a reflection on the debate or an assessment of a side discussion is due."""
+    """Return True if models must now reflect on the debate or assess a side discussion."""
     return _insights_due(state) or bool(rooms_to_assess(state))
 
 

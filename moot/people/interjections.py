@@ -69,7 +69,7 @@ def new_input_text(state: StateValues) -> str:
 
 
 def assign_ids_operation(entries: Sequence[Entry]) -> JsonObject:
-    """Return the state operation that assigns transcript ids to new messages."""
+    """Return an update for the `messages` channel that assigns transcript ids to new messages."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -90,7 +90,7 @@ def interjection_entries(
     now: str,
     count: TokenCounter,
 ) -> list[Entry]:
-    """Return transcript entries for all interjections that arrived since the last step.
+    """Return transcript entries for new interjections, that is, for messages that people add to the debate.
 
     Args:
         state: state of the debate. Its window holds messages from the run's input, which come first.
@@ -132,7 +132,7 @@ def _message_fields(message: BaseMessage) -> tuple[str, EntryKind, str]:
 
 
 def _use(message: ToolMessage, state: StateValues) -> ToolUse:
-    """Return a record of a tool call that was made in the parent graph."""
+    """Return a record of the tool call that an incoming `ToolMessage` answers."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
     name = message.name or (call["name"] if call else message.type)
@@ -253,7 +253,10 @@ def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
 
 
 def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
-    """Return the message that amends a transcript entry, or no message if the text is unchanged."""
+    """Return a list with the message that changes the text of a transcript entry.
+
+    The list is empty if the text is unchanged.
+    """
     if words in (entry["content"], shown):
         return []
     check_length(words)

@@ -30,7 +30,8 @@ class PersonQuestion(TypedDict):
     id: str
     """Id of the question, such as `architect.2` for the architect's second question."""
     debater: str
-    """Id of the debater who asks the question, or of the person whose turn it is."""
+    """Id of the debater who asks the question. If a human debater is asked for a turn, it is the human
+    debater's id."""
     name: str
     """Display name of the debater who asks the question."""
     question: str

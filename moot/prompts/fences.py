@@ -84,7 +84,7 @@ def system_message(text: str, fence: str) -> WireMessage:
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Break up every delimiter word in quoted text so that the text cannot end its own block.
+    """Break up every occurrence of the delimiter `fence`, so that quoted text cannot close its own block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """
@@ -121,9 +121,10 @@ class _Folds(dict[int, str]):
 _FOLDS = _Folds()
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
-"""Unicode categories of control characters, format characters and separators of lines, which show nothing."""
+"""Unicode categories of invisible characters, namely control characters, format characters, and line and
+paragraph separators."""
 _BLANK = "\u2800\ufffc"
-"""Printable characters that show nothing, or nothing in most fonts."""
+"""Characters that count as printable but look blank in most or all fonts."""
 
 
 def _fold(char: str) -> str:

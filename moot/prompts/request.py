@@ -244,7 +244,10 @@ def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> i
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of a prompt whose token counts include the JSON schema of the reply."""
+    """Return a copy of a prompt with the tokens of the reply's JSON schema added to its token counts.
+
+    The messages stay the same.
+    """
     tokens = schema_tokens(schema, count)
     return replace(
         prompt,
@@ -281,7 +284,10 @@ def citation_type(ids: Sequence[str]) -> Any:
 
 
 def cause_type(ids: Sequence[str]) -> Any:
-    """Return a Pydantic type for an optional message id. The empty string means that no message is cited."""
+    """Return a Pydantic type for the id of the message that caused a change of position, if any.
+
+    The empty string means that no message is cited.
+    """
     if 0 < len(ids) <= MAX_IDS:
         return either(one_of([""]), one_of(ids, "MessageId"))
     return Annotated[str, Field(json_schema_extra={"pattern": rf"^$|{_MESSAGE_ID}"})]

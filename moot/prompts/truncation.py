@@ -35,7 +35,7 @@ tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
 """Maximum length of a speaker's name in a message label, in characters."""
 TIME_TOKENS = 14
-"""Estimated number of tokens for the time in a message label."""
+"""Estimated number of tokens that a timestamp adds to the label of a message in a prompt."""
 TIME_CHARS = 40
 """Maximum length of a time in a message label, in characters."""
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
@@ -109,7 +109,7 @@ def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> W
 
 
 SHOWN_IN_PART = "shown in part"
-"""Reason recorded for a message that a prompt shows only in part."""
+"""Omission reason that is recorded when a prompt shows only part of a message."""
 
 _Sized = tuple[WireMessage, int]
 """Prompt message paired with its token count."""
@@ -120,8 +120,9 @@ MIN_PART_TOKENS = 60
 KEEP, OPTIONAL = 0, 1
 """Priorities of prompt blocks that are never dropped and of prompt blocks that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
-"""Priorities of prompt blocks that may be dropped. Blocks with the lowest number are dropped last, so a
-summary is kept longer than recent messages, and recent messages longer than older ones."""
+"""Priorities of the summary, recent messages and older messages when blocks must be dropped from a prompt.
+Blocks with the lowest number are dropped last, so a summary is kept longer than recent messages, and recent
+messages longer than older ones."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +147,11 @@ class Block:
     """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
-    """True if a truncated message may be shown at greater length when tokens are left over."""
+    """True if unused prompt tokens may be spent on showing more of a truncated message."""
     retrieved: tuple[str, ...] = ()
     """Ids of the retrieved entries and memories that the block contains."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens that each kind of memory contributes to the block."""
+    """Approximate number of tokens in this prompt block for each kind of memory that the block shows."""
 
 
 def cut_block(
@@ -337,8 +338,8 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority of a block that is left out because too few tokens remain. The block is dropped first and named in
-the receipt."""
+"""Priority that marks a prompt block for removal because too few tokens remain for it. The block is dropped
+first and named in the receipt."""
 
 PROBLEM_SHARE = 0.5
 """Maximum share of the prompt budget for the problem statement, from 0 to 1."""

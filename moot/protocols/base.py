@@ -52,10 +52,11 @@ class TurnCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ConsultModels:
-    """Request by a protocol for model calls that choose the debate's next step."""
+    """Request by a protocol to call models before the protocol chooses the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
-    """Function that builds the model calls. It runs only if the calls are made."""
+    """Function that builds the model calls on which the choice of the debate's next step is based. It runs
+    only if the calls are made."""
     decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
     """Pure function that chooses the next step based on the models' replies. The replies have the
     order of the calls and include failed ones."""
@@ -79,7 +80,7 @@ class Protocol(ProtocolSpec):
     """Phases after which claims are extracted for use in the next prompts or decisions. If empty,
     claims are extracted when messages leave the window. `extracts_after` may leave a phase out."""
     extracts_by_default: bool = False
-    """True if claims are also extracted when `blackboard.extraction` is `auto`."""
+    """True if claims are extracted when `blackboard.extraction` has its default value `auto`."""
     reflect_after: tuple[str, ...] | None = None
     """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
     perspectives: bool = False
@@ -90,8 +91,8 @@ class Protocol(ProtocolSpec):
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the protocol's `final_answer` is always appended to the solution in the verdict. Otherwise it
-    is used only if the verdict has no solution."""
+    """True if the answer returned by the protocol's `final_answer` is always appended to the verdict's
+    solution. Otherwise it is used only if the verdict has no solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
@@ -100,20 +101,22 @@ class Protocol(ProtocolSpec):
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
-    """Method for reaching the decision if the setting `decide` is not given."""
+    """Method that decides a debate of this protocol unless the setting `decide` names another method."""
     compares_answers: bool = True
     """True if the `stop` setting can compare the answers in debaters' messages."""
     result: str = "Verdict"
     """Heading of the debate's result in reports."""
     answer_heading: str = ""
-    """Heading of the debate's answer, or `""` if the answer appears only below the verdict."""
+    """Heading under which reports can show the debate's answer above the verdict. If it is `""`, the answer
+    appears only below the verdict."""
     retrieves_transcript: bool = False
     """True if prompts can contain messages retrieved from the whole transcript, including messages still in
     the context window."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
-    """Default value of the setting `memory.budget.phases`, the limit on prompt tokens in each phase."""
+    """Default limits on prompt tokens for each debate phase. They are the default value of the setting
+    `memory.budget.phases`."""
     length_settings: tuple[str, ...] | None = None
     """Names of the settings that limit the length of a debate. `()` means that no setting limits it, and
     `None` means unknown."""
@@ -152,7 +155,7 @@ class Protocol(ProtocolSpec):
         return ctx.query
 
     def instruction(self, ctx: PromptContext) -> str:
-        """Return the instruction for a turn, as shown to its model or person."""
+        """Return the instruction that is shown to the model or person who takes the turn."""
         return ctx.turn["instruction"]
 
     def fallback_entry(
@@ -307,7 +310,9 @@ applies."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Append text about agreement and answer lines to `instruction` if the settings require it.
+    """Return `instruction` extended by rules on how readily to agree and on ending with an answer line.
+
+    Each rule is added only if the settings require it.
 
     Args:
         instruction: instruction of a turn.

@@ -36,19 +36,20 @@ SYSTEM = (
 )
 DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
-"""Number of answers in the first stage, and total number of answers after the second stage."""
+"""Number of answers that the protocol requests first, and total number after it requests more."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed rates at which a vote of five answers overturns two agreeing answers, for strong and weak
-evidence. The first value assumes that agreement is informative."""
+"""Assumed rates at which a vote of five answers overturns two agreeing answers. The first value assumes
+that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
-"""Log-likelihood ratio at which the sequential test ends. It allows errors of 5 % (Wald 1945, *Sequential
-Tests of Statistical Hypotheses*)."""
+"""Log-likelihood ratio at which a sequential test stops treating agreement between two answers as
+informative. It allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
 """Key in `protocol_state` for the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Number of first agreements left unaudited, number of early audits, and share of agreements audited early.
-15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
+"""Settings for auditing debates in which the first two answers agree. They are the number of agreements
+before the first audit, the number of early audits, and the share of agreements audited early. 15 audits
+show with 92 % that a vote of five overturns a quarter of the agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -60,10 +61,10 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of debates in which all five answers are requested as an audit although the first two agree.
-    The results show later debates of the same debaters whether such agreement can be trusted. The first
-    five agreements in a database are not audited. Half of the following ones are, until there are 15
-    audits. 0: no audit."""
+    """Share of audited debates among those in which the first two answers agree. An audit requests all five
+    answers of the protocol. The results show later debates of the same debaters whether such agreement can
+    be trusted. The first five agreements in a database are not audited. Half of the following ones are,
+    until there are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -156,7 +157,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return the reason why all answers were requested even though the first two answers agree."""
+        """Return notes on why agreement of the first two answers was not enough to end the debate."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -183,7 +184,10 @@ class Escalate(IndependentAnswers):
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a record of whether the first two answers agreed, and whether the vote overturned them."""
+        """Return a record of this debate's first two answers.
+
+        It says whether they agreed, were audited, and were overturned by the vote.
+        """
         agreed, answers = _agreed(state, config), _answers(state)
         if len(ballots_of_entries(answers[:PAIR], config)) < PAIR:
             return {}
@@ -200,13 +204,13 @@ class Earlier(TypedDict):
     agreed: int
     """Number of debates in which the first two answers agreed."""
     audited: int
-    """Number of debates that requested all five answers even though the first two agreed."""
+    """Number of audited debates. An audit requests all five answers although the first two agree."""
     overturned: int
     """Number of audited debates in which the vote of five answers overturned the first two answers."""
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return True unless earlier debates show that agreement between two answers is weak evidence.
+    """Return True if agreement between the first two answers counts as reliable, judging by earlier debates.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """
@@ -223,7 +227,7 @@ def _earlier(state: ConversationState) -> Earlier:
 
 
 def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if all five answers are needed even though the first two agree."""
+    """Return True if the protocol must request all five answers although the first two agree."""
     earlier, share = _earlier(state), EscalateConfig.of(config).audit
     if not is_informative(earlier):
         return True
@@ -238,7 +242,9 @@ _NOTHING: Earlier = {"agreed": 0, "audited": 0, "overturned": 0}
 
 
 def _order(config: DebateConfig) -> list[str]:
-    """Return the debaters who give the five answers, in order.
+    """Return the order in which debaters give the protocol's five answers.
+
+    A debater may occur more than once.
 
     The second author has another model if possible.
     """
@@ -250,7 +256,10 @@ def _order(config: DebateConfig) -> list[str]:
 
 
 def _answers(state: ConversationState) -> list[Entry]:
-    """Return the independent answers since a person's last message, and notices of missing answers."""
+    """Return all independent answers given since a person's last message.
+
+    Notices of missing answers are included.
+    """
     return [entry for entry in answers_since(state["full_transcript"]) if traits_of(entry).ends_turn]
 
 

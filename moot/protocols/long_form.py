@@ -48,7 +48,7 @@ INSTRUCTIONS = {
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries, per debater, that are searched for the latest speakers."""
+"""Number of recent transcript entries per debater that are searched to find the latest speakers."""
 
 
 PATIENCE = 2
@@ -143,7 +143,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the first round's debaters in order if opening statements are independent.
+    """Return the order of turns in the first round of a debate with independent opening statements.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """

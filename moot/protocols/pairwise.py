@@ -35,7 +35,7 @@ class Pairwise(Protocol):
         return TurnCount(0, 0)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> End:
-        """Return `End`, because the judge compares the answers without a debate."""
+        """Return `End` in any state, because in this protocol a judge only compares existing answers."""
         return End("the answers to compare are given")
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:

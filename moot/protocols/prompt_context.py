@@ -79,7 +79,7 @@ class PromptContext:
 
     @cached_property
     def background(self) -> Background:
-        """Background and pinned messages that follow the topic in every prompt."""
+        """Background of the debate, including pinned messages, as every prompt shows it after the topic."""
         return self.known_background or select_background(self.state, self.config, self.count)
 
     @cached_property

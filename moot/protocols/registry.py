@@ -56,8 +56,8 @@ def register(protocol: Protocol) -> None:
     settings = protocol.settings
     if settings and protocol_sections(PROTOCOLS).get(settings.key, settings) is not settings:
         raise ConfigError(
-            f"the settings key {settings.key!r} of protocol {name!r} belongs to another protocol: "
-            "choose another key"
+            f"the settings key {settings.key!r} chosen for protocol {name!r} is already used by another "
+            "protocol: choose another key"
         )
     if settings and settings.key in DebateConfig.model_fields:
         raise ConfigError(

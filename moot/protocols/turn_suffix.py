@@ -62,7 +62,9 @@ def summary_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[Block]:
-    """Return one prompt block for each message in the window. The newest message is never removed.
+    """Return one prompt block for each message in the window of recent messages.
+
+    The newest message is never removed.
 
     A message longer than its share of the messages' budget is cut, so that it displaces no other message.
     Unused tokens restore only the newest one, so that the messages before it stay the same in the next turn.
@@ -88,7 +90,7 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
 def _message_block(
     entry: Entry, priority: int, own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
 ) -> Block:
-    """Return the prompt block of an entry in the window, truncated if it is too long.
+    """Return a message in the context window as a prompt block, truncated if it is too long.
 
     The debater's `own` entry is shown in the assistant role, without name and id.
     """
@@ -114,7 +116,7 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the `seq` of the last entry to remove from the prompt window, or -1 if there is none.
+    """Return the `seq` up to which entries must leave the context window, or -1 if all may stay.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """
@@ -147,12 +149,13 @@ TURN_SUFFIX = load_prompt_template(
     "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
 )
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
-"""Names of the optional parts in the suffix of a turn's prompt, most important first."""
+"""Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of unused tokens that long-form prompts reserve for retrieved memories in the suffix of a turn's
-prompt."""
+"""Share of free tokens in a prompt's last message that is reserved for retrieved memories. It applies to
+long-form prompts."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Numbers by which the token budget is divided to limit cross-debate memory and reference documents."""
+"""Divisors that give the token limits for cross-debate memory and reference documents. They divide the
+budget of the prompt's last message."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
 """Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
 margin."""
@@ -161,8 +164,8 @@ SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from each optional part of a turn's prompt suffix to its kind of memory. The blackboard contains
-several kinds."""
+"""Mapping from optional parts of a prompt's last message to the kinds of memory that they show. The
+blackboard contains several kinds."""
 
 
 def turn_suffix_block(
@@ -216,7 +219,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return a turn suffix (last prompt message) without any optional parts.
+    """Return the texts of a prompt's last message by part, with all optional parts empty.
 
     If the prompt begins with the contract, the turn suffix has none.
     """

@@ -49,7 +49,7 @@ class VoteConfig(ProtocolSettings):
 
 
 class IndependentAnswers(SoloProtocol):
-    """Base class of protocols that count independent answers."""
+    """Base class of debate protocols that collect independent answers and count them as votes."""
 
     decides_by = "vote"
     judge_spec = JudgeSpec(
@@ -88,7 +88,7 @@ class IndependentAnswers(SoloProtocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice that replaces a missing answer."""
+        """Return a notice to show in place of an answer whose model call failed."""
         return "One answer is missing: its call failed."
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
@@ -124,7 +124,7 @@ class Vote(IndependentAnswers):
         return TurnCount(answers, answers)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End:
-        """Return a step in which all answers are given, or `End` if the debate is over.
+        """Return a step in which the debaters give all their answers, or `End` if the debate is over.
 
         A person's message starts another such step.
         """

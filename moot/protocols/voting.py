@@ -127,7 +127,10 @@ def with_answer_line(instruction: str, config: DebateConfig) -> str:
 
 
 class CurrentAnswer(NamedTuple):
-    """One debater's two latest answers, in normalised form."""
+    """Latest answer of one debater, together with the debater's previous answer.
+
+    Both answers are in normalised form.
+    """
 
     latest: str
     before: str | None
@@ -186,7 +189,7 @@ SHOWN_CHARS = 100
 QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
-"""Confidence, from 0 to 100, that a weighted vote assumes if an answer states none."""
+"""Confidence, from 0 to 100, that a weighted vote uses for an answer without a stated confidence."""
 
 
 class FinalAnswerReply(BaseModel):
@@ -300,7 +303,7 @@ class AnswerBallot:
 
 
 def ballots_of_answers(given: Sequence[FinalAnswer]) -> list[AnswerBallot]:
-    """Return a ballot for each final-answer reply that names an answer."""
+    """Return one ballot for each final answer that is neither empty nor undecided."""
     return [
         AnswerBallot(each["debater"], each["answer"], each["confidence"], each["model"], each["placeholder"])
         for each in given

@@ -25,7 +25,7 @@ TEXT_CHARS, TITLE_CHARS = 600, 60
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 """Pattern for ASCII punctuation. Argdown reads any escaped character as text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
-"""Pattern for characters that are not allowed in a title."""
+"""Pattern that matches characters not allowed in the title of an argument-map node."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class MapNode:
     reference: str
     """Title of the node, enclosed in `[…]` for a claim and in `<…>` for an argument."""
     text: str = ""
-    """Text of the node, or `""` if another node with the same title contains the text."""
+    """Text of the node, or `""` if the argument map gives the text at another node with the same title."""
     tag: str = ""
     children: list[tuple[str, MapNode]] = field(default_factory=list)
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
@@ -123,7 +123,7 @@ def _replies(
 
 
 def _cases(document: DebateDocument, names: Mapping[str, str]) -> Iterator[MapNode]:
-    """Yield a node for the main question and one for each debater's answer.
+    """Yield Argdown map nodes for the main question, the decision and each debater's answer.
 
     The children of an answer are the reasons for and against it.
     """

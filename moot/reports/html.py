@@ -239,7 +239,7 @@ class _CompiledTemplates(BytecodeCache):
 
 
 def template_environment(**filters: Callable[..., object]) -> Environment:
-    """Return a Jinja environment for the report templates, with the given filters.
+    """Return a Jinja environment for the report templates, including the filters passed as keyword arguments.
 
     Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
     """

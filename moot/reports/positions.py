@@ -139,7 +139,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
 
 
 def quoted_stance(stance: Stance, side: str = "") -> str:
-    """Return a stance with the quotation that supports it.
+    """Return a debater's stance as text, followed by the quotation that supports the stance.
 
     `side` names the side that a concession accepts.
     """
@@ -160,7 +160,10 @@ def evidence_text(event: Evidence) -> str:
 def _holdings(
     document: DebateDocument, claims: Sequence[ClaimStatusRecord], who: str, ledger: Ledger
 ) -> Iterator[HeldPosition]:
-    """Yield a debater's position on each claim, including the evidence and open challenges."""
+    """Yield a debater's position on each claim.
+
+    A position includes the debater's evidence and the challenges that the debater has not answered.
+    """
     waiting = document["blackboard"]["standing"]["open_challenges"]
     evidence, challenged = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for event in document["blackboard"]["claim_events"]:

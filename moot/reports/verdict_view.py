@@ -42,7 +42,7 @@ class Score:
     person: Participant
     value: float | None
     share: int
-    """Length of the score's bar as a percentage of the scale."""
+    """Length of the bar that displays the score, as a percentage of the full bar length."""
     reasoning: str = ""
     citations: tuple[str, ...] = ()
 
@@ -169,7 +169,7 @@ class Panel:
 
 
 def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
-    """Return the scales of all rubrics, keyed by rubric name."""
+    """Return the scoring scales of each rubric's criteria, keyed by rubric name."""
     rubrics = shipped_rubrics()
     judge = document_config(document)["judge"]
     for spec in (judge, *judge.get("panel", [])):
@@ -300,9 +300,9 @@ BLOCK = 100
 """Maximum number of messages in one block of the transcript. A browser lays out such a block without
 delay."""
 MAX_ROUND_BLOCKS = 40
-"""Maximum number of rounds in a transcript that gives each round its own block."""
+"""Number of rounds above which several short rounds share one block of the transcript."""
 OPEN_UP_TO = 24
-"""Number of messages up to which all blocks of a transcript are initially open."""
+"""Maximum number of messages in a transcript whose blocks are all initially expanded."""
 LAZY_ABOVE = 300
 """Number of messages above which transcript blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
@@ -318,7 +318,8 @@ class Message:
     label: str
     person: Participant
     new_phase: bool
-    """True if the message is the first one of a new phase in its block."""
+    """True if a heading with the debate phase appears above the message. The heading marks the first
+    message of each phase in a block."""
     targets: tuple[tuple[str, str], ...]
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""

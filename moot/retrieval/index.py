@@ -24,16 +24,17 @@ BLOCK_TOKENS = 64
 content for a useful embedding."""
 
 WINDOW_TOKENS = 224
-"""Maximum number of tokens in two blocks that are embedded together. Small embedding models read little
-more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 / .791 / .918,
-blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits differ by .003.
+"""Maximum total length, in tokens, at which a block of messages is embedded together with the block before
+it. Small embedding models read little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens:
+single blocks .616 / .791 / .918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 /
+.921. Larger limits differ by .003.
 """
 
 BATCH = 256
-"""Maximum number of blocks in one call to the embedding model."""
+"""Maximum number of text blocks sent to the embedding model in one call."""
 
 CACHED_VECTORS = 64
-"""Maximum number of embedding vectors in the cache for questions and unfinished blocks."""
+"""Maximum number of cached embedding vectors for questions and for message blocks that can still grow."""
 
 Vectors = NDArray[np.float32]
 
@@ -72,7 +73,7 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the unfinished block's text, and whether the text includes the previous block."""
+        """Return the text to embed for the unfinished message block, and whether it has the block before."""
         joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
@@ -177,7 +178,7 @@ class Postings:
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return the position of each text that contains a term, and the term's count in that text."""
+        """Return the positions of the texts that contain a term, and the term's count in each of them."""
         found = self.all_occurrences([term])
         return found.positions, found.counts
 

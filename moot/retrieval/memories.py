@@ -36,7 +36,8 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight of a term from the message being answered, relative to a term from the query."""
+"""Weight of a search term from the message being answered, relative to a search term from the retrieval
+query."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
@@ -101,7 +102,7 @@ class _Candidate(NamedTuple):
     """Transcript entry or memory item that may be retrieved."""
 
     position: int
-    """Position of the candidate in its index."""
+    """Position of the transcript entry or memory item in the index that contains it."""
     is_entry: bool
     seq: int
     importance: int

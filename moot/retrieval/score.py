@@ -30,7 +30,7 @@ from moot.retrieval.retrieval_question import RetrievalQuestion
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
 """Target lengths of spans of messages, in tokens. They range from a short exchange to a whole topic."""
 LEAD_TOKENS = 200
-"""Number of tokens before a span that count as the span's introduction."""
+"""Number of tokens directly before a span of messages that are treated as the span's introduction."""
 SIDE_TOKENS = 150
 """Number of tokens compared on each side of a boundary to detect a change of speaker."""
 MAX_SPEAKERS_SCORED = 32
@@ -43,40 +43,42 @@ class SpanWeights:
     """Weights of the features that score how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of the question's terms in the span. They are scored by their log-likelihood ratio."""
+    """Weight given to question terms that occur in a span of messages as evidence that the span answers the
+    question. They are scored by their log-likelihood ratio."""
     front: float = 0.7
-    """Weight of the question's terms in the first quarter of the span. A passage often names its topic
-    there."""
+    """Weight given to question terms that occur in the first quarter of a span of messages. A passage often
+    names its topic there."""
     lead: float = 0.2
-    """Weight of the question's terms in the introduction and first quarter of the span."""
+    """Weight given to question terms that occur just before a span of messages or in its first quarter."""
     turning: float = 0.15
-    """Weight of speaker changes at the start and end of the span. Changes are measured in standard
-    deviations."""
+    """Weight given to changes of speaker at the start and end of a span of messages. Changes are measured
+    in standard deviations."""
     speaker: float = 2.5
-    """Weight of the share of the span spoken by a speaker whom the question names. The share is relative
-    to the speaker's share of the whole transcript."""
+    """Weight given to a speaker's share of a span of messages if the question names that speaker. The share
+    is relative to the speaker's share of the whole transcript."""
     length: float = 0.3
-    """Weight of the logarithm of the span's length if the question names no speaker. The logarithm is
-    ln(tokens / 1,097)."""
+    """Weight given to the log length of a span of messages if the question names no speaker. The logarithm
+    is ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight of the logarithm of the span's length if the question names a speaker."""
+    """Weight given to the log length of a span of messages if the question names a speaker."""
     length_square: float = -0.42
-    """Weight of the squared logarithm of the span's length."""
+    """Weight of the squared logarithm of a transcript span's length in the span's relevance score."""
     meaning: float = 0.85
-    """Weight of the span's mean embedding similarity to the question. The similarity is a z-score."""
-    meaning_front: float = 0.5
-    """Weight of the mean embedding similarity between the question and the first quarter of the span. The
+    """Weight given to the mean embedding similarity between the question and a span of messages. The
     similarity is a z-score."""
+    meaning_front: float = 0.5
+    """Weight given to the mean embedding similarity between the question and the first quarter of a span of
+    messages. The similarity is a z-score."""
     smoothing: float = 300.0
-    """Number of words that Dirichlet smoothing adds to each span. The words represent the whole
-    transcript."""
+    """Number of virtual words added to each transcript span to smooth its word frequencies (Dirichlet
+    smoothing). The words represent the whole transcript."""
     share_smoothing: float = 0.03
     """Amount added to each speaker's share, so that no share is zero."""
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
-"""Default span weights for transcripts that have embeddings. Embeddings replace three tenths of the lexical
-weights. Two or four tenths give .002 less."""
+"""Default weights for scoring spans of messages in transcripts that have embeddings. Embeddings replace
+three tenths of the lexical weights. Two or four tenths give .002 less."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,17 @@ class ScoreWeights:
     """Weights for scoring messages and memories. Evidence is in nats. Memory scores are scaled to 0–1."""
 
     own: float = 0.35
-    """Weight of the BM25 score of the message's own words."""
+    """Weight given to the message's own BM25 score, as opposed to the scores of nearby messages."""
     context: float = 0.25
-    """Weight of the BM25 scores of the neighbouring messages."""
+    """Weight given to the BM25 scores of the surrounding messages when a message is scored."""
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight of the share of neighbouring messages written by speakers whom the question names."""
+    """Weight given to the proportion of text near a message that comes from speakers named in the
+    question."""
     passage: float = 0.9
-    """Weight of the log probability of the passages that contain the message. It is less than 1, because a
-    passage repeats the evidence of its messages."""
+    """Weight given to the log probability that the passages containing a message answer the question. It is
+    less than 1, because a passage repeats the evidence of its messages."""
     alone: float = 0.2
     """Prior probability that single messages, rather than a passage, answer the question. Values from .15 to
     .35 differ by .01."""
@@ -102,10 +105,10 @@ class ScoreWeights:
     relevance: float = 3.0
     """Weight of a memory's relevance to the question."""
     importance: float = 2.0
-    """Weight of a memory's importance."""
+    """Weight of a memory's importance rating in its retrieval score, alongside recency and relevance."""
     spans: SpanWeights = field(default_factory=SpanWeights)
-    """Span weights for transcripts without embeddings. They are tuned on the validation meetings of QMSum.
-    They improve the results on each of five parts of the set."""
+    """Weights for scoring spans of messages in transcripts without embeddings. They are tuned on the
+    validation meetings of QMSum. They improve the results on each of five parts of the set."""
     spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
     """Span weights for transcripts that have embeddings."""
 
@@ -114,12 +117,14 @@ WEIGHTS = ScoreWeights()
 """Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
 of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Distance in tokens at which the weight of another message's evidence falls to 1/e. From 60 to 100 tokens,
-results differ by less than .01."""
+"""Distance, in tokens, over which the influence of a nearby message's words decreases by a factor of e.
+From 60 to 100 tokens, results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance in tokens at which the weight of another message's speaker falls to 1/e."""
+"""Distance, in tokens, over which the influence of a nearby message's speaker decreases by a factor of
+e."""
 FOCUS_TOKENS = 2_000
-"""Number of tokens from the most likely messages that `concentration` considers."""
+"""Maximum total length, in tokens, of the best-matching messages whose probabilities `concentration` adds
+up."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -143,7 +148,9 @@ def most_evidence(weights: Mapping[str, float]) -> float:
 
 
 def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
-    """Return the BM25 score of each text at the given positions.
+    """Return each text's own BM25 score for the weighted query terms.
+
+    Only the texts at the given positions are scored.
 
     The positions are sorted. Default: all texts.
     """
@@ -164,7 +171,7 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
 
 def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
-    """Return a distance-weighted sum of neighbouring values for each message.
+    """Return for each message the sum of the values of nearby messages, weighted by distance.
 
     `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
     `distance` tokens counts 1/e.
@@ -236,7 +243,7 @@ def probabilities(
 
 
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
-    """Return the probability that the answer is in a small part of the transcript.
+    """Return the probability that the answer is concentrated in a small part of the transcript.
 
     The part has `FOCUS_TOKENS` tokens. It is high for a question about certain messages, and low for a
     question about the whole transcript.
@@ -254,12 +261,12 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Strength of the speaker changes at both ends of each span."""
+    """Sum of the speaker-change scores at the start and end of each span of messages."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of the message spans to score, kept separately for each index. The spans do not depend on the
-question."""
+"""Cache of the candidate spans of messages in each transcript, keyed by the transcript's search index. The
+spans do not depend on the question."""
 
 
 def densities(
@@ -269,7 +276,9 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """For each message, return the probability density of the passages that answer the question.
+    """Return, for each message, how likely the passages that contain it are to answer the question.
+
+    Each value is a probability per token.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -301,7 +310,7 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the spans of messages to score in a transcript.
+    """Return the spans of consecutive messages in a transcript that may contain an answer to a question.
 
     Spans do not extend beyond the end of the transcript.
     """
@@ -326,7 +335,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return a score for how much the speakers change at each boundary between messages.
+    """Return a score for how much the mix of speakers changes at each boundary between two messages.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
@@ -375,7 +384,10 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a weighted sum of values over each span, its first quarter and its introduction."""
+    """Return a score for each span of messages that gives extra weight to the beginning of the span.
+
+    The score sums values over the whole span, its first quarter and its introduction.
+    """
     start, front = cumulated[spans.start], cumulated[spans.front]
     return (
         weights.evidence * log(cumulated[spans.end] - start)
@@ -398,7 +410,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for the embedding similarity of each span to the question."""
+    """Return a score for each span of messages, based on its embedding similarity to the question."""
     other = cosine - np.average(cosine, weights=tokens)
     standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
     size, mass = _cumulate(tokens), _cumulate(standard * tokens)

@@ -13,7 +13,8 @@ Costs = Mapping[int, int] | Callable[[int], int]
 """Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
 
 SHARE_TOLERANCE = 0.1
-"""Share of a debater's token budget that may remain unused. More of its messages might fit."""
+"""Maximum unused fraction of a debater's token budget at which message selection stops trying longer
+messages. More of its messages might fit."""
 
 LABEL_TOKENS = 7
 """Approximate number of tokens in the label of a message."""
@@ -161,7 +162,7 @@ class _SelectionDraft:
         return sum(self.cost(p) for p in positions)
 
     def evidence(self, wanted: Sequence[int]) -> SelectedEvidence:
-        """Return the finished selection of messages.
+        """Return the messages selected to answer a question, and the number of omitted messages.
 
         If no message fits, the caller should truncate the first message in `wanted`.
         """

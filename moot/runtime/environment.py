@@ -32,11 +32,11 @@ from moot.tools.registry import GivenTools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels whose changes can affect the list of debates."""
+"""State channels whose changes can affect a debate's stored result or its follow-up records."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a state update changes a debate's metadata in the list of debates."""
+    """Return True if a state update changes data that the list of debates shows for a debate."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
@@ -101,12 +101,12 @@ class ProgressRecorder(Protocol):
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Record a node's progress in the list of debates."""
+        """Update a debate's status, turns and usage in the list of debates after a graph node has run."""
         ...
 
 
 class Complete(Protocol):
-    """Type of a function that makes a model call.
+    """Type of a function that sends one request to a model and returns the completed reply.
 
     A provider's failure is returned in the reply, not raised.
     """
@@ -170,7 +170,7 @@ class Environment:
 
     @property
     def safe_capabilities(self) -> Collection[CapabilityKind | Capability]:
-        """Capabilities that need no permission because the calling program provides them."""
+        """Capabilities, such as models, that need no permission because the calling program provides them."""
         given: list[CapabilityKind | Capability] = [Capability("model", name) for name in self.models]
         given += [] if self.factory is make_model else ["model", "endpoint", "command"]
         return (*given, "embeddings") if self.embeddings is not None else given
@@ -229,7 +229,7 @@ class NodeContext:
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Ids of the debate and its checkpoint, used to make message ids."""
+        """Id of the debate and id of its checkpoint, from which message ids are derived."""
         return self.debate, self.checkpoint
 
 

@@ -82,10 +82,11 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Position at which a batch of replies is stored in a debate's journal."""
+    """Location in a debate's journal at which the replies to a group of model calls are stored."""
 
     records: Records | None = None
-    """Records of the database, with its rate limits and shared budgets. `None` if there is no database."""
+    """Database tables that hold the debate's records, including rate limits and shared budgets. `None` if
+    there is no database."""
     debate: str = ""
     """LangGraph thread id of the debate."""
     step: int = 0
@@ -97,7 +98,8 @@ class JournalPosition:
     resumed: bool = False
     """True if the run continues an interrupted step."""
     stores_replies: bool = True
-    """False if the journal is neither read nor written, for calls outside the debate's graph."""
+    """True if the debate's journal stores the model replies and supplies stored ones. It is not used for
+    calls outside the debate's graph."""
 
     @property
     def journal(self) -> Journal | None:
@@ -271,7 +273,7 @@ async def run_to_end(
     permissions: Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator outside a LangGraph graph, and handle the model calls and jobs it requests.
+    """Run a generator outside a LangGraph graph, and carry out the model calls and local jobs that it yields.
 
     Return its result and the effect handler.
     """
@@ -350,7 +352,7 @@ class _NodeRun:
         return permissions
 
     async def run_body(self, body: NodeFunction) -> Update:
-        """Run the node body, and return its state update, including usage and call records."""
+        """Run the graph node's function, and return its state update, including usage and call records."""
         if self.records is not None and self._needs_grants():
             self.context = replace(
                 self.context, permissions=await run_in_thread(self._with_grants, self.records)

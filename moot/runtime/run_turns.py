@@ -68,7 +68,7 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> ModelCall:
-        """Return the first model call of the turn with a prompt that is `excess` tokens shorter.
+        """Return the turn's first model call after shortening the call's prompt by `excess` tokens.
 
         Used after a server refused the prompt because it exceeded the model's context.
         """

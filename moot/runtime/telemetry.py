@@ -318,7 +318,7 @@ def start_langsmith_root(debate: str, topic: str) -> RunTree | None:
 
 @contextmanager
 def within_langsmith_root(root: RunTree | None) -> Iterator[None]:
-    """Nest all LangSmith runs in a `with` block under a debate's root run.
+    """Return a context manager that nests LangSmith runs under a debate's root run.
 
     The root run ends with the block.
     """

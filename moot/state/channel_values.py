@@ -37,7 +37,8 @@ _NARROWER: Mapping[str, Any] = {
     "round": Annotated[int, Field(ge=0)],
     "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
 }
-"""Stricter types for some state channels, used to validate values from outside the graph."""
+"""Stricter replacements for the declared types of some LangGraph state channels. They validate values that
+come from outside the graph."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
 _MAX_INTEGER = 2**63 - 1
 """Largest absolute value of an integer that checkpoints can store."""
@@ -61,7 +62,9 @@ def check_channels(values: Mapping[str, Any]) -> None:
     for channel in values.keys() & ConversationState.__annotations__.keys() - _CHECKED_ELSEWHERE:
         value = values[channel]
         if isinstance(value, Mapping) and "__overwrite__" in value:
-            raise InputError(f"{channel}: `__overwrite__` is not allowed here: give the value itself")
+            raise InputError(
+                f"{channel}: `__overwrite__` is not allowed here: give the channel's new value directly"
+            )
         try:
             _adapter(channel).validate_python(value, strict=True)
         except ValidationError as error:
@@ -118,7 +121,7 @@ def check_input(given: Mapping[str, Any], *, of_parent: bool = False) -> None:
     unknown = sorted(str(key) for key in given.keys() - inputs.keys())
     if unknown and not of_parent:
         keys = ", ".join(inputs)
-        raise InputError(f"{unknown[0]}: a debate takes no such input: use one of {keys}")
+        raise InputError(f"{unknown[0]}: a debate does not accept this input key: use one of {keys}")
     known = inputs.keys() - {"topic"}  # `open` reports an invalid topic
     check_channels({key: value for key, value in given.items() if key in known and value is not None})
 
@@ -134,7 +137,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
         ConfigError: `config` is not a valid configuration. The message names the key.
     """
     if unknown := sorted(update.keys() - ConversationState.__annotations__.keys()):
-        raise InputError(f"{unknown[0]}: a debate's state has no such channel")
+        raise InputError(f"{unknown[0]}: a debate's LangGraph state has no channel with this name")
     if internal := [channel for channel in _INTERNAL if channel in update]:
         raise InputError(f"{internal[0]}: only the debate itself can write to this channel")
     check_channels(update)

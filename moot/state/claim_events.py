@@ -16,8 +16,8 @@ OVERALL = "overall"
 """Name of the aspect that stands for the whole topic if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Source of a claim event: either a model or a person. If both recorded events for the same message,
-the person's events are used."""
+"""Type of the source that recorded a claim event, either a model or a person. If both recorded events for
+the same message, the person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
@@ -54,9 +54,10 @@ class StanceFields(TypedDict):
     """Condition of a `conditional` stance in the debater's own words, such as “if …”. Empty if the stance has
     no condition."""
     condition_count: NotRequired[int]
-    """Number of conditions joined in `condition`, set only if a debater's conditions are shown together."""
+    """Number of the debater's conditions that are combined in the text of `condition`. Missing if no
+    conditions were combined."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Direction in which a conditional stance leans: accepting (`yes`) or rejecting (`no`) the claim. The
+    """Whether a conditional stance leans towards accepting (`yes`) or rejecting (`no`) the claim. The
     default is `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question."""
@@ -87,7 +88,7 @@ class StanceEvent(StanceFields, QuotedEvent):
     """Id of the condition of a `conditional` stance, such as `k002`. Stances with the same condition share
     this id."""
     replaces: NotRequired[str]
-    """Id of the debater's earlier condition that this stance's condition replaces."""
+    """Id of the debater's earlier condition, if this stance replaces that condition with a new one."""
 
 
 class Challenge(QuotedEvent):
@@ -124,7 +125,7 @@ class Evidence(QuotedEvent):
     id: str
     kind: EvidenceKind
     claim: str
-    """Id of the claim that the evidence supports, or `""` if that is unclear."""
+    """Id of the claim that the evidence supports, or `""` if the supported claim is unknown."""
     source: NotRequired[EvidenceSource]
     """Source of the evidence, such as a tool result. Debates stored by older versions lack this
     field."""
@@ -166,18 +167,19 @@ class ExtractionPass(TypedDict):
     """`seq` of the last transcript entry from which claims were extracted."""
     by: Extractor
     dropped: dict[str, int]
-    """Number of rejected extractor operations, keyed by the reason for rejection."""
+    """Number of rejected claim changes that the extractor proposed, keyed by the reason for rejection."""
 
 
 class ReflectionPass(TypedDict):
-    """Claim event that marks the point at which reflections were written.
+    """Claim event that records that a model has written reflections on the debate so far.
 
     The next reflection ignores earlier events.
     """
 
     type: Literal["reflection_pass"]
     dropped: NotRequired[list[str]]
-    """Ids of earlier reflections that later messages contradict. Prompts no longer show them."""
+    """Ids of earlier reflections on the debate that are dropped because later messages contradict them.
+    Prompts no longer show them."""
 
 
 ClaimEvent = Annotated[
@@ -216,7 +218,7 @@ class Reflection(TypedDict):
 
 CardResult = Literal["yes", "no", "nuanced"]
 CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
-"""Type of disagreement behind a crux, the question on which a dispute depends."""
+"""Type of disagreement that underlies a crux. A crux is the question on which a dispute depends."""
 
 
 class CruxSide(TypedDict):

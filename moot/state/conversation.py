@@ -48,8 +48,8 @@ def check_schema_version(values: StateValues) -> None:
     newer = isinstance(version, int) and version > SCHEMA_VERSION
     todo = "update Moot" if newer else "read it with the version that stored it, or start the debate again"
     raise InputError(
-        f"{'a newer' if newer else 'another'} version of Moot stored this debate "
-        f"(schema_version {version}, this version reads {SCHEMA_VERSION}): {todo}"
+        f"{'a newer' if newer else 'another'} version of Moot stored this debate (the debate has "
+        f"schema_version {version}, the installed Moot reads {SCHEMA_VERSION}): {todo}"
     )
 
 
@@ -93,8 +93,8 @@ class Step(TypedDict, total=False):
     split."""
     turns: list[Turn]
     entry_count: int
-    """Number of transcript entries that existed when this step was planned. The number stays the same while
-    the step waits to run."""
+    """Length of the transcript, in entries, at the time this step of the debate was planned. The number
+    stays the same while the step waits to run."""
     resumed: bool
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
@@ -103,7 +103,8 @@ class Step(TypedDict, total=False):
     end_reason: EndReason
     """Reason why the debate ends, set only for the last step."""
     protocol_update: JsonObject
-    """Update that the `plan` node applies to `protocol_state` and then removes from the step."""
+    """Update of `protocol_state` that the `plan` node applies. The node then removes this key from the
+    step."""
     rooms: dict[str, Room]
     """Crux rooms (side discussions) that this step opens or continues, keyed by id. The `plan` node moves
     them to `crux_rooms`."""
@@ -242,7 +243,7 @@ class ErrorRecord(TypedDict):
     at: NotRequired[str]
     """Time at which the error stopped the run. Missing if the debate continued without stopping."""
     run: NotRequired[str]
-    """UUID of the run that the error stopped, used to avoid counting the run's usage twice."""
+    """UUID of the run that the error stopped. The id prevents the run's usage from being counted twice."""
 
 
 class Omission(TypedDict):
@@ -320,7 +321,8 @@ class CallReceipt(RequestRecord):
     """Id of the receipt (the record of a model call), such as `c000012`."""
     purpose: str
     memory_kind: str
-    """Kind of memory under which the reply is stored, or `""` if the reply is not stored as memory."""
+    """Kind of memory that the model's reply creates, such as `ledger`, or `""` if the reply creates no
+    memory."""
     node: str
     model: str
     """Name of the model that replied."""
@@ -352,7 +354,7 @@ class EarlierPosition(TypedDict):
     stance: str
     """The debater's most recent statement on the main question."""
     positions: list[str]
-    """The debater's most recent statements on other claims."""
+    """The debater's most recent statements on claims other than the main question."""
     concessions: list[str]
     challenged: NotRequired[list[str]]
     """Challenges that the debater did not answer."""
@@ -410,8 +412,8 @@ class ConversationOutput(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, consisting of the decision and the solution. Empty before the
-    end."""
+    """Answer to the debate's question in Markdown, consisting of the decision and the solution. Empty
+    before the end."""
     status: str
     """Status of the debate, either `running` or `done`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]

@@ -51,11 +51,11 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Kind of user input that entries of this kind contain, or `""` if they contain none. Questions count
-    together with their answers."""
+    """Category of the user input that such entries contain, or `""` if they contain no user input.
+    Questions count together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Position (first or second) of entries of this kind in a pair, such as a question and its answer.
-    `closes` marks the second entry, which targets the first."""
+    """Whether entries of this kind are the first or the second in a pair, such as a question and its
+    answer. `closes` marks the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -257,7 +257,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Return how many debater turns these transcript entries complete (see `turn_count`)."""
+    """Return the number of debater turns that the given transcript entries complete (see `turn_count`)."""
     return sum(ends_turn(entry, debaters) for entry in entries)
 
 
@@ -303,7 +303,9 @@ def round_of(message_id: str, transcript: Sequence[Entry]) -> int:
 
 
 def critique_labels(transcript: Iterable[Entry]) -> dict[str, str]:
-    """Return labels such as 2A for critiques and missing-critique notices, keyed by entry id.
+    """Return a short label such as `2A` for each critique, keyed by entry id.
+
+    A notice that replaces a missing critique also has a label.
 
     The number is the round. Each label occurs only once in a debate, so that an answer that names it refers
     to only one critique, whichever proposal it is about.

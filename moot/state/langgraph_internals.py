@@ -52,7 +52,9 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config for running a separate graph in a tool without the caller's message stream.
+    """Return a config for running a separate graph inside a tool.
+
+    The graph's messages do not appear in the caller's message stream.
 
     Tracers are kept. The caller's checkpoint position and the handlers of its message stream are left out,
     because messages of the separate graph would appear among the caller's own.
@@ -74,7 +76,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Return how many of a checkpoint's pending writes are answers to interrupts."""
+    """Return the number of answers to LangGraph interrupts among a checkpoint's pending writes."""
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -99,7 +101,7 @@ def is_nested(checkpoint_ns: str) -> bool:
 
 
 def compiled_parts(compiled: object) -> JsonObject:
-    """Return the arguments for recreating a compiled graph as an instance of a subclass.
+    """Return the constructor arguments for copying a compiled LangGraph graph into an instance of a subclass.
 
     `StateGraph.compile` cannot create an instance of a subclass.
     """
@@ -114,7 +116,7 @@ async def close_store(store: AsyncBatchedBaseStore) -> None:
 
 
 class EveryKey(dict[str, object]):
-    """Mapping that treats every key as known, used for the properties of a JSON Schema.
+    """Dictionary of JSON Schema properties that claims to contain every key.
 
     LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
     error. With this class it passes them on, so that the graph can refuse them.
@@ -128,7 +130,7 @@ class PostgresCursorHook:
     """Mixin that makes `AsyncPostgresSaver` open all cursors with `open_cursor`."""
 
     def open_cursor(self, original: Callable[..., Cursor], pipeline: bool) -> Cursor:
-        """Open a database cursor by calling the saver's original method."""
+        """Open a database cursor by calling `original`, the cursor method of `AsyncPostgresSaver`."""
         return original(pipeline=pipeline)
 
     def cursor(self, *, pipeline: bool = False) -> Cursor:
@@ -227,7 +229,7 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the final version of a request body before the request is sent."""
+        """Return the request body to send. Subclasses override this method to change the body."""
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:

@@ -19,7 +19,7 @@ from moot.state.entries import seq_of
 
 T = TypeVar("T")
 Totals = TypeVar("Totals", bound=Mapping[str, object])
-"""Type of a dictionary that maps names to numbers, such as `EntryUsage`."""
+"""Type variable for dictionary types that map names to numbers. An example is `EntryUsage`."""
 
 
 def latest(state: T, writes: Sequence[T]) -> T:
@@ -117,7 +117,7 @@ class DropReplies(TypedDict):
 ENTRY = "entry"
 """Key in a message's `additional_kwargs` that holds the id of the message's transcript entry."""
 USER_PROVIDED = "given"
-"""Key in `additional_kwargs` that marks a message as a user message with a transcript entry."""
+"""Key in a message's `additional_kwargs` that marks a user message that has an entry in the transcript."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
@@ -125,7 +125,7 @@ WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 def fold_window(
     state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
 ) -> list[BaseMessage]:
-    """Return the message window after adding new messages and applying window operations.
+    """Return the list of recent messages (the window) after applying all writes.
 
     A write is one item or a list of items: messages in any form that LangChain converts, or operations.
     Operations are plain dicts, not messages, so that LangGraph's `messages` stream does not show them.

@@ -67,7 +67,7 @@ class StreamRedactor:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return the redacted text so far that was not returned before.
+        """Return the redacted text that can be output after this piece of text has arrived.
 
         An end that may be the beginning of a secret is held back.
         """
@@ -78,13 +78,13 @@ class StreamRedactor:
         return text.removesuffix(self._held)
 
     def close(self) -> str:
-        """Return the text that was held back, at the end of the stream."""
+        """Return the text that the redactor still holds back when the stream ends."""
         rest, self._held = self._held, ""
         return rest
 
 
 def redact_url(url: str) -> str:
-    """Return the text with the passwords and keys in all of its URLs redacted."""
+    """Return a URL or other text with the passwords and keys in all URLs redacted."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{REDACTED}", url)
     return redact(url)
@@ -121,7 +121,7 @@ def is_on(name: str) -> bool:
 
 
 def names_in(name: str) -> tuple[str, ...]:
-    """Return the comma-separated names in an environment variable as a list."""
+    """Return the comma-separated names that are stored in the environment variable `name`."""
     return tuple(filter(None, (each.strip() for each in os.environ.get(name, "").split(","))))
 
 

@@ -26,7 +26,7 @@ TIE = "tie"
 SYNTHESIS = "synthesis"
 """Value of `winner` if the best answer combines the answers of several debaters."""
 NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
-"""Text shown for a result without a single winner."""
+"""Texts shown instead of a winner's name if the result is a tie or a synthesis of several answers."""
 UNDECIDED = "undecided"
 """Decision recorded if a debate has options but none of the options is chosen."""
 PLACEHOLDER = "placeholder: no model judged this"
@@ -66,7 +66,7 @@ class Reason(TypedDict):
 
     text: str
     citations: list[str]
-    """Ids of the messages that the judge cites for this reason. Duplicates and unknown messages are
+    """Ids of the messages that the judge cites to support this reason. Duplicates and unknown messages are
     removed."""
 
 
@@ -115,7 +115,7 @@ EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
 """Kinds of judging that include scores for the debaters. Every presentation order asks for these fields."""
 SOLVED: tuple[Judging, ...] = ("design", "synthesis")
-"""Kinds of judging in which the judge also writes a solution."""
+"""Judging modes in which the judge also writes a solution."""
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
 """Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
@@ -143,18 +143,20 @@ class VerdictField:
     numbers keep the order of definition."""
     section: Section = "answer"
     lead: bool = False
-    """True if the field belongs to the short answer shown first on screens and in reports."""
+    """True if screens and reports show this verdict field first, as part of the short answer."""
     orders: Combination = "first"
-    """Method for combining the field's values from two judging passes with different debater orders."""
+    """Method for combining a verdict field's values from two judging passes with different orders of the
+    debaters."""
     panel: Combination = "speaker"
-    """Method for combining the field's values from the verdicts of a panel's judges."""
+    """Method for combining the values that a panel's judges give for this verdict field."""
     tokens: int = 60
-    """Expected size of the field in a reply, in tokens. If the field has rows, the number applies to
-    each debater's row."""
+    """Expected number of tokens that this verdict field takes up in the judge's reply. If the field has
+    rows, the number applies to each debater's row."""
     name: str = ""
     """Key of the field in the verdict, copied from its name in `VerdictContent`."""
     kind: Any = str
-    """Type of the field's stored value, copied from its annotation in `VerdictContent`."""
+    """Type of the value stored in this verdict field. It is copied from the field's annotation in
+    `VerdictContent`."""
 
 
 class VerdictContent(TypedDict):

@@ -18,8 +18,8 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Function `(debate, checkpoint, present)` that checks whether `checkpoint` has a child checkpoint other
-than `present`."""
+"""Type of functions that check whether a checkpoint has a child checkpoint other than a given one. The
+parameters are `(debate, checkpoint, present)`."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,10 @@ class Journal(DebateTable):
         self._insert(row, "ON CONFLICT DO NOTHING", durable=paid)
 
     def replies(self, debate: str, step: int | None = None) -> dict[tuple[int, str, int, int, str], Reply]:
-        """Return a debate's or step's stored replies, keyed by call position and request hash."""
+        """Return the stored model replies of a debate or of one of its steps.
+
+        The keys consist of the call's position in the debate and a hash of the request.
+        """
         one_step = "" if step is None else " AND step = ?"
         rows = self._execute(
             "SELECT step, node, batch, call_index, digest, reply FROM moot_journal "  # noqa: S608  # constants of ours
@@ -165,7 +168,7 @@ def _stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update that adds any failed runs missing from the state, otherwise `{}`.
+    """Return a state update that adds the failed runs missing from the state, or `{}` if none are missing.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -190,7 +193,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
-    """Return the state's values after adding the uncounted usage for answering questions."""
+    """Return a copy of the debate's state, with the model usage of answered questions in the totals."""
     return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
 
 
@@ -203,7 +206,8 @@ class UnreadInbox:
 
     messages: Sequence[InboxMessage] = ()
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage outside the debate's LangGraph graph for answering questions about the debate."""
+    """Model usage of answering questions about the debate. The answers are generated outside the debate's
+    LangGraph graph."""
     last_number: int = 0
     """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
 
@@ -228,11 +232,17 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
-        """Store the model usage for answering a question, so that the debate's next step counts it."""
+        """Store the model usage of answering a question about a debate.
+
+        The debate's next step adds this usage to the debate's total.
+        """
         self._add(debate, _QUESTION, "", json.dumps(usage), at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
-        """Return all interjections and question usage records numbered higher than `number`."""
+        """Return the contents of a debate's inbox after row `number`.
+
+        They are interjections and the model usage of answering questions.
+        """
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(
             "SELECT number, speaker, content, at, kind FROM moot_inbox "

@@ -100,7 +100,9 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a cursor after checking the current write permit, if any.
+        """Open a database cursor, and refuse access if the current write permit is no longer valid.
+
+        Without a permit, nothing is checked.
 
         With a permit, all writes form one transaction.
         """

@@ -35,8 +35,8 @@ LONG_WAIT_S = 300.0
 """Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
 made at this interval."""
 LATEST_S = 86_400.0
-"""Maximum number of seconds that a stored time may lie in the future. Later times are ignored as
-implausible."""
+"""Number of seconds into the future up to which a stored time counts as plausible. Later times are ignored
+as implausible."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
@@ -45,7 +45,7 @@ BURST_S = 1.0
 SLOT_PREFIX = "endpoint "
 """Prefix for the names of leases that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
-"""Prefix of the table keys that store the time of the next trial call."""
+"""Prefix of the database keys that store when the next trial call to an endpoint is due."""
 
 _RESERVE = f"""
 INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
@@ -273,7 +273,7 @@ class Budgets(DebateTable):
         return str(rows[0][0]) if rows else ""
 
     def reached(self, debate: str) -> str:
-        """Return the limit that a debate's group has reached, or `""` if it has reached none."""
+        """Return the limit that a debate's group of debates has reached, or `""` if none is reached."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets JOIN moot_budget_debates "
             "ON budget = name WHERE debate = ?",
@@ -282,7 +282,7 @@ class Budgets(DebateTable):
         return _budget_in(rows).reached
 
     def spend(self, debate: str, usage: EntryUsage) -> None:
-        """Add the usage of a model call to the budget of the debate's group."""
+        """Add the tokens and cost of a model call to the usage of the debate's group of debates."""
         self._execute(
             "UPDATE moot_budgets SET tokens = tokens + ?, cost = cost + ? "
             "WHERE name = (SELECT budget FROM moot_budget_debates WHERE debate = ?)",

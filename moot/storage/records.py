@@ -51,7 +51,7 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 
 
 class Forecast(TypedDict):
-    """One judge's decision and confidence, stored when a person gives feedback on the debate."""
+    """One judge's decision and confidence, stored for comparison with a person's feedback on the debate."""
 
     judge: str
     model: str
@@ -240,14 +240,17 @@ class Records:
         return (*rows, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's catalogue row, grants and inbox to a fork. The journal is not copied."""
+        """Copy a debate's catalogue row, access grants and inbox to a fork of the debate.
+
+        The journal is not copied.
+        """
         self.catalogue.copy(source, target)
         self.inbox.copy(source, target)
         self.grants.add(target, self.grants.of(source))
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return table objects that refuse to write after the run has lost its lease.
+        """Return a copy of the database tables that rejects writes after the run has lost its lease.
 
         The run loses its lease if another run takes it.
         """
@@ -370,7 +373,7 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Return the value of a connection pool's setting.
+    """Return the final value of a connection pool's setting, which may be a value or a function.
 
     If the setting is a function or a coroutine function, call it to get the value.
     """

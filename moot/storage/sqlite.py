@@ -32,14 +32,15 @@ Statement = tuple[str, Sequence[Value]]
 
 @dataclass(frozen=True)
 class Permit:
-    """Condition that a transaction checks in the database before writing."""
+    """Permission to write, based on a condition that a transaction checks in the database before writing."""
 
     statement: Statement
-    """Query that returns the rows on which the transaction's condition depends."""
+    """Query whose result determines whether the transaction may write."""
     allows: Callable[[Sequence[Row]], bool]
-    """Function that returns True if the queried rows allow the transaction."""
+    """Function that decides from the queried rows whether the transaction may write."""
     refusal: Callable[[Sequence[Row]], DebateBusy]
-    """Function that returns the error to raise if the queried rows do not allow the transaction."""
+    """Function that creates the error to raise if the transaction may not write. It receives the queried
+    rows."""
 
 
 class Sql(ABC):
@@ -154,7 +155,7 @@ class DebateTable:
             sql.execute(f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
 
     def fenced_by(self, permit: Permit) -> Self:
-        """Return a copy of this table object that checks the permit before each write."""
+        """Return a copy of this table object that writes only if the permit's condition holds."""
         other = copy(self)
         other._permit = permit
         return other
@@ -166,7 +167,9 @@ class DebateTable:
     def _execute(
         self, statement: str, parameters: Sequence[Value] = (), *, durable: bool = False
     ) -> list[Row]:
-        """Execute one statement, checking the permit first if the statement writes.
+        """Execute one SQL statement.
+
+        A statement that writes is executed only if the table's permit allows the write.
 
         Raises:
             DebateBusy: The permit does not allow the write.
@@ -386,7 +389,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
-    """Return True if a database file is readable but not writable."""
+    """Return True if opening a database failed only because the database file cannot be written."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
     if _code(error) not in unwritable or not path.is_file():
         return False

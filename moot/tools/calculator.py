@@ -25,7 +25,8 @@ MAX_CHARS = 500
 MAX_DEPTH = 40
 """Maximum nesting depth of an arithmetic expression."""
 MAX_BITS = 4096
-"""Maximum number of bits in the numerator or denominator of an exact number."""
+"""Maximum number of bits in the numerator or denominator of a fraction that the calculator computes
+exactly."""
 SHOWN_DIGITS = 60
 
 _ARITHMETIC = re.compile(r"[\w\s.,+*/%()-]+", re.ASCII)
@@ -107,7 +108,7 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return an intermediate result, or raise an error if the result cannot be used."""
+    """Return an intermediate result, or raise an error if the result is not a number or is too large."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):

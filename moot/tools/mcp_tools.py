@@ -62,7 +62,7 @@ class McpTool(Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments, as defined by the MCP server."""
+        """Return the JSON Schema that the MCP server defines for the tool's arguments."""
         return cls.definition.parameters
 
     def run(self, context: ToolContext) -> str:

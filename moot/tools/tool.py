@@ -22,8 +22,8 @@ class ToolContext:
     """Parts of a debate that its tools may read, such as the context folder and the transcript."""
 
     sandbox: Callable[[], Sandbox | None] = lambda: None
-    """Function that opens the context folder. It is called on a worker thread. The function returns `None` if
-    there is no context folder."""
+    """Function that opens a `Sandbox` for the context folder, whose files the debate's tools may read. It
+    is called on a worker thread. The function returns `None` if there is no context folder."""
     transcript: Sequence[Entry] = ()
     """Transcript entries of the debate so far."""
     authorize: Callable[[], object] = lambda: None

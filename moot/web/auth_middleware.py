@@ -206,7 +206,7 @@ def is_loopback(name: str) -> bool:
 
 
 class UnchangedJson(JSONResponse):
-    """JSON response from which known secrets, such as API keys, are removed."""
+    """JSON response that returns its content unchanged, except for redacted secrets such as API keys."""
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON with all known secrets redacted.

@@ -46,7 +46,7 @@ EventListener = Callable[[Event], object]
 
 
 class StreamedMessage(TypedDict):
-    """Part of a message that has been streamed so far."""
+    """Message that is being streamed, including its speaker and the text received so far."""
 
     speaker: str
     text: str
@@ -235,11 +235,11 @@ CACHED_DOCUMENTS = 8
 """Maximum number of debate documents in the cache. A page requests the parts of a document separately."""
 
 Version = tuple[object, ...]
-"""Value that changes whenever the stored debate changes."""
+"""Type of a version identifier that changes whenever the stored debate changes."""
 
 
 class DebateSnapshot(NamedTuple):
-    """State and document of a debate at one moment."""
+    """State of a debate at one moment, together with the `DebateDocument` created from that state."""
 
     version: Version
     snapshot: StateSnapshot

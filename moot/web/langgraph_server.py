@@ -146,7 +146,7 @@ routes."""
 GRAPH = "debate"
 """Name of the graph in `langgraph.json` that runs all protocols."""
 EVERY_S = 3.0
-"""Number of seconds between searches for debates started by other processes."""
+"""Number of seconds between checks for new debates that other processes have started."""
 TITLE_CHARS = 80
 """Maximum number of characters in the title of a LangGraph thread."""
 

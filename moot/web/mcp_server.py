@@ -115,7 +115,8 @@ class DebateOutcome(BaseModel):
         "", description="Decision of the debate in one line. Empty until the debate is finished."
     )
     debate: str = Field(
-        description="Id of the debate, for use with the other tools and in moot://debates/ID/report."
+        description="Id of the debate. Pass this id to the other tools, or use it as ID in "
+        "moot://debates/ID/report."
     )
     status: str = Field(
         description=(
@@ -503,7 +504,9 @@ def argue_design(
 
 
 def second_opinion(
-    decision: Annotated[str, Field(description="Decision to challenge, including the facts behind it.")],
+    decision: Annotated[
+        str, Field(description="The decision that you want challenged, together with the facts behind it.")
+    ],
 ) -> str:
     """Have one debater defend a decision and another oppose it before you act on it."""
     return (

@@ -27,7 +27,7 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds after the start of a run during which a failure is reported to the caller. Later
+"""Number of seconds to wait after starting a run, so that early failures are reported to the caller. Later
 errors are shown on the page."""
 
 
@@ -37,7 +37,7 @@ class PageAction(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
-        """Perform the action on a debate, and return the result for the page.
+        """Perform this action on a debate, and return the action's result as JSON for the live web page.
 
         Raises:
             UserError: the action is not possible.
@@ -50,7 +50,7 @@ class PageAction(BaseModel):
 
 
 def _model_instead(host: DebateHost, debate: Debate) -> str | None:
-    """Return the server's default model if the debate's own model can only replay recorded replies."""
+    """Return the server's default model if the debate uses a model that only replays recorded replies."""
     model = host.default_config.model
     return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
 
@@ -95,7 +95,7 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """Action that has a debate judged now, even if it is paused or has already been judged."""
+    """Action that makes the judge decide a debate now, even if the debate is paused or already judged."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:

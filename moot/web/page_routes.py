@@ -459,7 +459,7 @@ class LivePage:
 
 
 def _sample(name: str) -> JsonObject:
-    """Return the data that the page shows about a recorded sample debate."""
+    """Return the name, question, protocol and debater names of a recorded sample debate."""
     recorded = recording_config(name)
     return {
         "name": name,

@@ -62,7 +62,7 @@ def ask(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Answer a question about a debate and cite its messages.
+    """Answer a question about a stored debate, citing messages from the debate.
 
     Asking changes no message. The answer's tokens and cost are added to the debate's totals.
     """
@@ -204,11 +204,11 @@ def judge(
 ) -> None:
     """Judge a debate again, or end a paused debate with a verdict.
 
-    The command prints the verdict and the agreement among the judges. By default, the judges do not see the
-    debaters' names. Each judge gives a second verdict after seeing the debaters in reverse order, except in
-    the council and vote protocols. Moot keeps the earlier verdicts when it stores new verdicts. For a
-    debate that has its own configuration, Moot reads only the keys `judge` and `models` from the --config
-    file. The exit code is 3 if judging fails.
+    `moot judge` prints the verdict and the agreement among the judges. By default, the judges do not see
+    the debaters' names. Each judge gives a second verdict after seeing the debaters in reverse order,
+    except in the council and vote protocols. Moot keeps the earlier verdicts when it stores new verdicts.
+    For a debate that has its own configuration, Moot reads only the keys `judge` and `models` from the
+    --config file. The exit code is 3 if judging fails.
     """
     from moot.cli.inputs import file_of
     from moot.configuration.configure import read_rubric
@@ -256,8 +256,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} must set `judge` or `models`: for a debate that has its own "
-            "configuration, all other keys are ignored"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`, the only keys used for a "
+            "debate that has its own configuration: set one of these keys"
         )
     return replace(options, configured=data)
 

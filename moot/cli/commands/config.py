@@ -53,8 +53,8 @@ def check(
 ) -> None:
     """Check a configuration file and print its debaters, protocol and models.
 
-    The command performs the same checks as a run, but does not import the Python objects named in the
-    configuration file.
+    The command `moot config check` performs the same checks as `moot run`, but does not import the Python
+    objects named in the configuration file.
     """
     from moot.cli.run_config import run_config
 
@@ -83,7 +83,8 @@ EXAMPLES: dict[type[BaseModel], JsonObject] = {
 }
 """Example values for settings whose default is an empty list or mapping."""
 FROM_ENVIRONMENT = ("model",)
-"""Settings whose default comes from an environment variable. The template must not override the variable."""
+"""Settings that take their default value from an environment variable. The template must not override the
+variable."""
 WIDTH = 100
 
 

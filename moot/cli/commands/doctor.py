@@ -168,8 +168,8 @@ def doctor(
 
 
 ROOM = 256
-"""Maximum number of tokens in a model's test reply, excluding reasoning tokens. The expected reply, one
-word as JSON, is shorter."""
+"""Maximum number of reply tokens, excluding reasoning tokens, when `moot doctor` tests a model. The
+expected reply, one word as JSON, is shorter."""
 _SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
 """Keys under which providers report a model's context size."""
 
@@ -447,7 +447,9 @@ def backup(
     path: Annotated[
         Path,
         Argument(
-            metavar="FILE", help="File in which to store the copy. To use the copy, pass the file to --db."
+            metavar="FILE",
+            help="File in which to store the copy of the database. To use the copied database, pass this "
+            "file to --db.",
         ),
     ],
     db: DbOption = None,
@@ -485,9 +487,9 @@ def gc(
 ) -> None:
     """Delete intermediate checkpoints of finished debates.
 
-    Other debates can run while the command deletes checkpoints. After the checkpoints are deleted, you can
-    still resume, fork and replay finished debates and show their prompts. The deleted checkpoints no longer
-    appear in LangGraph's history of a debate.
+    Other debates can run while the command deletes checkpoints. After `moot gc` has deleted intermediate
+    checkpoints, you can still resume, fork and replay the finished debates and show their prompts. The
+    deleted checkpoints no longer appear in LangGraph's history of a debate.
     """
     from moot.debates.lifecycle import prune, shrink
     from moot.state.conversation import ENDED_STATUSES

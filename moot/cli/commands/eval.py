@@ -299,8 +299,8 @@ def report_evaluation(
         Option(
             "--baseline",
             metavar="ARM",
-            help="Configuration (--arm) to compare all others with. Default: the vote configuration with an "
-            "equal budget.",
+            help="Configuration (--arm) to compare all others with. Default: vote@tokens or vote@cost, if "
+            "the evaluation contains one of them.",
         ),
     ] = "",
     feedback: Annotated[
@@ -423,7 +423,8 @@ def evaluate_debates(
         list[str],
         Argument(
             metavar="ID|FILE…",
-            help="Debates to score: names, ids, or files that contain exported debates or dialectic debates.",
+            help="Debates to score, given as names, ids or files. A file contains a debate exported by Moot "
+            "or saved by the program dialectic.",
         ),
     ],
     problem: Annotated[
@@ -475,7 +476,7 @@ def evaluate_debates(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Score finished debates from 1 to 10 on each criterion.
+    """Let evaluators score finished debates from 1 to 10 on each criterion.
 
     The command prints the average of the evaluators' scores, or N/A if no evaluator gave a score. The exit
     code is 3 if any debate still has no evaluation.
@@ -524,7 +525,7 @@ def evaluate_debates(
 
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
-    """Print the failed evaluations and, without `--quiet`, the notes of every evaluation."""
+    """Print an error for each failed evaluation and, unless `quiet` is set, the notes of all evaluations."""
     evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
     for name, evaluator, verdict in evaluations:
         if verdict["status"] == "failed":

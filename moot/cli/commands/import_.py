@@ -80,7 +80,7 @@ def import_debate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate to judge, report on or continue.
+    """Import a transcript as a debate that you can judge, report on or continue.
 
     The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the
     file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
@@ -128,7 +128,9 @@ def import_debate(
 
 
 def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
-    """Return the ids of the speakers who are debaters, or `[]` if all speakers are debaters.
+    """Return the ids of the speakers who are debaters rather than moderators.
+
+    Return `[]` if nobody moderates.
 
     On a terminal, ask the user which speakers moderate.
     """
@@ -157,7 +159,7 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """Default file name ending and allowed suffixes for a report format."""
+    """File extensions allowed for a report format, and the ending of the default file name."""
 
     file_end: str
     """Suffix added to the debate's name to form the default file name."""

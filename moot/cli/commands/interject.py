@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""Report of a change to a debate, as JSON fields and a sentence for the user."""
+"""Result of a completed change to a debate. It consists of JSON fields and a sentence for the user."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
@@ -56,7 +56,8 @@ def say(
 ) -> None:
     """Send a message to a debate, even while the debate is running.
 
-    The debate reads the message at the start of its next step. All later prompts include the message.
+    A debate reads each message sent with `moot say` at the start of the debate's next step. All later
+    prompts include the message.
     """
     from moot.cli.inputs import read_words
 
@@ -162,7 +163,8 @@ def correct(
     opposite: Annotated[
         bool,
         Option(
-            "--opposite", help="Treat one of the two claims as the negation of the other. Needs --same-as."
+            "--opposite",
+            help="Treat the claim as the opposite of the claim that --same-as names. Needs --same-as.",
         ),
     ] = False,
     db: DbOption = None,

@@ -214,7 +214,7 @@ def run(
 
 
 def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the decision that `--gate` requires, or `None` if the option is not given.
+    """Return the decision that the run must reach to exit with code 0, or `None` if `--gate` is not given.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -275,7 +275,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
 
 
 LINE_CHARS = 100
-"""Maximum number of characters shown from an interjection that a forked debate omits."""
+"""Maximum number of characters shown of an interjection that `moot fork` leaves out."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -377,7 +377,8 @@ def fork(
     """Copy a debate up to a given message as a new debate.
 
     The original debate does not change. Interjections made after the given message are not carried over to
-    the copy. The options --model, --judge-model and --config apply to the new turns of the copy.
+    the copy. The options --model, --judge-model and --config apply only to turns that the new debate adds
+    to the copied messages.
     """
     if after is not None and without is not None:
         raise InputError("--without already determines where the fork starts: remove --after")
@@ -496,13 +497,14 @@ def plan(
 ) -> None:
     """Estimate the calls, tokens, time and cost of a debate.
 
-    To make the estimate, Moot simulates the debate twice in memory without calling a model. In the first
-    simulated debate, the debaters agree, so the debate needs the fewest model calls. In the second
-    simulated debate, the debaters dispute every claim, so the debate needs the most model calls. The
-    estimate is the average of the two simulated debates. The estimate ignores limits, tool calls, retries
-    and repairs of structured replies. The maximum number of tokens is calculated from the token budgets.
-    Moot calculates the cost from the prices in the configuration, or from the list prices of well-known
-    models.
+    To estimate the calls, tokens, time and cost of a debate, Moot simulates the debate twice in memory
+    without calling a model. The first of the two simulations assumes that the debaters agree, because
+    agreement needs the fewest model calls. In the second simulated debate, the debaters dispute every
+    claim, so the debate needs the most model calls. Each estimated number is the average of the numbers
+    from the two simulated debates. The estimate ignores limits, tool calls, retries and repairs of
+    structured replies. The maximum number of tokens in an estimate assumes that every prompt and reply uses
+    its full token budget. Moot calculates the cost from the prices in the configuration, or from the list
+    prices of well-known models.
     """
     from moot.cli.inputs import read_topic
     from moot.cli.run_config import warn_of_ignored_length

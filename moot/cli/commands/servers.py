@@ -55,10 +55,10 @@ def serve(
 ) -> None:
     """Serve a web page for starting, watching and controlling debates.
 
-    The command prints the address of the web page, including a launch token. Whoever opens this address is
-    the operator. The operator may use every model of your endpoint, and may name other endpoints and the
-    variables that hold their API keys. Keep the address to yourself. The value of MOOT_TOKEN gives the same
-    rights as the launch token.
+    `moot serve` prints the address of its web page, including a launch token. Whoever opens this address is
+    the operator. The operator may use every model at your endpoint, and may configure other endpoints and
+    the variables that contain their API keys. Keep the address to yourself. The value of MOOT_TOKEN gives
+    the same rights as the launch token.
 
     Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Without
     your permission, visitors may use only the default models, tools, files and endpoints. If MOOT_TOKEN is
@@ -137,7 +137,7 @@ def studio(
 ) -> None:
     """Open the stored debates in LangGraph Studio.
 
-    The command runs `langgraph dev` with Moot's graph and database.
+    `moot studio` runs `langgraph dev` with Moot's graph and database.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
 

@@ -65,10 +65,11 @@ def setup(
 ) -> None:
     """Store your API key, endpoint and default model once for all debates.
 
-    On a terminal, the command asks for every value that you do not set with an option. The command then
-    makes one small model call and prints the price of the call. If the test call succeeds, the command
-    stores the settings in your configuration folder, in a file that only you can read. Environment
-    variables and a `.env` file take precedence over the settings that `moot setup` stored.
+    On a terminal, the command asks for every value that you do not set with an option. To test the
+    settings, `moot setup` makes one small model call and prints the price of the call. If the test call
+    succeeds, the command stores the settings in your configuration folder, in a file that only you can
+    read. Environment variables and a `.env` file take precedence over the settings that `moot setup`
+    stored.
     """
     from moot.models.registry import OPENAI_URL, Access
 
@@ -120,7 +121,9 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the text to store for the API key, and the key itself.
+    """Return the API key in the form in which it is stored, and the key itself.
+
+    The stored form can be a reference to an environment variable.
 
     Both are empty if no key is used.
 

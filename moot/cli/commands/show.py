@@ -43,7 +43,8 @@ def audit(
         Option(
             "--replay-without",
             metavar="KIND",
-            help="Repeat turns without this kind of memory in the prompts.",
+            help="Repeat turns with prompts that leave out one kind of memory (KIND), and print the "
+            "original and the repeated turns.",
         ),
     ] = None,
     turns: Annotated[
@@ -52,15 +53,18 @@ def audit(
     ] = None,
     model: Annotated[
         str | None,
-        Option("--model", help="Model for the repeated turns. Default: each speaker's own model."),
+        Option(
+            "--model",
+            help="Model for the turns that --replay-without repeats. Default: each speaker's own model.",
+        ),
     ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the cost and use of each kind of memory.
 
-    With --replay-without, repeat some turns without one kind of memory, and print the original and the
-    repeated turns.
+    The option --replay-without repeats some turns without one kind of memory, and prints both the original
+    and the repeated turns.
     """
     from moot.cli.screen import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
@@ -113,7 +117,8 @@ def show(
         bool,
         Option(
             "--calls",
-            help="Show the number of tokens in each section of all prompts except those for debaters' turns.",
+            help="For each model call that is not a debater's turn, show the number of tokens in each "
+            "section of the prompt.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
@@ -122,7 +127,10 @@ def show(
         Option(
             "--prompt",
             metavar="SEQ",
-            help=("Show the exact prompt for a message (12 or m000012) or for another model call (c000012)."),
+            help=(
+                "Show the exact prompt of a model call. Give the id of the message that it produced (12 or "
+                "m000012), or the id of another call (c000012)."
+            ),
         ),
     ] = None,
     follow: Annotated[

@@ -45,7 +45,7 @@ LINE_CHARS = 10_000
 
 @dataclass(frozen=True)
 class Goal:
-    """Progress of a debate towards one of its limits, such as turns, tokens or cost."""
+    """Limit of a debate, such as turns, tokens or cost, and the amount used so far."""
 
     name: str
     reached: float
@@ -87,7 +87,7 @@ class RunTally:
         self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
-        """Return the progress towards the limit that the debate will reach first."""
+        """Return the limit that is closest to being reached, and the amount used so far."""
         passed = (
             self.planned is not None and self.turns > self.planned
         )  # happens if a message was sent after the last turn
@@ -166,7 +166,7 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
-    """Return the lines that introduce a run: the question, the protocol, the debaters and the models."""
+    """Return the first lines of a run, with its question, protocol, debaters and models."""
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
     from moot.state.settings import api_key, variable
@@ -200,8 +200,8 @@ MESSAGE_FRAME = 2
 """Number of lines that a streamed message needs in addition to its text."""
 MESSAGE_LINES = MESSAGE_FRAME + 1
 CTRL_C = 4
-"""Number of columns left free at the end of the status line. If the terminal's `^C` wrapped, erasing the
-line would fail."""
+"""Number of free columns kept for the terminal's `^C` at the end of the status line. If the terminal's `^C`
+wrapped, erasing the line would fail."""
 BAR, MIN_BAR, SPINNER = 40, 4, 3
 """Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
 MAX_MESSAGES_SHOWN = 4
@@ -234,7 +234,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show one event. Store the event for the next automatic refresh of the screen."""
+        """Show one event. Most events become visible at the next automatic refresh of the screen."""
         self._tally = tally
         match event["event"]:
             case "token":

@@ -259,7 +259,9 @@ def format_of(path: Path) -> str:
 
 
 def check_folder(path: Path) -> None:
-    """Before any model is called, check that an output file can be written. The path `-` stands for stdout.
+    """Raise an error if an output file's path is a folder or its parent folder does not exist.
+
+    The check runs before any model is called. The path `-` stands for stdout.
 
     Raises:
         InputError: the path is a folder, or is in a folder that does not exist.

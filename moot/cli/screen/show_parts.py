@@ -48,7 +48,7 @@ table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
 """Widths in characters of the criteria column and of each debater's column."""
 BELOW = (1, 0, 0, 0)
-"""Padding that inserts one blank line above a part of the verdict."""
+"""Padding for a part of the verdict that starts one blank line below the preceding part."""
 
 
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
@@ -280,7 +280,10 @@ def overview(document: Document) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return the strength of agreement between a council's proposals after each round, or `""` if unknown."""
+    """Return one line of text with the agreement of a council's proposals after each round.
+
+    Return `""` if no round was checked.
+    """
     checks = document.get("convergence") or []
     threshold = document["config"].get("termination", {}).get("threshold")
     shares = [each["agreement"] for each in checks] + [threshold]
@@ -425,7 +428,10 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
-    """For each repeated turn, return a table with the original and new messages side by side."""
+    """Return one table for each repeated turn.
+
+    Each table shows the original and the new message side by side.
+    """
     parts: Parts = []
     for each in again:
         table = Table(pad_edge=False, expand=True, title=f"{each.entry_id}, {one_line(each.speaker, 60)}")
@@ -437,7 +443,7 @@ def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
 
 
 def prompt(looked: ReconstructedPrompt) -> Parts:
-    """Return the exact prompt of one model call, section by section, for printing."""
+    """Return a printable view of one model call's prompt, divided into sections."""
     receipt = looked.receipt
     whose: Document = receipt
     if "purpose" in whose:

@@ -32,24 +32,26 @@ from moot.state.errors import MootError
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
-"""Number of turns in the first shortened run of a simulation. The number doubles with each further run
-until the rounds repeat."""
+"""Number of debate turns in the first simulation of a long debate. The number doubles with each further
+simulation until the rounds repeat."""
 ENOUGH_CALLS = 130
-"""Minimum number of calls at which a shortened run is considered long enough."""
+"""Number of model calls in a shortened simulation that is enough for extrapolation to the full debate."""
 MAX_GROWTH = 0.05
-"""Maximum increase in calls and prompt tokens between two parts of a run that count as equal. With more
-growth, the rounds do not count as repeating."""
+"""Maximum relative increase in calls and prompt tokens between two equally long parts of a simulated
+debate. With more growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that shortening a run must save to be worthwhile."""
+"""Minimum number of rounds that a shortened simulation must save. Otherwise, the whole debate is
+simulated."""
 MIN_PERIODS = 3
-"""Minimum number of rounds needed to estimate how often a kind of call occurs."""
+"""Minimum number of rounds that must contain a kind of call to estimate the interval between these
+calls."""
 GROWTH = 0.25
-"""Minimum relative growth of one kind of call at which its growth is assumed to continue."""
+"""Minimum relative increase in calls of one kind that counts as continued growth."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind needed to detect growth. With fewer calls, growth is ignored
-because it can be chance."""
+"""Minimum number of calls of one kind for which an increase in calls counts as growth. With fewer calls,
+growth is ignored because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
@@ -131,7 +133,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two consecutive parts of a run, each with the same number of rounds."""
+    """Return two consecutive ranges of rounds with equal length, near the end of a simulated debate."""
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
     half = (end - start) // 2
@@ -139,7 +141,10 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """For each kind of model call, return the middle rounds in which it occurs."""
+    """Return the rounds in which each kind of model call occurs.
+
+    Only rounds in the parts `early` and `late` are included.
+    """
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -163,7 +168,7 @@ def _is_settled(calls: Sequence[PlannedCall]) -> bool:
 
 
 def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
-    """Extrapolate a shortened run to the full length by repeating the middle rounds.
+    """Extrapolate a shortened simulation of a debate to the debate's full length.
 
     The middle spans whole periods of the rarest kind of call. A kind of call that grows from round to round
     keeps growing.
@@ -234,14 +239,14 @@ class Batch:
     calls: int
     """Number of calls that run at the same time in this batch."""
     prompt: Tokens
-    """Expected and maximum number of tokens in the prompt of one call."""
+    """Token counts, expected and maximum, for the prompt of one call."""
     reply: Tokens
     times: int
-    """Expected number of times that the batch runs."""
+    """Expected number of times that a debate makes this group of calls."""
     times_at_least: int
-    """Minimum number of times that the batch runs in the simulations."""
+    """Lowest number of times that this group of calls occurs in any simulated debate."""
     times_at_most: int
-    """Maximum number of times that the batch runs in the simulations."""
+    """Highest number of times that this group of calls occurs in any simulated debate."""
 
     @property
     def all_calls(self) -> int:
@@ -329,7 +334,10 @@ def _middle(least: float, most: float) -> int:
 
 
 def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
-    """Merge the batch keys of two runs into one list, preserving the order of both runs."""
+    """Merge the keys of two simulations' call groups into one list.
+
+    The order of each simulation is preserved.
+    """
     merged = list(least)
     place = 0
     for key in most:
@@ -383,7 +391,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return a call's cost in US$ for the call's own model and for each fallback model."""
+    """Return the possible costs of a call in US$, one for its own model and one for each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,

@@ -36,12 +36,12 @@ class PlannedCall:
 
     call: ModelCall
     batch: int
-    """Sequence number of the batch that this call belongs to. Calls in the same batch run at the same
-    time."""
+    """Sequence number of the group of concurrent calls to which this call belongs. Calls in the same batch
+    run at the same time."""
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Number of real calls that this recorded call represents."""
+    """Estimated number of calls in the full debate that this call of a shorter simulation stands for."""
 
     @property
     def phase(self) -> str:
@@ -51,7 +51,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Purpose and debate phase of the call, used to group the calls of a debate."""
+        """Kind of the call, given by the call's purpose and debate phase."""
         return self.call.purpose, self.phase
 
     @property
@@ -111,8 +111,8 @@ class DryRun:
 
 
 TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
-"""Number of tokens in a stub reply for each word that the prompt requests. Recorded debates have 1.06 to
-1.33."""
+"""Number of tokens in a simulated reply for each word of the length that the prompt asks for. Recorded
+debates have 1.06 to 1.33."""
 DEFAULT_WORDS = 150
 """Number of words in a stub reply if the prompt specifies no length."""
 REPLY_TOKENS: Mapping[str, int] = {
@@ -124,16 +124,17 @@ REPLY_TOKENS: Mapping[str, int] = {
     "moderate": 60,
     "decide": 150,
 }
-"""Number of tokens in a structured stub reply, keyed by the call's purpose. The first three values are
-means of recorded debates."""
+"""Assumed number of tokens in a simulated structured reply, keyed by the call's purpose. The first three
+values are means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Number of tokens in a structured stub reply for purposes that `REPLY_TOKENS` does not list."""
+"""Assumed number of tokens in a simulated structured reply if `REPLY_TOKENS` does not list the call's
+purpose."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
-"""Maximum number of claims in one stub extraction."""
+"""Maximum number of claims in one simulated reply to a claim extraction call."""
 CLAIM_QUOTE = "this measure stands or falls with the figures"
-"""Phrase included in every stub text so that a stub claim can quote it."""
+"""Phrase that every simulated message contains, so that simulated claims can quote it."""
 _CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
 _WORDS = re.compile(r"(?<!\d)(\d+) words\b")
 _VOCABULARY = """
@@ -174,7 +175,8 @@ class StubReplies:
     _in_flight: int = 0
     _round: int = 0
     _texts: int = 0
-    """Number of stub texts generated so far. It seeds the next text, so that all texts differ."""
+    """Count of the placeholder texts generated so far as model replies. It seeds the next text, so that all
+    texts differ."""
     _counter: TokenCounter | None = None
 
     async def __call__(
@@ -212,7 +214,7 @@ class StubReplies:
         return Reply(data=self._data(call), model=call.model, usage=usage), tokens
 
     def _answer(self) -> str:
-        """Return the answer to the main question that a debater gives in a stub reply."""
+        """Return a simulated debater's answer to the question under debate."""
         options = self.config.options
         if options:
             return options[self._texts % len(options) if self.scenario == "disputing" else 0]
@@ -241,7 +243,10 @@ class StubReplies:
         return " ".join(sentences)
 
     def _data(self, call: ModelCall) -> JsonObject:
-        """Return a minimal reply that matches the schema and the scenario."""
+        """Return a minimal structured reply to a simulated call.
+
+        The reply fits the call's schema and the simulated scenario.
+        """
         schema = cast(Any, call.schema)
         form = schema.model_json_schema()
         smallest = cast(JsonObject, smallest_instance(form))
@@ -269,7 +274,10 @@ class StubReplies:
         }
 
     def _dispute(self, call: ModelCall) -> JsonObject:
-        """Return stub claims that one message asserts and another message denies."""
+        """Return made-up claims for a simulated dispute.
+
+        One message asserts each claim, and another message denies it.
+        """
         claims, events = [], []
         pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
         least = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT

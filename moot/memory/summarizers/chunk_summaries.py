@@ -121,7 +121,8 @@ def _mended(text: str, source: str) -> str:
             dropped += len(sentence.text)
     if 2 * dropped > len(text):
         raise SummaryFailed(
-            "most sentences in the model's summary contain numbers that appear in none of the messages"
+            "most of the model's summary consists of sentences with numbers that appear in none of the "
+            "messages"
         )
     return "".join([*kept, text[end:]]).strip()
 
@@ -221,13 +222,15 @@ class ChunkSummary:
     through: int
     """`seq` of the last message that the chunk summary covers."""
     level: int = 0
-    """Number of merges that produced this chunk summary. 0 means that it was made from messages."""
+    """Number of successive merges of earlier summaries that produced this chunk summary (summary of
+    consecutive messages). 0 means that it was made from messages."""
     part: str = ""
-    """Name of the debate phase that this chunk summary of the `hierarchical` summarizer covers."""
+    """Name of the debate phase that this chunk summary covers. Only the `hierarchical` summarizer sets the
+    name."""
 
 
 def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:
-    """Return the chunk summaries of the previous summary that can be used again.
+    """Return the chunk summaries that were stored with the previous summary version and can be reused.
 
     Data of other summarizers is ignored.
     """
@@ -310,7 +313,7 @@ def merge(
 def truncate_to_one_call(
     request: SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge chunk summaries until they fit in one model call, and return the resulting summaries.
+    """Return chunk summaries that are merged as far as needed to fit together in one model call.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -378,7 +381,7 @@ def lacking_points(
 
 
 def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of each message that a perspective summary should still treat as current.
+    """Return the `seq` of each message that later messages have not superseded in a debater's perspective.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
     summary, all messages count, and the result is `None`.

@@ -103,7 +103,7 @@ class _DraftCalls:
     provider: str = ""
 
     def run(self, flow: Any) -> Generator[Sequence[ModelCall], list[Reply], Any]:
-        """Run the generator of a summarizer and return its result.
+        """Run a summarizer that is written as a generator of model calls, and return the summarizer's result.
 
         Raises:
             SummaryFailed: the value is no generator, or yields something other than model calls.
@@ -136,7 +136,7 @@ class _DraftCalls:
 
 
 def version_of(summary: Summary) -> SummaryVersion:
-    """Return a summary in its stored form, keeping only the points shown in its text."""
+    """Return a copy of a summary that keeps only the points shown in the summary's text."""
     pool = summary["points"]
     shown: list[SummaryPoint] = [
         {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}

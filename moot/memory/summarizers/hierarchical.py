@@ -22,8 +22,8 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor used to compute the minimum size of a group of rounds. Rounds are summarized together until their
-text fills 1/`SMALL` of a call's input."""
+"""Divisor that turns a model call's input limit into the minimum size of a group of debate rounds. Rounds
+are summarized together until their text fills 1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):
@@ -32,7 +32,7 @@ class Hierarchical(Summarizer):
     name = "hierarchical"
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Summarize new rounds, merge finished debate phases, and write the debate's summary."""
+        """Summarize new rounds, merge the summaries of finished phases, and write the debate's summary."""
         chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
         new = yield from condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
 
@@ -56,7 +56,10 @@ class Hierarchical(Summarizer):
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
-    """Split new entries into groups that end with a debate phase or a sufficiently long round."""
+    """Split new entries into groups of whole rounds.
+
+    Short rounds of the same debate phase share a group.
+    """
     least, parts = input_token_limit(request) // SMALL, list[list[Entry]]()
     for (phase, _), group in groupby(
         unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])

@@ -18,7 +18,7 @@ class Llm(Summarizer):
     name = "llm"
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Summarize the new messages, and write the debate's summary from all chunk summaries."""
+        """Condense new messages into chunk summaries, and write the debate's summary from all of them."""
         notes, chunks = reusable_chunk_summaries(request), chunks_of(request, unread_entries(request))
         if not notes and len(chunks) == 1:
             notes = [(yield from summarize_at_once(request, chunks[0]))]

@@ -23,8 +23,8 @@ REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
 
 
 FALLBACK_SUMMARIZER = RuleBased.name
-"""Name of the summarizer used if another summarizer fails or if no debater reads the summary. This
-summarizer calls no model."""
+"""Name of the summarizer used if the configured summarizer fails or if the protocol's prompts show no
+summary. This summarizer calls no model."""
 
 
 def register(summarizer: Summarizer) -> None:
@@ -62,7 +62,9 @@ def summarizer_named(name: str) -> Summarizer:
     if name not in plugged:
         known = ", ".join(summarizer_names())
         why = f"was removed; {RuleBased.name!r} keeps more" if name in REMOVED_SUMMARIZERS else "is unknown"
-        raise ConfigError(f"memory.summarizer: the summarizer {name!r} {why}: use one of {known}")
+        raise ConfigError(
+            f"memory.summarizer: the summarizer {name!r} cannot be used, because it {why}: use one of {known}"
+        )
     point = plugged[name]
     made: Summarizer = load_plugin(point, "memory.summarizer")
     if not callable(getattr(made, "summarize", None)):

@@ -34,7 +34,8 @@ greetings or fragments."""
 SEGMENTS = 5
 """Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of characters in a summary point's line in addition to the point's text."""
+"""Number of characters added to the length of a point's text to get the length of its line in the
+summary."""
 
 
 class Point(TypedDict):
@@ -44,16 +45,18 @@ class Point(TypedDict):
     """Text of the point on one line, limited to `MAX_POINT` characters."""
     speaker: str
     message_ids: list[str]
-    """Ids of the messages that the point was taken from. A point from a document's summary lists all message
-    ids that the point names."""
+    """Ids of the messages from which this summary point was taken. A point from a document's summary lists
+    all message ids that the point names."""
     place: NotRequired[int]
     """Index of the point within its message, starting at 0."""
     error: NotRequired[bool]
-    """True if the point is a tool's error message."""
+    """True if this summary point is the error message of a tool."""
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return a message's meaningful sentences as points, or the whole text if there are none.
+    """Return the sentences of a message that have enough content words, each as a summary point.
+
+    If there are none, return the whole text as one point.
 
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
@@ -153,7 +156,10 @@ def rank(
 
 
 def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple[int, Point]]:
-    """Return the distinct points with their `seq`, keyed by speaker and terms, in transcript order."""
+    """Return the summary points without duplicates, in transcript order.
+
+    The keys are speaker and terms, and the values are `seq` and point.
+    """
     distinct: dict[tuple[str, frozenset[str]], tuple[int, Point]] = {}
     keyed = ((first_seq(point), point["speaker"], point["text"], point) for point in points)
     for seq, speaker, text, point in sorted(keyed, key=lambda key: key[:3]):
@@ -162,7 +168,7 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
 
 
 class SummaryPoints(TypedDict):
-    """Rule-based summary as JSON data, consisting of ranked points and layout settings.
+    """Data of a rule-based summary in a form that can be stored as JSON, such as its ranked points.
 
     The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
     """
@@ -176,8 +182,8 @@ class SummaryPoints(TypedDict):
     name_chars: int
     """Maximum number of characters in a speaker's name shown in the summary's text."""
     notice: str
-    """Text that lists speakers with no statement in the summary, or replaces all statements if none fits.
-    Empty otherwise."""
+    """Line that names the speakers whom the summary does not quote. If no point fits, the line replaces all
+    points. Empty otherwise."""
     messages: int
     """Number of messages that the summary covers."""
     speakers: dict[str, int]
@@ -191,17 +197,19 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum token budget that a summary needs to contain any statements (points). A smaller summary shows a
+"""Token budget below which a summary cannot contain any points from messages. A smaller summary shows a
 notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Minimum number of tokens per speaker needed for a summary to include a point by every speaker."""
+"""Minimum token budget per speaker at which a summary includes a point from every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
-"""Maximum share of a summary that tool errors may take up, and estimated number of characters per token."""
+"""Factors that turn a summary's token limit into a character limit for tool errors. The first is the
+maximum share of tool errors, and the second the estimated number of characters per token."""
 _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Maximum lengths of a speaker's name and a point's text in successive attempts to make the summary fit."""
+"""Pairs of maximum lengths (speaker name, point text), tried in turn until the summary fits in its token
+budget."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -237,7 +245,7 @@ def layout_points(
             return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of the summary with a notice that names the speakers whom the summary omits."""
+            """Return a copy of `candidate` whose notice names the speakers that the summary omits."""
             quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             others = name_list(who for who in candidate["speakers"] if who not in quoted)
             notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
@@ -252,7 +260,7 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return `summary` with as many of its first `high` points as fit in the budget."""
+    """Return `summary` with as many leading points as fit in the token budget, but at most `high`."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -264,7 +272,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
-    """Return `summary` extended by all further points that fit."""
+    """Return `summary` with as many further points as fit in the summary's token budget."""
     most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
     for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
@@ -276,7 +284,10 @@ def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints
 
 
 def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return `summary` with the notice `text`, shortened to fit."""
+    """Return `summary` with the notice `text`.
+
+    The notice is shortened until the summary fits in its token budget.
+    """
     chars = len(text)
     while chars > 0:  # in steps of a twelfth, because a shorter text does not always have fewer tokens
         noticed = SummaryPoints(**{**summary, "notice": clip(text, chars)})
@@ -327,7 +338,7 @@ MAX_TERMS = 1_000
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300
-"""Maximum number of tokens in a tool's error message that a summary shows in full. All errors together take
+"""Number of tokens above which a summary shortens a tool's error message. All errors together take
 at most a third of a summary."""
 _BATCH = 32  # number of messages between two prunings, which limits the pool during a long import
 

@@ -17,7 +17,8 @@ from moot.state.entries import Entry, traits_of
 from moot.text.tokens import TokenCounter
 
 JUDGE = "judge"
-"""Owner id that marks the judge's summary of the final round. No debater can have this id."""
+"""Id that stands for the judge, instead of a debater, as the owner of a summary. The judge's summary covers
+the final round. No debater can have this id."""
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def council_instruction(ctx: PromptContext) -> str:
 
 
 def _place_of(now: int, most: int) -> str:
-    """Return a sentence that states the position of a round within the debate."""
+    """Return a sentence that tells debaters which round of the debate this is."""
     if most == 1:
         return "This is the only round."
     return f"This is round {now} of at most {most}{', the last one' if now >= most else ''}."
@@ -246,7 +246,7 @@ def _labels_of(ctx: PromptContext, critiques: Sequence[Entry], *, by: str = "") 
 
 
 def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
-    """Return prompt blocks for the entry that the turn discusses."""
+    """Return prompt blocks that show one council message, such as a proposal, and its tool calls."""
     return [*tool_blocks(ctx, entry, rank), entry_block(ctx, entry, rank, label, heading)]
 
 
@@ -308,7 +308,7 @@ REPLY_TOKENS = 800
 
 
 class TerminationConfig(ProtocolSettings):
-    """Settings that decide whether a council debate may end before its last round."""
+    """Settings for ending a council debate before its last round."""
 
     key = "termination"
 

@@ -23,11 +23,12 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms (side discussions) open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence in a disagreement, from 0 to 1, for a crux room (side discussion) to open. A crux
-    room opens only above it. Lower this value to get more crux rooms."""
+    """Minimum confidence (0 to 1) that two debaters disagree, required to open a crux room (side
+    discussion) between them. A crux room opens only above it. Lower this value to get more crux rooms."""
     specific: bool = True
-    """True if a crux room (side discussion) opens only for claims with enough content words to count as
-    specific. Set `specific` to false for broad topics in which no room opens."""
+    """True if side discussions (crux rooms) open only for specific claims. A claim is specific if it has
+    enough content words or contains a number. Set `specific` to false for broad topics in which no room
+    opens."""
     relevance: int = Field(1, ge=0)
     """Minimum number of words that a claim must share with the topic, its aspects or the debaters'
     positions. 0: every claim qualifies."""
@@ -50,7 +51,7 @@ class DialogueConfig(ProtocolSettings):
     max_aspects: int = Field(3, ge=1, le=12)
     """Maximum number of aspects that a model may name."""
     minirounds: int = Field(1, ge=1, le=6)
-    """Number of rounds per aspect in which every debater responds once and replies once."""
+    """Number of times that the debaters exchange a response and a reply about each aspect."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
     """Settings for crux rooms (side discussions between two debaters who disagree). A crux room is a short
     discussion of two debaters about one disputed claim."""

@@ -77,7 +77,7 @@ PLACE = "dialogue"
 """Key in `protocol_state` for the current position in the sequence of phases."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit for prompts in most phases, and names of the phases exempt from the limit. Prompts
+"""Default limit on prompt tokens, and the dialogue phases to which the limit does not apply. Prompts
 are short on purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
@@ -90,7 +90,7 @@ _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
 """Number of recent transcript entries that are searched for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question, compared with 1 for a disagreement on another claim. It
+"""Weight of a disagreement on the main question, relative to a weight of 1 for other claims. It
 only decides between otherwise equal pairs."""
 
 
@@ -157,7 +157,7 @@ class Dialogue(Protocol):
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
-        """Return True if the next step's prompts need claims from messages that the prompts leave out.
+        """Return True if claims must be extracted after `phase` because the next step needs them.
 
         First takes show all openings. After them, claims only decide who answers whom, and two debaters
         answer each other in any case.
@@ -179,7 +179,7 @@ class Dialogue(Protocol):
         return findings_text(state, config.names(), flips, extracts=self.extracts_by_model(config))
 
     def at_a_glance(self, solution: str) -> str:
-        """Return a short version of the dialogue's findings."""
+        """Return a short overview of the dialogue's full findings in `solution`."""
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
@@ -193,7 +193,10 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the opening step if aspects are configured, otherwise a model call to name the aspects."""
+    """Return the step with the opening statements, or a model call that first splits the topic into aspects.
+
+    The call is needed only if no aspects are configured.
+    """
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
         return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
@@ -337,7 +340,7 @@ def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
-    """Return how strongly each pair of debaters disagrees on an aspect.
+    """Return the strength of disagreement of each pair of debaters on one aspect of the topic.
 
     It is the number of the aspect's claims on which they hold opposite sides, each weighted by the confidence
     of the extraction. A disagreement on the main question decides between pairs that are equal in this.

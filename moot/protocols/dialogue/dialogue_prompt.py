@@ -48,7 +48,7 @@ BOARD_TOKENS = 600
 """Number of prompt tokens that are reserved for the blackboard. The debater's own commitments come first in
 the blackboard."""
 FRAME_TOKENS = 6
-"""Number of tokens that the blackboard's prompt message needs in addition to its text."""
+"""Number of tokens reserved for the message format around the blackboard's text."""
 
 
 def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
@@ -127,14 +127,20 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
 
 
 def _openings(ctx: PromptContext) -> Iterator[Block]:
-    """Yield blocks with the speaker's and all unread opening statements, and people's messages."""
+    """Yield prompt blocks for opening statements and people's interjections.
+
+    Besides the speaker's own opening, only openings whose claims have not been extracted yet are shown.
+    """
     own = (e for e in ctx.state["full_transcript"] if e["speaker"] == ctx.speaker.id and traits_of(e).argues)
     first = next(own, None)
     yield from _message_blocks(ctx, [*([first] if first else []), *_unread_openings(ctx)])
 
 
 def _unread_openings(ctx: PromptContext) -> list[Entry]:
-    """For the first aspect, return the opening statements not yet covered by the list of claims."""
+    """Return the opening statements whose claims have not been extracted yet.
+
+    The list is empty unless the first aspect is under discussion.
+    """
     if ctx.step["round"] != 2:
         return []
     read = ledger_of(ctx.state).read_through
@@ -143,7 +149,7 @@ def _unread_openings(ctx: PromptContext) -> list[Entry]:
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks with the round's messages, preceded by unread opening statements.
+    """Yield prompt blocks with the round's messages, after opening statements without extracted claims.
 
     The message to answer has the highest priority. Messages of this round's crux rooms follow; if tokens are
     short, only those of the speaker's own rooms stay.

@@ -36,7 +36,7 @@ CapabilityKind = Literal[
 
 
 class Capability(NamedTuple):
-    """Resource (such as a model or a folder) or raised limit that requires the operator's permission."""
+    """Model, folder, higher limit or other thing that needs the operator's permission."""
 
     kind: CapabilityKind
     value: str
@@ -95,7 +95,7 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
 
 
 def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
-    """Yield the dotted key of each model setting whose value is the given model name."""
+    """Yield the configuration key, such as `judge.model`, of each setting that names the given model."""
     if isinstance(value, dict):
         for inner, each in value.items():
             yield from _named_at(each, name, f"{key}.{inner}" if key else inner)
@@ -117,7 +117,8 @@ class Permissions:
     granted: Set[Capability] = frozenset()
     """Capabilities granted to this debate because the operator's own configuration names them."""
     safe_capabilities: Collection[CapabilityKind | Capability] = ()
-    """Capabilities, or kinds of capabilities, that need no permission because Moot itself supplies them."""
+    """Capabilities that need no permission because Moot itself supplies them. An entry is one capability or
+    a whole kind of capabilities."""
 
     @classmethod
     def of_operator(cls, config: DebateConfig) -> Self:
@@ -232,7 +233,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return the limits that a configuration sets higher than the operator does, as capabilities."""
+    """Return a capability for each limit in a configuration that is higher than the operator's limit."""
     found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
     return {
         Capability("limit", _limit_words(key, value))

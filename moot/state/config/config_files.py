@@ -35,7 +35,7 @@ def load_config(path: str | Path) -> dict[str, Any]:
         )
     data = data_in(text, path, "configuration")
     if not isinstance(data, dict):
-        raise ConfigError(f"configuration {str(path)!r} must contain keys and values")
+        raise ConfigError(f"configuration {str(path)!r} must be a mapping of keys to values")
     return data
 
 
@@ -56,7 +56,7 @@ def data_in(text: str, path: Path, what: str) -> object:
     except (yaml.YAMLError, tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ConfigError(f"{what} {str(path)!r} is malformed: {error}") from error
     except RecursionError as error:
-        raise ConfigError(f"{what} {str(path)!r} is nested too deeply") from error
+        raise ConfigError(f"the {what} file {str(path)!r} is nested too deeply") from error
     except ConfigError as error:
         raise ConfigError(f"{what} {str(path)!r}: {error}") from error
 
@@ -134,7 +134,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the number of values in a YAML node after its aliases are expanded.
+    """Return the size of a YAML node, counted in values after all aliases are expanded.
 
     A recursive node exceeds the maximum.
     """

@@ -213,7 +213,9 @@ class DebateConfig(Section):
                     "measured] pairs by stated confidence"
                 )
             if not all(0 <= number <= 100 for pair in pairs for number in pair):
-                raise ValueError(f"{model}: every stated and measured confidence must be between 0 and 100")
+                raise ValueError(
+                    f"{model}: every confidence in the [stated, measured] pairs must be between 0 and 100"
+                )
         return value
 
     @field_validator("mcp_servers")
@@ -241,7 +243,10 @@ class DebateConfig(Section):
     @model_validator(mode="after")
     def _check_people(self) -> DebateConfig:
         if HUMAN in self.model_names():
-            raise ValueError(f"only a debater can have the model {HUMAN!r}: use the name of a language model")
+            raise ValueError(
+                f"the model {HUMAN!r} stands for a person and is allowed only for debaters: use the name of "
+                "a language model"
+            )
         return self
 
     @model_validator(mode="after")
@@ -395,8 +400,8 @@ class DebateConfig(Section):
 
 
 FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
-"""Letters allowed at each position of the word that delimits quoted text in prompts. Words of these
-sounds take two to three tokens, random letters four."""
+"""Letters from which each position of a pronounceable delimiter word is chosen. The word delimits quoted
+text in prompts. Words of these sounds take two to three tokens, random letters four."""
 
 
 @lru_cache(maxsize=256)
@@ -416,7 +421,8 @@ def fence_for(topic: str) -> str:
 
 
 LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of errors that are ignored, rather than raised, in a stored configuration."""
+"""Kinds of settings that are left out, instead of raising an error, when a stored configuration is
+loaded."""
 
 _T = TypeVar("_T")
 

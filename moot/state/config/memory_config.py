@@ -106,8 +106,8 @@ class PerspectiveConfig(Section):
     max_tokens: int | None = Field(default=None, ge=50)
     """Maximum length of a perspective summary in tokens. If set, `max_chars` is ignored."""
     method: str = "llm"
-    """Name of the summarizer that summarises perspectives. `llm`, or any other value that `memory.summarizer`
-    accepts. `rule-based` makes no model call."""
+    """Name of the method that summarises debaters' perspectives. `llm`, or any other value that
+    `memory.summarizer` accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
     """Whether a perspective summary is written from scratch (`fresh`) or updates the previous one
     (`rolling`). `rolling` adds new messages to the old summary, which costs less in long debates."""
@@ -115,7 +115,7 @@ class PerspectiveConfig(Section):
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
     def is_exceeded(self, chars: float, tokens: float) -> bool:
-        """Return True if a perspective is long enough (in characters and tokens) to be summarised."""
+        """Return True if a length exceeds the threshold for summarising a debater's perspective."""
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
         return chars > self.threshold_chars
@@ -225,8 +225,8 @@ class BlackboardConfig(Section):
     """Sampling temperature of the model that extracts claims and writes reflections and crux cards (results
     of side discussions). `None`: the provider's default."""
     reply: int = Field(default=1500, ge=200)
-    """Minimum number of tokens reserved for each reply that contains claims, reflections or a crux card
-    (result of a side discussion). Raise it if extraction fails because replies are cut off."""
+    """Minimum number of tokens reserved for a model reply that contains extracted claims, reflections, or
+    the result of a side discussion. Raise it if extraction fails because replies are cut off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
     """Minimum confidence (from 0 to 1) that the model must report for an extracted claim to be recorded.
     Raise it if wrong claims are recorded. Lower it if claims are missing."""
@@ -234,8 +234,8 @@ class BlackboardConfig(Section):
     """True if a second model call checks each extracted change in a debater's position. Switch it off to
     save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Score for recent changes in the debate above which reflections are written. A new
-    disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
+    """Threshold that the score of recent changes must exceed before reflections on the debate are written.
+    A new disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

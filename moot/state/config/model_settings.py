@@ -18,8 +18,8 @@ OFFLINE = "offline"
 """Name of the built-in offline model."""
 
 RECORDED = "recorded:"
-"""Prefix of the names of recorded models. Recorded models replay a debate shipped with Moot. The name of
-the recording follows the prefix."""
+"""Prefix of the names of models that replay a recorded debate. Recorded models replay a debate shipped with
+Moot. The name of the recording follows the prefix."""
 
 
 OPENAI = "openai"
@@ -165,7 +165,7 @@ class ModelSettings(Section):
         if self.command and (self.base_url or self.api_key_env):
             raise ValueError("a model with `command` has no endpoint: remove `base_url` and `api_key_env`")
         if self.command and not self.command[0].strip():
-            raise ValueError("`command` names no program: give the name of a program")
+            raise ValueError("the first item of `command` is empty: give the name of a program")
         return self
 
     @field_validator("base_url")

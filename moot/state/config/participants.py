@@ -24,15 +24,15 @@ _LETTER_NAME = re.compile(
     r"(?:LATIN SMALL LETTER (?:[A-Z]+ )*?(?=[A-Z]{1,2}\b)|(?:HIRAGANA|KATAKANA) LETTER (?:SMALL )?"
     r"|HANGUL SYLLABLE )([A-Z]+)(?: WITH .*)?"
 )
-"""Pattern that extracts the transliteration from a letter's Unicode name, such as `LATIN SMALL LETTER O WITH
-STROKE`."""
+"""Pattern that extracts the ASCII transliteration from a letter's Unicode name, such as `O` from `LATIN
+SMALL LETTER O WITH STROKE`."""
 _SOUNDS = (
     "аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ыy эe юiu яia іi "
     "єie ґg ђdj јj љlj њnj ћc џdz αa βb γg δd εe ζz ηe θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υu φph "
     "χkh ψps ωo þth ðd"
 )
 _LETTERS = {each[0]: each[1:] for each in _SOUNDS.split()}
-"""Transliterations of letters whose Unicode names do not contain a transliteration."""
+"""ASCII transliterations of Cyrillic letters, Greek letters, `þ` and `ð`."""
 INTERJECTION_SPEAKERS = frozenset({"user", "moderator"})
 """Ids of speakers, other than debaters and guests, who may interject."""
 RESERVED_IDS = INTERJECTION_SPEAKERS | {"moot", "judge", "tools", "system", TIE, SYNTHESIS}
@@ -318,8 +318,8 @@ class JudgeConfig(Section):
     instruction: str = ""
     """Additional instructions that are included in the judge's prompt."""
     summary: PerspectiveOverride | None = None
-    """Settings that override `memory.perspectives` for the judge's summary of the final round in a council
-    debate. The judge reads the summary if the round does not fit into its prompt."""
+    """Settings for summarising the final round of a council debate for the judge. They override
+    `memory.perspectives`. The judge reads the summary if the round does not fit into its prompt."""
     blind: bool = True
     """True if the judge's prompt shows neutral labels instead of the debaters' names. The labels also replace
     names in the text of messages. Switch it off if names carry meaning."""

@@ -126,7 +126,7 @@ def _join(*parts: int | str) -> str:
 
 
 def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
-    """Return advice on the expected type for an error about a wrong type, otherwise `""`."""
+    """Return a hint on how to correct a setting of the wrong type, or `""` for other errors."""
     inner = _model_at(loc, model)
     fields = inner.model_fields
     first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
