@@ -212,10 +212,7 @@ def read_items(path: Path) -> ItemSet:
         except ValidationError as error:
             mistakes = "; ".join(errors_in(error))
             keys = ", ".join(ITEM_TYPES[kind].model_fields)
-            raise ConfigError(
-                f"{place}: the evaluation item is not valid: {mistakes}. The valid keys of a {kind} item "
-                f"are {keys}"
-            ) from error
+            raise ConfigError(f"{place}: {mistakes}. The valid keys of a {kind} item are {keys}") from error
         if item.id in found:
             raise ConfigError(
                 f"{place}: the id {item.id!r} is also used in line {lines[item.id]}: "

@@ -75,7 +75,7 @@ CASES = [
         "unknown nested key", CONFIGURED, "did you mean 'memory.budget.total'?", "memory: {budget: {totl: 1}}"
     ),
     Case("malformed YAML", CONFIGURED, "malformed", "turns: [1,"),
-    Case("YAML that is no mapping", CONFIGURED, "must contain keys and values", "- 1"),
+    Case("YAML that is no mapping", CONFIGURED, "must be a mapping of keys to values", "- 1"),
     Case("unreadable file", ("run", "T?", "--config", "missing.yaml"), "missing.yaml"),
     Case(
         "file of an unknown type", ("run", "T?", "--config", "c.ini"), ".yaml, .toml or .json", "a=1", "c.ini"

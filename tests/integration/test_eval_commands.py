@@ -337,7 +337,7 @@ def test_a_changed_set_or_arm_under_the_same_name_is_refused(moot: Moot) -> None
         items = evaluate(moot, server, "run", "set.jsonl", "--arm", "single")
     assert (arm.code, items.code) == (2, 2)
     assert "another --name" in arm.err
-    assert "different items" in items.err
+    assert "items differ" in items.err
 
 
 COUNCIL = """

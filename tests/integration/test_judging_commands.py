@@ -186,7 +186,7 @@ def test_judging_a_debate_that_is_not_over_ends_it_with_this_verdict(moot: Moot)
         (["judge", "talk.csv", "-m", "a", "-m", "b", "--panel", "2"], 2, "--panel"),
         (["judge", "talk.csv", "-m", "gpt-4o"], 2, "OPENAI_API_KEY"),
         (["judge", "t", "-c", "nowhere.yaml"], 2, "nowhere.yaml"),
-        (["judge", "t", "-c", "other.json"], 2, "must set `judge` or `models`"),
+        (["judge", "t", "-c", "other.json"], 2, "sets neither `judge` nor `models`"),
         (["judge", "t", "--topic", "Tea?"], 2, "--topic"),
         (["import", "nowhere.csv"], 2, "cannot read"),
         (["import", "talk.csv", "--format", "json"], 2, "not valid JSON"),

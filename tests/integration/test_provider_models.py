@@ -178,14 +178,14 @@ def test_a_busy_server_and_a_broken_stream_are_retried(name: str) -> None:
     turns = [
         ProviderReply(429, headers={"retry-after": "7"}),
         ProviderReply(529),
-        ProviderReply(text="Trams win.", breaks=True),
+        ProviderReply(text="Train wins.", breaks=True),
     ]
     with KINDS[name](turns) as server:
         context = ProviderBench(server, name)
         reply, chunks = context.stream(replace(TURN_CALL, model=name))
     assert (reply.ok, reply.attempts) == (True, 4)
     assert context.waits[0] >= (7 if name == CLAUDE else 0)
-    assert "".join(chunk.text for chunk in chunks) == "Trams"  # what went out is not shown twice
+    assert "".join(chunk.text for chunk in chunks) == "Train"  # what went out is not shown twice
 
 
 def test_a_permanent_failure_says_what_to_do() -> None:

@@ -112,7 +112,7 @@ def test_the_environment_has_priority_and_its_key_goes_to_no_stored_endpoint(moo
         assert ran.code == 0, ran.err
         assert (len(server.requests), bool(other.chats)) == (before, True)
     keyed = moot("models", OPENAI_API_KEY="sk-env", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    assert "cannot list the models of http://127.0.0.1:9/v1" in keyed.err
+    assert "cannot list the models that the endpoint http://127.0.0.1:9/v1 offers" in keyed.err
 
 
 def test_without_a_key_the_commands_name_setup(moot: Moot) -> None:

@@ -208,6 +208,6 @@ def test_a_graph_with_a_checkpointer_asks_for_a_thread() -> None:
 
 def test_an_unknown_key_in_the_input_of_a_run_is_refused() -> None:
     graph = build_graph(InMemorySaver())
-    with pytest.raises(InputError, match="turnz: a debate takes no such input: use one of topic"):
+    with pytest.raises(InputError, match="turnz: a debate does not accept this input key: use one of topic"):
         graph.invoke({"topic": "Tabs?", "turnz": 3}, THREAD)
     assert graph.get_state(THREAD).values == {}

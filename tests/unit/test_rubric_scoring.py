@@ -301,7 +301,7 @@ def test_evaluators_named_beside_a_file_get_ids_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ({}, "add `agents`"),
+        ({}, "add the key `agents`"),
         ({"agents": [{"model": "x", "enabled": False}]}, "enables no evaluator"),
         ({"agents": [{"id": "a"}]}, r"agents\[0\].model"),
         ({"agents": [{"id": "a", "model": "x"}, {"id": "a", "model": "y"}]}, "are not unique"),

@@ -62,7 +62,7 @@ def ask(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Answer a question about a stored debate, citing messages from the debate.
+    """Answer a question about a debate, citing the debate's messages.
 
     Asking changes no message. The answer's tokens and cost are added to the debate's totals.
     """

@@ -80,7 +80,7 @@ def import_debate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Import a transcript as a debate that you can judge, report on or continue.
+    """Import a transcript as a debate to judge, report on or continue.
 
     The command reads JSON, JSON lines, CSV (speaker,minute,text), text (NAME: text) and Markdown. If the
     file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
