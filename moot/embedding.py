@@ -40,8 +40,8 @@ VERDICT_TOKENS = 300
 """Maximum number of tokens in the debate tool's reply, which contains the verdict and the debate's id. It
 is counted with the encoding o200k."""
 VERDICT_SHARE = 0.4
-"""Share of the debate tool's reply that is reserved for the verdict, from 0 to 1. The reasons and the answer
-use the rest."""
+"""Share of a tool's reply, from 0 to 1, that is reserved for the debate's verdict. The reasons and the
+answer use the rest."""
 
 
 def debate_node(

@@ -62,7 +62,7 @@ class QueuedDebate:
     """Priority of the debate in the queue. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Id assigned to the queue entry by the procrastinate job queue library."""
+    """Number that identifies the queue entry, assigned by the job queue library procrastinate."""
 
 
 class _RetryStrategy(BaseRetryStrategy):

@@ -67,14 +67,15 @@ class Prompt:
     """Exact number of tokens in the prompt, computed by OpenAI's formula for chat messages."""
     budget: int
     sections: Mapping[str, int] = field(default_factory=dict)
-    """Number of tokens in each section of the prompt. The sum is `total_tokens` without `REPLY_PRIMING`."""
+    """Token count of each prompt section, keyed by section name. The sum is `total_tokens` without
+    `REPLY_PRIMING`."""
     shown: tuple[str, ...] = ()
     """Ids of the transcript entries in the prompt, in order."""
     omitted: tuple[Omission, ...] = ()
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that retrieval added to the prompt, in order."""
     layout: tuple[str, ...] = ()
-    """Names of the prompt sections to which the messages belong, one name for each message, in order."""
+    """Section name of each message in the prompt, in the order of the messages."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate number of prompt tokens used by each kind of memory."""
 
@@ -340,7 +341,7 @@ class LocalJob:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 hash that identifies the job's stored result."""
+        """Return the SHA-256 hash of `key`, under which the job's result is stored."""
         return hashlib.sha256(self.key.encode("utf-8", "replace")).hexdigest()
 
 
@@ -362,7 +363,7 @@ class ReadInbox:
     """
 
     after: int
-    """Number of the inbox message after which the debate starts to read."""
+    """Number of the last inbox message that the debate has already received."""
 
 
 @dataclass(frozen=True)
@@ -398,7 +399,7 @@ class InboxContents:
     failed: Sequence[FailedRun] = ()
     """Records of failed runs of graph nodes."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage of the answers to people's questions about the debate, counted since the last step."""
+    """Model usage, since the last step, for answering people's questions about the debate."""
     last_number: int = 0
     """Number of the last inbox row, or 0 if the inbox has no new rows."""
 
@@ -406,7 +407,8 @@ class InboxContents:
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
 NodeBody = Generator[Effect, Any, Update]
 BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
-"""Generator that yields model calls and local jobs. It can also run outside a LangGraph graph."""
+"""Generator that requests batches of model calls or local jobs, and returns a result. It can also run
+outside a LangGraph graph."""
 
 
 def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:

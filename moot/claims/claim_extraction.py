@@ -86,7 +86,7 @@ class ClaimExtraction:
     by: Extractor
     aspect: str = OVERALL
     about: str = ""
-    """Description of the subject under discussion, or `""` if `aspect` describes it."""
+    """Description of the subject under discussion. It is `""` if `aspect` already describes the subject."""
     aspects: Sequence[str] = ()
     """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
     `aspect`."""
@@ -106,8 +106,7 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Aspect of the topic to which each new claim belongs, keyed by the temporary id that the extractor
-    gave the claim."""
+    """Topic aspect of each new claim, keyed by the extractor's temporary id for the claim."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
@@ -217,7 +216,7 @@ class ClaimExtraction:
         return {**fields, "replaces": replaced} if replaced in known and replaced != key else fields
 
     def _apply_requests(self, operations: Operations) -> None:
-        """Record the challenges, questions and answers that an extractor proposed as new claim events."""
+        """Store proposed challenges, questions and answers as new claim events."""
         for each in operations.get("challenges", ()):
             if citation := self._quotation(each, quoted=True):
                 is_other = each["to"] in self.debaters and each["to"] != citation["debater"]
@@ -250,7 +249,10 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Drop the new events with the given ids, and new claims that no remaining event mentions."""
+        """Remove the new events with the given ids.
+
+        Also remove new claims that no remaining event mentions.
+        """
         self.dropped[why] += len(ids)
         self.new = [claim_event for claim_event in self.new if claim_event.get("id") not in ids]
         about = {claim_event.get(key) for claim_event in self.new for key in ("claim", "one", "other")}
@@ -299,7 +301,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim to which an extractor refers by id, temporary reference or text.
+        """Return the id of the claim that an extractor names by its id, temporary id or text.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -427,8 +429,8 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
         return [Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if known["type"] != "event":
         raise InputError(
-            f"claim event {note_id!r} does not record a stance, so its kind cannot be changed: to remove "
-            f"the event instead, repeat the correction without the kind {kind!r}"
+            f"claim event {note_id!r} does not record a stance, so it has no kind that you can change: to "
+            f"remove the event, leave out the kind {kind!r}"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")

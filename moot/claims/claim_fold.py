@@ -37,7 +37,7 @@ model. If two extractors disagree about a message, the event of the higher-ranke
 
 
 def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
-    """Return the change in a debater's position that a stance event causes."""
+    """Return how a debater's newly recorded stance changes the debater's position on a claim."""
     who = event["debater"]
     known = last.get(who)
     before, sign = (known.event, known.sign) if known else (None, 0)
@@ -74,7 +74,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return a debater's answer (1 for yes, -1 for no) after a concession to opponents.
+    """Return a debater's answer after it concedes to other debaters, as 1 for yes or -1 for no.
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
@@ -98,7 +98,7 @@ def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]
 
 
 def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the change of a debater's position after the debater rejects an option without choosing another.
+    """Return the stance change that results when a debater only rejects one answer option.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
     """
@@ -221,7 +221,7 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
         answers.setdefault(each["to"], each)
 
     def standing(kind: str) -> list[Any]:
-        """Return the new events of one type that have not been retracted.
+        """Return the new claim events of one type that are still valid. Retracted events are left out.
 
         Ids of merged claims are replaced.
         """

@@ -48,7 +48,7 @@ class ClaimStatus(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the status in words, including the debaters' answer.
+        """Return a display text for the claim's status, including the answer that debaters agree on.
 
         Every display shows these words, and the stances next to them name the conditions.
         """
@@ -64,23 +64,24 @@ class ClaimStatus(NamedTuple):
 
 
 class StanceChange(NamedTuple):
-    """Effect of one stance event on a debater's position on a claim."""
+    """Effect of one recorded stance of a debater on the debater's position on a claim."""
 
     event: StanceEvent
     before: StanceEvent | None
     """The debater's previous event about the claim, or `None` if there is none."""
     sign_before: int
-    """The debater's answer before the event, as a number. 1 means yes, -1 means no, and 0 means neither."""
+    """Numeric sign of the debater's position on the claim before the stance event. 1 means yes, -1 means
+    no, and 0 means neither."""
     sign: int
-    """The debater's answer after the event, as a number. 1 means yes, -1 means no, and 0 means neither. A
-    concession has the sign of the other side."""
+    """Numeric sign of the debater's position on the claim after the stance event. 1 means yes, -1 means no,
+    and 0 means neither. A concession has the sign of the other side."""
     side: str = ""
-    """The debater's answer after the event, as text. It is `yes`, `no` or an option, or empty if the debater
-    holds no answer."""
+    """Side that the debater takes on the claim after the stance event. It is `yes`, `no` or an option, or
+    empty if the debater holds no answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Most recent previous stance change after which the debater held an answer, or `None` if there is
+    """Latest earlier stance change after which the debater took a side on the claim, or `None` if there is
     none."""
 
     @property
@@ -118,7 +119,10 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def stances(self) -> Mapping[str, StanceEvent]:
-        """Return each debater's last stance event, including all current conditions, keyed by debater id."""
+        """Return each debater's latest stance event on the claim, keyed by debater id.
+
+        Each event contains all current conditions of the debater.
+        """
         return {who: with_all_conditions(change) for who, change in self.last.items()}
 
     @cached_property
@@ -127,9 +131,9 @@ class Timeline(tuple[StanceChange, ...]):
         return [change for change in self if change.before is None]
 
     def sign_after(self, event: str) -> int:
-        """Return the debater's answer (1, -1 or 0) after the event with the given id.
+        """Return the debater's position on the claim after the given event.
 
-        Unknown ids give 0.
+        1 means yes, -1 means no, and 0 means neither. Unknown ids give 0.
         """
         return next((change.sign for change in self if change.event["id"] == event), 0)
 
@@ -158,7 +162,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @cached_property
     def grounds(self) -> Set[str]:
-        """Return the ids of the debaters who base their main stance on this claim."""
+        """Return the ids of the debaters who use this claim as a reason for their main position."""
         return {change.event["debater"] for change in self if change.event["ground"]}
 
     @cached_property
@@ -253,11 +257,12 @@ class Ledger:
     evidence: Sequence[Evidence]
     gaps: Sequence[Gap]
     last_numbers: Mapping[str, int] = field(default_factory=dict)
-    """Highest number used in an id so far, keyed by type of claim event."""
+    """Highest number used so far in the ids of each type of claim event, keyed by event type."""
     read_through: int = -1
     """Sequence number (`seq`) of the last transcript entry from which claims were extracted."""
     reflected_events: int = 0
-    """Number of stance events, oldest first, that the reflections written so far already cover."""
+    """Number of stance events that existing reflections already cover. The oldest events are covered
+    first."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Number of operations that the extraction rejected, keyed by reason."""
 
@@ -281,18 +286,23 @@ class Ledger:
         return self.timelines.get(claim, EMPTY_TIMELINE)
 
     def stances(self, claim: str) -> Mapping[str, StanceEvent]:
-        """Return each debater's last stance event on a claim, with all conditions of the debater's answer."""
+        """Return each debater's latest stance event on a claim, keyed by debater id.
+
+        Each event contains all conditions of the debater's answer.
+        """
         return self.timeline(claim).stances
 
     def stance(self, debater: str, claim: str = MAIN_QUESTION) -> StanceEvent | None:
-        """Return a debater's last stance event on a claim, with all conditions of the debater's answer.
+        """Return a debater's latest stance event on a claim.
+
+        The event contains all conditions of the debater's answer.
 
         Return `None` if the debater took no stance on the claim.
         """
         return self.stances(claim).get(debater)
 
     def sign(self, debater: str, claim: str = MAIN_QUESTION) -> int:
-        """Return a debater's current answer to a claim as 1 for yes, -1 for no, and 0 otherwise."""
+        """Return a debater's current position on a claim. 1 means yes, -1 means no, and 0 means neither."""
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
 
@@ -328,7 +338,7 @@ class Ledger:
         return [(one, other) for first, second in sides for one in first for other in second]
 
     def differ(self, claim: str, one: str, other: str) -> bool:
-        """Return True if two debaters give different answers to a claim, regardless of any conditions."""
+        """Return True if two debaters take different sides on a claim. Conditions are ignored."""
         sides = {self._side(claim, one), self._side(claim, other)} - {""}
         return len(sides) > 1
 
@@ -349,7 +359,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, StanceEvent]]]:
-        """Return the stances on all claims except the main question, grouped by debater."""
+        """Return the debaters' current stances, grouped by debater and by whether they are given up."""
         points: dict[tuple[str, bool], list[tuple[str, StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for who, event in self.stances(key).items() if key != MAIN_QUESTION else ():
@@ -453,7 +463,7 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: Challenge) -> bool:
-        """Return True if one of the two debaters has given up the challenged claim since the challenge."""
+        """Return True if the challenger or the challenged debater has since given up the claim."""
         later = (change.event for change in self.timelines.get(challenge["claim"], ()))
         return any(
             is_given_up(event) and message_seq(event) > message_seq(challenge)
@@ -491,7 +501,10 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the answer that a debater holds or has accepted by conceding."""
+    """Return the side of a claim that a debater takes or has conceded to.
+
+    The side is `yes`, `no` or an option.
+    """
     if change is None or change.side:
         return change.side if change else ""
     return {1: "yes", -1: "no"}.get(change.sign, "") if change.event["kind"] == "concedes" else ""
@@ -508,7 +521,7 @@ def leaning(event: StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> StanceEvent:
-    """Return a change's stance event, with all of the debater's conditions joined in the field `condition`.
+    """Return a stance event whose field `condition` contains all of the debater's conditions.
 
     An event that names no condition, such as a later concession, keeps the earlier ones.
     """

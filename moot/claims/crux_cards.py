@@ -90,7 +90,7 @@ def make_room(
 
 
 def rooms_to_assess(state: ConversationState) -> list[Room]:
-    """Return the side discussions (crux rooms) that need a new record (crux card)."""
+    """Return the side discussions that need a new result card."""
     return [
         room
         for room in state.get("crux_rooms", {}).values()
@@ -116,7 +116,7 @@ def current_claim(state: ConversationState, room: Room) -> str:
 
 
 def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
-    """Return True if a side discussion has already settled the current dispute about a claim.
+    """Return True if the disagreement about a claim was resolved in a side discussion.
 
     The dispute itself stays open, because only claim events change the status of a claim.
     """
@@ -244,7 +244,7 @@ def card_events(
     data: Mapping[str, Any],
     before: Sequence[ClaimEvent] = (),
 ) -> list[ClaimEvent]:
-    """Return claim events for the debaters' stances after a side discussion.
+    """Return claim events that record the debaters' stances after a side discussion.
 
     A stance without a quotation from the room is dropped.
     """
@@ -271,7 +271,9 @@ def card_events(
 
 
 def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
-    """Return a crux card (the result of a side discussion) derived from the claim ledger without a model.
+    """Return the result card of a side discussion, computed without a model.
+
+    The facts come from the claim ledger.
 
     The card is resolved if the two debaters no longer differ on the claim.
     """
@@ -326,8 +328,8 @@ def claim_text(state: StateValues, room: Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Constants that shorten the overview of a result. `LEADING` lists the titles of the sections to show, and
-`GLANCE` is the maximum number of items per section."""
+"""Section titles and item limit for the short overview of a debate's result. `LEADING` lists the titles of
+the sections to show, and `GLANCE` is the maximum number of items per section."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
@@ -345,7 +347,7 @@ def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
 def findings_text(
     state: StateValues, names: Names, flips: Mapping[str, Sequence[str]], *, extracts: bool = True
 ) -> str:
-    """Return the result of a dialogue as Markdown, computed from the claim ledger.
+    """Return the findings of a dialogue as Markdown text. They are computed from the claim ledger.
 
     Args:
         state: state of the debate.
@@ -396,7 +398,7 @@ def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """For each position that a debater still holds, yield what would change the debater's mind."""
+    """Yield the findings that would change the minds of debaters who have kept their positions."""
     main, first = ledger.timeline(MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:

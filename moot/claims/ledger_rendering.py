@@ -34,7 +34,7 @@ Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
 
 TEXT = 160
-"""Maximum length in characters of a one-line quotation or claim."""
+"""Maximum length, in characters, of the text of a claim or of a quotation on its own line."""
 SHORT = 100
 """Maximum length in characters of a quotation that shares a line with other text."""
 
@@ -219,7 +219,9 @@ def render_blackboard(
     found: bool = True,
     alone: bool = False,
 ) -> str:
-    """Return the claim ledger as text for a prompt. If space is short, only the most urgent lines are kept.
+    """Return the claim ledger (the blackboard) as text for a prompt.
+
+    If space is short, only the most urgent lines are kept.
 
     A debater's own commitments come first, then all debaters' positions on the aspect under discussion.
     Return `""` if there is nothing to show, or no token left to show it.
@@ -292,7 +294,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Return the approximate number of tokens of each kind of memory in the text of a claim ledger."""
+    """Return the approximate token count of each kind of memory in a claim ledger's text."""
     ledger, _, found = text.partition(f"{FOUND}:\n")
     questions = tuple(f"- {card['question']}" for card in cards_of(state))
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -311,7 +313,7 @@ def _board_lines(
     found: bool = True,
     alone: bool = False,
 ) -> Iterator[LedgerLine]:
-    """Yield all lines of the claim ledger as the prompt for the given speaker shows them.
+    """Yield all lines of the claim ledger to show in a given speaker's prompt.
 
     See `render_blackboard`.
     """
@@ -397,7 +399,10 @@ class _LedgerRenderer:
         )
 
     def changes(self, who: str = "") -> Iterator[StanceChange]:
-        """Yield the newest changes of mind, other than concessions, of one debater or all debaters."""
+        """Yield the newest changes of mind, leaving out concessions.
+
+        An empty `who` selects all debaters.
+        """
         changes = self.changes_of_side()
         return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
 
@@ -444,7 +449,9 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines about the claims that the debater `who` holds or has given up.
+        """Yield lines about the claims of the debater with id `who`.
+
+        These include claims that the debater has given up.
 
         The lines are shown to another debater.
 
@@ -494,7 +501,10 @@ class _LedgerRenderer:
         """Yield lines about a debater's open challenges, stances, evidence and changes of mind."""
 
         def needs_evidence(key: str) -> bool:
-            """Return True if evidence for a claim is worth listing, because the debater still holds it."""
+            """Return True if evidence for a claim should be listed.
+
+            This is so unless the debater has given up the claim.
+            """
             return key == MAIN_QUESTION or not is_given_up(self.ledger.stance(who, key))
 
         yield from self.waiting(CHALLENGES, 1, who, makers)
@@ -511,7 +521,7 @@ class _LedgerRenderer:
             yield LedgerLine(CONCEDED, 3, f"you changed your mind: {self.change_text(change)}")
 
     def standings(self) -> Iterator[LedgerLine]:
-        """Yield lines about all open challenges, undisputed claims, concessions and changes of mind."""
+        """Yield lines that list the open challenges, undisputed claims, concessions and changes of mind."""
         yield from self.waiting(WAITING, 3)
         conceded = list(self.concessions())
         told = {event["claim"] for event in conceded}  # a concession shows that its claim is agreed

@@ -337,7 +337,10 @@ def _verify(
 
 
 def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
-    """For an open main question, return the option that a debater gives up, or `""` if there is none."""
+    """Return the answer option that a debater gives up in an event, or `""` if there is none.
+
+    Only an open main question has options.
+    """
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
     held = next((each.held.side for each in changes if each.held), "")
     return held if is_given_up(event) and held not in ANSWERS else ""

@@ -116,7 +116,10 @@ def recent_activity(ledger: Ledger) -> RecentActivity:
 
 
 def reflection_due(state: ConversationState) -> bool:
-    """Return True if the score of recent activity exceeds `blackboard.reflection_threshold`."""
+    """Return True if it is time to ask a model for new reflections on the debate.
+
+    The score of recent activity must exceed `blackboard.reflection_threshold`.
+    """
     threshold = state["config"].get("blackboard", {}).get("reflection_threshold", 15)
     return recent_activity(ledger_of(state)).score > int(threshold)
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Panel = Literal[
     "Run debates", "Take part", "Read results", "Manage debates", "Set up and inspect", "Other packages"
 ]
-"""Headings under which `moot --help` lists commands, in the order of the help text."""
+"""Heading of a group of commands in `moot --help`. The headings are listed in display order."""
 ENTRY_POINT_GROUP = "moot.commands"
 """Entry-point group in which other packages provide additional `moot` commands. The entry point's name is
 the command's name."""
@@ -326,8 +326,8 @@ decision does not pass --gate, 130 interrupted (the debate is saved).
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Minimum terminal width for click's help layout, and the width of the option column on narrower
-terminals."""
+"""Constants for help texts on narrow terminals. `NARROW` is the minimum terminal width for click's help
+layout, and `NARROW_OPTION` is the width of the option column on narrower terminals."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:

@@ -71,7 +71,7 @@ def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
 
 
 def present_records(db: str | None) -> AbstractContextManager[Records]:
-    """Return a context manager that opens an existing database and provides Moot's own tables.
+    """Return a context manager that opens the Moot tables of an existing database.
 
     LangGraph, which is slow to import, is not loaded.
 
@@ -124,7 +124,7 @@ def command_line(*words: str, db: str | None = None) -> str:
 
 
 def after_setup(line: str) -> str:
-    """Return a command that needs the user's own model.
+    """Return a shell command that needs a configured model, preceded by `moot setup` if necessary.
 
     If no model is configured, `moot setup` precedes the command.
     """

@@ -312,5 +312,5 @@ class Delivery:
 
     @property
     def remarks(self) -> bool:
-        """True if headings and suggested commands are printed to stderr."""
+        """True if the command prints remarks to stderr, such as headings and suggested commands."""
         return not (self.quiet or self.log_json)

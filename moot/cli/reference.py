@@ -88,7 +88,7 @@ This page describes all names that you can import from the package `moot`. For e
 
 
 def _value_text(thing: object) -> str:
-    """Return the Markdown text of a value from the public API.
+    """Return Markdown text for a value in Moot's public Python API.
 
     For a union type, return the names of the member types.
     """

@@ -154,7 +154,7 @@ def resume_line(debate: Debate, db: str | None, *more: str) -> str:
 
 
 def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
-    """Run a debate, and answer its questions from the answers file or at the terminal."""
+    """Run a debate, and answer the debaters' questions from a file or at the terminal."""
     answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
     from_the_start = not debate.row.turns
     while True:

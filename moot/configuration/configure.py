@@ -186,7 +186,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a reference document after replacing any file reference in it with the text of the file.
+    """Return a configured reference document, reading its text from a file if a file is named.
 
     Its default name is that of the file.
     """
@@ -337,7 +337,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Return a request without `None` values and without settings that only the operator may change."""
+    """Return the settings of a request, except `None` values and settings reserved for the operator."""
     if not isinstance(request, Mapping):
         raise ConfigError(
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"

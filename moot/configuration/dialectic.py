@@ -29,7 +29,8 @@ INSTEAD = {
     "maxTokens": "`memory.budget.reply` in a Moot configuration",
     "trace": "the environment variable MOOT_OTEL=1",
 }
-"""Advice for settings of the program called dialectic that Moot sets elsewhere, keyed by their last part."""
+"""Moot's replacements for settings of another program, named dialectic. Each key is the last component of a
+setting's dotted name."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -95,7 +96,7 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file has the format of the dialectic program."""
+    """Return True if a configuration file has the format of another program, named dialectic."""
     return "agents" in data or "debate" in data
 
 
@@ -137,7 +138,10 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """Configuration section from the dialectic program that tracks which of its keys were read."""
+    """Configuration section that keeps track of which of its keys were read.
+
+    The section comes from a file of another program, named dialectic.
+    """
 
     def __init__(self, data: Any, path: str) -> None:
         if not isinstance(data, Mapping):
@@ -158,7 +162,7 @@ class _DialecticSection:
 
 
 class _DialecticFile:
-    """Configuration file of the dialectic program that is being converted."""
+    """Configuration file of another program, named dialectic, for conversion to Moot's format."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -124,7 +124,10 @@ async def _stream(session: DebateSession, answer: object, *, tokens: bool) -> As
 
 
 def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> None:
-    """Prepare a run by extending the debate or by clearing a failed verdict."""
+    """Prepare a stored debate for its next run, for example by adding turns to the debate.
+
+    A failed verdict is removed, so that the judge can decide again.
+    """
     snapshot = session.caught_up()
     runnable_config(
         snapshot.values
@@ -160,7 +163,10 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if failed runs and answered questions bring the debate to a usage limit."""
+    """Return True if usage that is missing from the debate's totals brings the debate to a limit.
+
+    Such usage comes from failed runs and from answered questions.
+    """
     config = frozen_config(values)
     spent = session.records.with_pending_usage(session.thread, values)
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
@@ -169,11 +175,12 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
 OWN_MODEL = (
     "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
 )
-"""Advice to use the user's own model. Shown if a debate with recorded replies cannot continue."""
+"""Advice, used in error messages, to continue a debate with the user's own model. Shown if a debate with
+recorded replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
-    """Raise an error if a fork cannot run from its first state.
+    """Raise an error if a fork (a separately continued copy of a debate) cannot run.
 
     Args:
         values: state with which the fork starts.
@@ -190,13 +197,16 @@ def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if recorded replies would be used in a fork of the recorded debate."""
+    """Raise an error if an unfinished forked debate uses a model that only replays recorded replies."""
     if not is_over(snapshot) and session.records.find(session.thread).parent:
         _check_fork_model(frozen_config(snapshot.values))
 
 
 def _check_fork_model(config: DebateConfig) -> None:
-    """Raise an error if a model of a fork only has recorded replies, because they do not fit a fork."""
+    """Raise an error if a forked debate's model can only replay recorded replies.
+
+    A fork takes a new course, so recorded replies do not fit it.
+    """
     if recorded := recording_in(config.model_names()):
         raise InputError(
             f"the model {recorded!r} can only replay a recorded debate and cannot reply in a fork of that "

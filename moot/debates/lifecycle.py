@@ -71,7 +71,10 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
 
 
 def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[int, ...]]:
-    """Return a debate's state before the first extension, and the turns that each extension added."""
+    """Return a debate's state before its first extension, and the number of turns in each extension.
+
+    An extension adds turns to a debate that has ended.
+    """
     began, turns = values, list[int]()
     for checkpoint in call_from_sync(_updates, session):
         after = session.state(checkpoint)
@@ -318,8 +321,8 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
-            f"message {entry_id(after)} does not end a debater's turn: run `moot show ID --receipts` to list "
-            "the messages that do"
+            f"message {entry_id(after)} is not the last message of a debater's turn: run `moot show ID "
+            "--receipts` to list the last message of each turn"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
     async for stored in session.checkpoints():

@@ -119,7 +119,7 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _unknown_placeholders(config: DebateConfig) -> list[str]:
-    """Return a warning for each summary prompt that contains a placeholder."""
+    """Return warnings about placeholders in summary prompts, because Moot does not fill them in."""
     prompts = {
         "memory.summary_prompt": config.memory.summary_prompt,
         "memory.perspectives.prompt": config.memory.perspectives.prompt,

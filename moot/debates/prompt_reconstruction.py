@@ -57,7 +57,7 @@ class ReconstructedPrompt:
     receipt: Receipt | CallReceipt
     """Stored record (receipt) of the original model call and its prompt."""
     parts: tuple[PromptPart, ...]
-    """Messages of the prompt, in the order in which they were sent."""
+    """Messages that make up the prompt, in the order in which they were sent."""
     digest: str
     """SHA-256 digest of the reconstructed request."""
 
@@ -169,16 +169,15 @@ class MemoryCost:
     """Number of memory items created, for example summary versions, claim events, reflections or pins. For
     other kinds, the number of prompts."""
     calls: int
-    """Number of model calls made to produce this kind of memory, such as summaries."""
+    """Number of model calls made to create debate memory of the kind given in `kind`."""
     tokens: int
-    """Total number of tokens in the prompts and replies of all model calls that created one kind of debate
-    memory."""
+    """Number of prompt and reply tokens used to create debate memory of the kind given in `kind`."""
     cost_usd: float
     """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
     """Number of prompts to debaters, judges and moderators that contain this kind of memory."""
     shown_tokens: int
-    """Approximate total number of tokens that the memory occupies across all prompts."""
+    """Approximate number of tokens that memory of the kind given in `kind` occupies in all prompts."""
 
 
 def audit(document: DebateDocument) -> list[MemoryCost]:
@@ -214,7 +213,7 @@ class ReplayedTurn:
     entry_id: str
     speaker: str
     shown_tokens: int
-    """Number of tokens that the memory occupied in the original prompt."""
+    """Number of tokens that the removed kind of memory occupied in the turn's original prompt."""
     said: str
     without: str
     error: str
@@ -223,7 +222,7 @@ class ReplayedTurn:
     """Number of tokens in the prompt and reply of the model call that repeats the turn."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the repeated turn as a JSON object."""
+        """Return the data of this repeated debate turn as a JSON object."""
         return asdict(self)
 
 
@@ -266,7 +265,7 @@ def replay_without(
 def _replay_call(
     session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
 ) -> ReplayedTurn:
-    """Repeat the model call of one turn without one kind of memory.
+    """Repeat the model call of a debater's turn after removing one kind of memory from the state.
 
     The reply is not added to the journal.
     """

@@ -46,7 +46,8 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns to add to a replayed debate, one for each extension of the original debate."""
+    """Numbers of turns by which a replayed debate is extended, one for each time the original debate was
+    extended. An extension adds turns to a debate that has ended."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """LangSmith root traces of debates that have not started yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
@@ -69,7 +70,7 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Journal position used for calls made outside the debate's LangGraph graph.
+        """Context for model calls that are made outside the debate's LangGraph graph.
 
         The rate limits of the database and the group's budget apply to them. The journal does not store their
         replies.
@@ -78,7 +79,7 @@ class DebateSession:
         return JournalPosition(records, self.thread, stores_replies=False)
 
     def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
-        """Return the permissions that apply to the debate's stored configuration.
+        """Return the stored debate's configuration and the capabilities that the debate may use.
 
         The permissions include the debate's grants and the capabilities in the operator's configuration.
         """
@@ -147,7 +148,9 @@ class DebateSession:
         call_from_sync(run)
 
     def update(self, values: Values, following: Sequence[str] = ()) -> None:
-        """Update the debate's state. The next nodes stay the same unless `following` names other nodes.
+        """Write the given values to the debate's stored LangGraph state.
+
+        The next nodes stay the same unless `following` names other nodes.
 
         Open questions to people are asked again, because an update drops them.
         """

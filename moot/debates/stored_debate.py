@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def _operators_grants(config: DebateConfig) -> set[Capability]:
-    """Return every capability that the operator's configuration uses, and the limits that it sets."""
+    """Return the capabilities and limits that the operator's configuration allows a debate to use."""
     changed = config.limits.model_fields_set
     granted = authorize_operator(config).granted
     limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
@@ -84,7 +84,9 @@ class Debate:
         return {**make_document(self.row, values), "questions": questions_at(snapshot)}
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the debate's state values, with the usage of failed runs and questions in the totals.
+        """Return the debate's state values, with pending usage added to the usage totals.
+
+        Pending usage comes from failed runs and answered questions.
 
         The debate adds this usage to its state in its next step.
         """

@@ -26,8 +26,8 @@ _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryK
 """Default values for missing keys, one for each expected value type. A missing value of any
 other `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of debate documents under which newer format versions may add fields. Missing fields are
-filled in with defaults."""
+"""Keys of a debate's JSON document whose values may lack fields that newer format versions added. Missing
+fields are filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
@@ -61,8 +61,8 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
     for seq, entry in enumerate(document["transcript"]):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
             raise InputError(
-                f"transcript.{seq}: the entry has seq {entry['seq']} and id {entry['id']!r} instead of "
-                f"seq {seq} and id {entry_id(seq)!r}"
+                f"transcript.{seq}: the entry has the sequence number (`seq`) {entry['seq']} and the id "
+                f"{entry['id']!r}, but must have the sequence number {seq} and the id {entry_id(seq)!r}"
             )
     carried = document.get("state", {})
     current = [carried.get("rolling_summary"), carried.get("judge_summary")]
@@ -163,14 +163,14 @@ class DocumentDebater(TypedDict):
 
 
 class DocumentJudge(TypedDict, total=False):
-    """Settings of one judge in the configuration of a debate document."""
+    """Settings of one judge, as stored in a debate's JSON document."""
 
     rubric: object
     """The judge's rubric, or the name of a built-in rubric."""
 
 
 class DocumentPanel(DocumentJudge, total=False):
-    """Settings of the judge or panel in the configuration of a debate document."""
+    """Settings of a debate's judge or panel of judges, as stored in the debate's JSON document."""
 
     panel: list[DocumentJudge]
 
@@ -182,7 +182,7 @@ class Termination(TypedDict, total=False):
 
 
 class ShownBoard(TypedDict):
-    """Claim extraction settings stored under `blackboard` in a debate document's configuration."""
+    """Claim extraction settings, as stored under `blackboard` in a debate's JSON document."""
 
     extraction: Literal["auto", "llm", "none"]
     model: str | None

@@ -35,7 +35,7 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of configurations that can be evaluated, for each kind of evaluation item."""
+"""Mapping from each kind of evaluation item to the kinds of configurations that can be evaluated on it."""
 
 
 class RecordedResult(BaseModel):
@@ -48,8 +48,8 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winners of a pair of answers, one for each order in which the two answers are presented. Answer `a`
-    comes first in the first order, and answer `b` in the second."""
+    """Winners of a comparison of two answers, one winner for each order in which the answers are presented.
+    Answer `a` comes first in the first order, and answer `b` in the second."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence, in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -69,10 +69,11 @@ class Arm:
     config: DebateConfig | None = None
     """Debate configuration under evaluation, or `None` if the evaluated method runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
-    """Quantity, `tokens` or `cost`, in which a vote must match the budget of a debate."""
+    """Measure by which a vote gets the same budget as a debate, either `tokens` or `cost`. It is empty if a
+    vote matches no debate."""
     source: str = ""
-    """Name of the debate configuration whose first answers are reused by a `first-answers`
-    configuration."""
+    """Name of the debate configuration that supplies the debaters' first answers. A `first-answers`
+    configuration reuses these answers."""
     recorded: Mapping[str, RecordedResult] = field(default_factory=dict)
 
     @property
@@ -85,7 +86,10 @@ class Arm:
 
     @property
     def is_debate(self) -> bool:
-        """True if this configuration runs debates. The protocol `single` does not count as a debate."""
+        """True if this configuration answers evaluation items by holding debates.
+
+        The protocol `single` does not count as a debate.
+        """
         return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
 
     def to_json(self) -> JsonObject:
@@ -143,15 +147,17 @@ def read_arms(
     for arm in arms:
         if arm.kind not in KINDS[items.kind]:
             raise ConfigError(
-                f"--arm {arm.name!r} cannot be used with {items.kind} items: use {_ADVICE[items.kind]}"
+                f"--arm {arm.name!r} does not work with evaluation items of the kind {items.kind}: use "
+                f"--arm with {_ADVICE[items.kind]}"
             )
     matched = [arm for arm in arms if arm.match]
     _add_debates(arms, earlier)
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name!r} needs a debate whose budget it can match, but the evaluation "
-            "includes no debate: add a debate with --arm FILE.yaml, or --arm with another protocol"
+            f"--arm {matched[0].name!r} is a vote with the same budget as a debate, but the evaluation "
+            "includes no debate: add a debate with --arm FILE.yaml, or add --arm with a protocol other than "
+            "single"
         )
     if matched and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
@@ -169,7 +175,10 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add debate configurations from earlier calls if the named configurations depend on them."""
+    """Add the debate configurations from `earlier` that the requested configurations depend on.
+
+    `earlier` holds the configurations of earlier calls of the same evaluation.
+    """
     sources = {arm.name: arm.source for arm in earlier}
     for at, arm in enumerate(arms):
         if arm.kind == "first-answers" and not arm.source:
@@ -192,8 +201,8 @@ def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
     source = arm.source or (debates[0] if debates else "")
     if source not in debates:
         raise ConfigError(
-            f"--arm {arm.name!r} reuses the first answers of a debate, but the evaluation does not include "
-            "that debate: add the debate with --arm, or use first-answers:ARM, where ARM is one of "
+            f"--arm {arm.name!r} needs the debaters' first answers from a debate that this evaluation does "
+            "not include: add the debate with --arm, or use first-answers:ARM, where ARM is one of "
             f"{', '.join(debates) or 'the debate arms'}"
         )
     return replace(arm, source=source)
@@ -294,11 +303,11 @@ class Meeting:
     """A debate between two line-ups (groups of debaters) on one topic."""
 
     first: Arm
-    """Name of the line-up of debaters that speaks first."""
+    """Configuration of the group of debaters that speaks first in the debate."""
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]
-    """Name of each debater's line-up (group of debaters), keyed by debater id."""
+    """Name of the group of debaters to which each debater belongs, keyed by debater id."""
 
     @property
     def name(self) -> str:

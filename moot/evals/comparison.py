@@ -63,7 +63,7 @@ class OnlyPoint(TypedDict):
     """A point that only one of the compared answers makes."""
 
     debate: str
-    """Name of the debate whose answer contains the point described in `point`."""
+    """Name of the debate whose final answer makes the point described in `point`."""
     point: str
     quote: str
     """Passage of the debate's answer that states the point, quoted verbatim."""
@@ -194,7 +194,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:
-    """Ask a debate's model which points occur in only one of the compared answers.
+    """Ask a model which points are made in the answer of only one of several debates.
 
     Points without a correct quotation are dropped.
 
@@ -211,7 +211,10 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
     point = create_model(
         "Point",
         point=(str, Field(description="The point that an answer makes, in one sentence.")),
-        answer=(number_type, Field(description="Number of the answer that makes the point.")),
+        answer=(
+            number_type,
+            Field(description="Number of the compared answer that makes the point given in `point`."),
+        ),
         quote=(
             str,
             Field(

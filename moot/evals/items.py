@@ -423,8 +423,8 @@ def has_answer_line(text: str) -> bool:
 
 
 MAX_PART = 2_000
-"""Maximum number of characters stored from a text that does not mark its answer. A longer text without an
-`Answer:` line has no normal form."""
+"""Number of characters to which a text is cut if none of its lines begins with `Answer:`. A longer text
+without an `Answer:` line has no normal form."""
 
 
 def answer_part(text: str) -> str:

@@ -29,10 +29,11 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Limits for the texts in a report's list of items. `SHOWN` is the maximum number of characters of one
-text, and `LISTED_TEXTS` is the maximum number of texts of one answer."""
+"""Limits on the length and number of the answer texts that a report shows for each item. `SHOWN` is the
+maximum number of characters of one text, and `LISTED_TEXTS` is the maximum number of texts of one
+answer."""
 ASKED = ("judge", "recorded")
-"""Kinds of configurations, besides debates, whose comparisons appear in the report's headline. Votes
+"""Kinds of configurations that a report's headline compares, in addition to debates. Votes
 and single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
 """Names of configurations preferred as the baseline of an evaluation. Each is a vote with the same budget
@@ -142,7 +143,10 @@ def _content(item: Item) -> JsonObject:
 
 
 def _baseline(scored: ScoredEvaluation) -> str:
-    """Return the configuration that serves as the baseline, preferably an equal-budget vote."""
+    """Return the name of the configuration with which all other configurations are compared.
+
+    A vote with the same budget as a debate is preferred.
+    """
     arms = scored.evaluation.arms
     answered = [arm.name for arm in arms if scored.scores[arm.name]] or [arm.name for arm in arms]
     votes = [arm.name for arm in arms if arm.kind == "vote"]
@@ -220,7 +224,10 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return statistics on a judge's position bias and on its agreement with human preferences."""
+    """Return statistics on how a judge's choices depend on the order in which answers are shown.
+
+    They include the judge's agreement with human preferences.
+    """
     both = [score for score in scores if len(score.by_order) == 2]
     chosen = [score.outcome.winners for score in both]
     people = [scored.items[score.outcome.item].better for score in both]  # type: ignore[union-attr]  # pairs
@@ -319,7 +326,7 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
-    """Return each configuration's accuracy at each level of agreement between the debaters' first answers."""
+    """Return each configuration's accuracy, grouped by how far the debaters' first answers agree."""
     source, levels = scored.agreement()
     if not levels:
         return None
@@ -432,7 +439,7 @@ def p_text(p_value: float) -> str:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """Return a sentence for each debate configuration that says how the discussion changed the answers."""
+    """Return one sentence per debate configuration on how discussion changed the debaters' answers."""
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -454,7 +461,7 @@ def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) 
 
 
 def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
-    """Return sentences that compare a debate with the baseline by accuracy.
+    """Return sentences that compare the accuracy of a debate with that of the baseline configuration.
 
     There is one sentence for each level of agreement between the debaters' first answers.
     """
@@ -473,7 +480,10 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase that compares a configuration's tokens with the baseline's, or `""` if unknown."""
+    """Return a phrase that states a configuration's token usage as a multiple of the baseline's.
+
+    Return `""` if either usage is unknown.
+    """
     if not (row["tokens"] and base["tokens"] and row["answers"] and base["answers"]):
         return ""
     ratio = (row["tokens"] / row["answers"]) / (base["tokens"] / base["answers"])

@@ -53,7 +53,10 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """List with True for each column that contains numbers and is therefore right-aligned."""
+        """Flags that tell for each table column whether it contains numbers.
+
+        Columns with numbers are right-aligned.
+        """
         return [_is_numeric(cells) for cells in zip(*self.rows, strict=True)]
 
     def markdown(self) -> str:

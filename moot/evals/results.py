@@ -17,7 +17,7 @@ from moot.state.verdict import TIE
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """Score of one answer in an evaluation, together with the outcome that contains the answer."""
+    """Score of one answer in an evaluation, together with the stored result that has the answer."""
 
     outcome: Outcome
     value: float
@@ -25,7 +25,8 @@ class AnswerScore:
     answer: str | None = None
     """Normalized answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
-    """Scores of a judged pair, one for each presentation order."""
+    """Scores of a judge's choices between two answers, one for each order in which the answers are
+    presented."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,12 @@ class RoundChange:
 
 @dataclass(frozen=True)
 class Discussion:
-    """Effect of the discussion on the debaters' answers, for one configuration under evaluation."""
+    """Statistics on how discussion changed the debaters' answers in debates with one configuration."""
 
     changes: list[RoundChange]
     vote_changed: float | None
-    """Share of debates in which the most frequent answer changed, or `None` if no answer is readable."""
+    """Share of debates in which discussion changed the most frequent answer. It is `None` if no answer is
+    readable."""
     compared: int
     """Number of debates that had a most frequent answer both before and after the discussion."""
 
@@ -91,7 +93,10 @@ class ScoredEvaluation:
         return AnswerScore(outcome, float(answer is not None and answer == gold_answer(item)), answer)
 
     def by_item(self, arm: str) -> dict[str, float]:
-        """Return a configuration's mean score on each item, averaged over the random seeds."""
+        """Return the mean score on each evaluation item for the configuration named by `arm`.
+
+        The mean is taken over repetitions with different random seeds.
+        """
         values: dict[str, list[float]] = defaultdict(list)
         for score in self.scores[arm]:
             values[score.outcome.item].append(score.value)
@@ -111,7 +116,10 @@ class ScoredEvaluation:
         ]
 
     def discussion(self, arm: str) -> Discussion | None:
-        """Return the discussion's effect on the debaters' answers, or `None` if nobody answered twice."""
+        """Return how discussion changed the debaters' answers in debates with one configuration.
+
+        Return `None` if no debater answered twice.
+        """
         talked = [each for each in self.outcomes[arm] if len(each.rounds) > 1]
         graded = [each for each in talked if self._gold(each.item) is not None]
         if not graded:
@@ -165,7 +173,7 @@ class ScoredEvaluation:
         return dict(sorted(found.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return one point for each number of answers in a vote.
+        """Return the points of a curve that shows accuracy against the number of answers in a vote.
 
         A point holds the number of answers, the accuracy and the mean usage.
 
@@ -249,7 +257,10 @@ def _outcome(
 
 
 def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
-    """Return each configuration's mean score in comparisons with other configurations, keyed by item."""
+    """Return the scores of head-to-head comparisons of configurations, keyed by evaluation item.
+
+    Each entry holds the names of two configurations and the mean score of the first.
+    """
     found: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
     for each in meetings:
         if not each.winners:

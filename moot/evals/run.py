@@ -307,7 +307,9 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the unfinished votes that have the same budget as a debate.
+        """Return the unfinished tasks for votes that get the same budget as a debate.
+
+        The budget determines the number of answers in the vote.
 
         If other debate arms determine another size now, the outcome of the earlier size is dropped.
         """
@@ -332,7 +334,7 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many single answers fit the budget of the most expensive debate.
+        """Return how many answers a vote can collect with the budget of the most expensive debate.
 
         The budget is in tokens or cost.
         """
@@ -421,7 +423,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return the configuration for a vote with the given number of answers."""
+    """Return the configuration of a vote after setting its number of answers to `answers`."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), many)
@@ -547,7 +549,9 @@ def _most_frequent(by_judge: Iterable[Sequence[str]]) -> tuple[str, ...]:
 
 
 def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
-    """Return the debaters' answers in each round, starting with their first messages.
+    """Return the debaters' answers, grouped by round.
+
+    The first group holds the answers from the debaters' first messages.
 
     Critiques and messages in crux rooms are left out, because they give no answer to the question.
     """

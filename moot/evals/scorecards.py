@@ -162,7 +162,10 @@ class _Solution(BaseModel):
 
 
 class _DialecticDebate(BaseModel):
-    """Keys that this module reads from debate files written by the dialectic tool."""
+    """Contents of a debate file written by another program, named dialectic.
+
+    Only the keys that this module reads are listed.
+    """
 
     problem: str
     rounds: list[object]
@@ -264,7 +267,7 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
-    """Entry for one evaluator in a configuration file of the separate program dialectic."""
+    """Settings of one evaluator in a configuration file of another program, named dialectic."""
 
     model: str = Field(pattern=r"\S")
     """Name of the evaluator's model."""
@@ -386,7 +389,7 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class Subject:
-    """Result of a debate to be scored by evaluators."""
+    """Subject of an evaluation, such as the problem and the solution of a debate. Evaluators score it."""
 
     name: str
     """Name under which tables list this debate result."""

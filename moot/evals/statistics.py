@@ -102,7 +102,7 @@ class PairedDifference:
 
     @property
     def shown(self) -> bool:
-        """True if the p-value and the confidence interval both indicate a nonzero difference."""
+        """True if p-value and confidence interval both show a difference between two configurations."""
         outside = self.interval.low > 0 or self.interval.high < 0
         return self.p_value < 1 - LEVEL and outside and self.interval.method != "none"
 
@@ -198,7 +198,7 @@ class CalibrationBin:
     stated: float
     """Mean stated confidence, in percent."""
     measured: float
-    """Accuracy of the answers, in percent."""
+    """Measured accuracy of the answers in this group, in percent."""
     answers: int
 
 

@@ -23,10 +23,11 @@ class EvaluationRecord:
     items: ItemSet
     arms: tuple[Arm, ...]
     seeds: int
-    """Number of times that each configuration under evaluation answers each item."""
+    """Number of random seeds with which each configuration answers each evaluation item."""
     created_at: str
     judge: Mapping[str, object] = field(default_factory=dict)
-    """Configuration of the model that grades free answers, as JSON data, or `{}` if there is none."""
+    """Configuration of the judge model that grades free-text answers, as JSON data, or `{}` if there is
+    none."""
 
     def arm(self, name: str) -> Arm:
         """Return the configuration under evaluation that has the given name."""
@@ -60,12 +61,15 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: EvaluationRecord) -> EvaluationRecord:
-        """Return a copy of this evaluation record with only the configurations and seeds of `asked`."""
+        """Return a copy of this evaluation record, limited to the configurations and seeds of `asked`.
+
+        The parameter `asked` is another evaluation record.
+        """
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
     def left_out(self, asked: EvaluationRecord) -> list[str]:
-        """Return the configurations and seeds of this evaluation record that `asked` does not contain."""
+        """Return this evaluation record's configurations and seeds that the other record, `asked`, lacks."""
         names = {arm.name for arm in asked.arms}
         seeds = range(asked.seeds + 1, self.seeds + 1)
         return [
@@ -90,7 +94,8 @@ class Outcome:
 
     item: str
     arm: str
-    """Name of the configuration under evaluation, or the names of two configurations joined by ` vs `."""
+    """Name of the evaluated configuration. For a comparison of two configurations, their names are joined
+    by ` vs `."""
     seed: int
     debate: str = ""
     """Id of the debate, or `""` if there was no debate."""
@@ -105,12 +110,13 @@ class Outcome:
     """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
     pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Winners chosen by each judge of a panel, keyed by judge id."""
+    """Mapping from the id of each judge on a panel to the winners that the judge chose. There is one winner
+    for each presentation order."""
     confidence: float | None = None
     """Stated confidence in percent."""
     stated: tuple[StatedConfidence, ...] = ()
-    """Debaters' answers, each with the confidence that the debater stated for it. A weighted vote asks for
-    it."""
+    """Debaters' answers, each paired with the debater's stated confidence in the answer. A weighted vote
+    asks for it."""
     tokens: int = 0
     calls: int = 0
     cost_usd: float = 0.0

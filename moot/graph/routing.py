@@ -122,7 +122,7 @@ class Route(Runnable[ConversationState, str]):
         self._labels = {target: label for label, target in self.labelled.items()}
 
     def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: Any) -> str:
-        """Return the label of the edge that leads to the next node."""
+        """Choose the next graph node, and return the label of the edge that leads to it."""
         target = successor(self._node, input, self._env, self._targets)
         target = turn_node(input, self._protocol) if target == "turn" else target
         return str(self._labels[target])

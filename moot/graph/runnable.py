@@ -62,7 +62,7 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""State channels that older snapshots keep in a shortened debate history."""
+"""Names of the state values that a shortened debate history keeps in its older snapshots."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that records the names of written state channels instead of complete states. Traces show

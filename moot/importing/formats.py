@@ -261,7 +261,10 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
 
 
 def _contributions(rounds: list[object]) -> list[object]:
-    """Return the contributions in a file written by the dialectic program, each with its round number."""
+    """Return all contributions from a debate file, each with its round number.
+
+    Another program, named dialectic, wrote the file.
+    """
     return [
         {**one, "round": number} if isinstance(one, dict) else one
         for number, each in enumerate(rounds, start=1)
@@ -271,7 +274,10 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return, as Markdown, the solution from a file written by the dialectic program."""
+    """Return the solution from another program's debate file as Markdown text.
+
+    The other program is named dialectic.
+    """
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
@@ -290,7 +296,10 @@ def read_jsonl(text: str) -> ParsedTranscript:
 
 
 def _first_request(items: Iterable[object]) -> str:
-    """Return the question or the first sentence of the first user message in a chat, or `""` without one."""
+    """Return the question from the first user message in a chat, or that message's first sentence.
+
+    Return `""` if the chat has no user message.
+    """
     for number, item in enumerate(items, start=1):
         if isinstance(item, dict) and item.get("role") == "user" and not item.get("speaker"):
             title = question_in(_text_of(_content(item), f"entry {number}"))
@@ -453,10 +462,10 @@ _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for text that probably does not start a message, because the text begins with a digit or a
-quotation mark."""
+"""Pattern for a digit or quotation mark at the start of the text after a colon. Such a text is probably not
+a speaker's message."""
 _CASELESS = 12
-"""Maximum number of characters in one word of a speaker's name, for scripts without capital letters."""
+"""Maximum number of characters in a word of a speaker's name, for scripts without upper and lower case."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 

@@ -21,7 +21,7 @@ from moot.state.errors import ConfigError, InputError, UserError, file_error_rea
 CONVERTED = {".docx": "Word", ".htm": "HTML", ".html": "HTML", ".pdf": "PDF", ".xlsx": "Excel"}
 """Mapping from file suffix to format for the context documents that markitdown converts to Markdown."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-"""Pattern for the control characters that texts do not contain."""
+"""Pattern for control characters that indicate binary data rather than text."""
 _MAX_CONTROL_SHARE = 0.3
 """Maximum share of control characters in a text. Perl's file test `-T` has the same limit."""
 MAX_UNPACKED_BYTES = 200_000_000

@@ -75,19 +75,19 @@ such a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
 _THING_OR_PLACE = re.compile(
     r"\b(?:in|im|der|die|das|de[mns]|eine?[mnrs]?|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for a word before a name that shows that a debate uses the name for a thing or a place. English
+"""Pattern for a word, such as "in" or "der", that marks the following name as a thing or a place. English
 articles are missing, because "the Mara plan" names a debater."""
 _POSSESSIVE = re.compile(r"['’]s\b")
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum number of letters in a name for the check whether the name is also an everyday word."""
+"""Minimum length, in letters, of names that are tested for also being everyday words."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
 Evidence = Literal["form", "position", "sign"]
-"""Evidence needed before a name in the text counts as a mention of a debater. The evidence is the name
+"""Kind of evidence required to treat a name in a text as a mention of a debater. The evidence is the name
 itself, a position in the sentence that everyday words do not have, or a sign of a person next to the name."""
 
 
@@ -177,7 +177,7 @@ class Blinding:
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
     def in_order(self, order: Sequence[str]) -> Blinding:
-        """Return a copy of this blinding with the debaters in a different order."""
+        """Return a copy in which the neutral labels are assigned to the debaters in the given order."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
@@ -289,7 +289,7 @@ class Blinding:
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the name appears in a list beside a name that clearly refers to a debater."""
+        """Return True if the name at `text[start:end]` is listed next to a clear mention of a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -394,8 +394,8 @@ def _is_mostly_lower(word: str) -> bool:
 
 
 _ENGLISH = "cl100k_base"
-"""Name of a tokenizer encoding whose tokens are mostly English words. In `o200k_base`, many names are
-frequent words of other languages."""
+"""Tokenizer encoding used to check whether a name is an everyday English word. Its tokens are mostly
+English words. In `o200k_base`, many names are frequent words of other languages."""
 
 
 def _free_kind(names: Sequence[str], texts: Sequence[str]) -> str:
@@ -457,7 +457,7 @@ def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
 
 
 def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
-    """Return True if the texts use a name in lower case, or for a thing or a place."""
+    """Return True if the texts use a name as an ordinary word or as the name of a thing or a place."""
     spellings = "|".join(map(re.escape, (word, word.capitalize())))
     pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
 
@@ -470,7 +470,7 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings and the debaters of each name, keyed by the normalised name.
+    """Return each name's spellings and the debaters who bear the name, keyed by normalised name.
 
     Forms that differ only in case are one.
     """

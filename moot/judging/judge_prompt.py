@@ -46,7 +46,8 @@ MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit for a single message. A longer message is truncated in the
 middle."""
 MAX_PARTS = 4
-"""Maximum number of parts into which the token budget for non-debaters' messages is divided."""
+"""Maximum number of equal shares into which the prompt tokens for non-debaters' messages are divided. A
+share is the initial limit for one message."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
 """Number of tokens for the text around a message's content, such as the role, label and delimiters. They
 are 12 for role, label and id, 2 for a longer label, and the fence lines."""
@@ -304,11 +305,12 @@ NAMING_UNBLINDED = (
     "In texts, refer to the debaters by their names. In fields that identify a debater, use the id in the "
     "list above."
 )
-"""Text on how a judge refers to debaters, if names are hidden from the judge and if they are not."""
+"""Instructions on how a judge refers to debaters. `NAMING` applies if names are hidden from the judge, and
+`NAMING_UNBLINDED` applies if names are visible."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels for truncated or omitted messages in the record of a judge's prompt. The first is for
+"""Labels used to record which messages were truncated or left out of a judge's prompt. The first is for
 messages to judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget that the judge's instructions and rubric may use."""
@@ -316,7 +318,8 @@ LEDGER_SHARE = 0.1
 """Maximum share of the prompt budget that the claim ledger may use if not all messages fit. Otherwise it
 may use all tokens that they leave."""
 ATTEMPTS = 4
-"""Maximum number of attempts to fit a text into its token limit after names are replaced with labels."""
+"""Maximum number of attempts to shorten a text until it fits its token limit. Labels that replace names can
+make the text longer."""
 
 
 @dataclass(frozen=True)
@@ -438,7 +441,10 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
 
 
 def _listed(context: JudgeContext, debater: str) -> str:
-    """Return a debater's line in the judge's list, with the id and the name if names are not hidden."""
+    """Return a debater's entry in the list of debaters that a judge's prompt contains.
+
+    If names are not hidden, the entry contains the id and the name.
+    """
     label = context.label(debater)
     return label if context.blinding else f"{label}: {prompt_name(debater, context.labels)}"
 

@@ -64,7 +64,10 @@ class JudgeSpec:
 
     @property
     def solution(self) -> bool:
-        """Return True if the judge writes a solution and checks whether it meets the requirements."""
+        """Return True if the judge's verdict includes a solution.
+
+        The judge then also checks whether it meets the requirements.
+        """
         return self.judging in SOLVED
 
 
@@ -79,7 +82,7 @@ class CriterionScore(BaseModel):
 
 
 class CitedReason(BaseModel):
-    """Reason that concerns the question itself rather than the quality of the arguments."""
+    """Reason about the question under debate, not about the quality of the arguments."""
 
     text: str = Field(description="The reason must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
@@ -158,7 +161,9 @@ def response_type(
     types: Mapping[str, Any] = MappingProxyType({}),
     asks: Mapping[str, str] = MappingProxyType({}),
 ) -> type[JudgeResponse]:
-    """Return the Pydantic class that a judge's response must match for a kind of judging.
+    """Return the Pydantic class that defines the fields of a judge's response.
+
+    The fields depend on the kind of judging, given by `judging`.
 
     Args:
         judging: what is judged.
@@ -184,7 +189,7 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, Case]: list[DebaterCase],
     dict[str, dict[str, ScoreRecord]]: list[CriterionScore],
 }
-"""Mapping from field types of a stored verdict to the different types used in a judge's response."""
+"""Mapping from the type of a stored verdict field to the type that a judge's response uses instead."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
 """Default values for fields missing from a judge's response, keyed by field type."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
@@ -279,7 +284,7 @@ class ShownField:
 
     @property
     def text(self) -> str:
-        """Return the text of the field's lines, joined with semicolons."""
+        """Return all lines of this verdict field as one text, joined with semicolons."""
         return "; ".join(line.text for line in self.lines)
 
 

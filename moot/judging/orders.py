@@ -43,7 +43,10 @@ def rate_of(k: int, n: int) -> Rate:
         ValueError: `k` is not within 0–`n`.
     """
     if not 0 <= k <= n:
-        raise ValueError(f"the count {k!r} is not between 0 and {n!r}")
+        raise ValueError(
+            f"the number of counted cases (k = {k!r}) is not between 0 and the total number of cases (n = "
+            f"{n!r})"
+        )
     if n == 0:
         return Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
     z = NormalDist().inv_cdf(0.975)
@@ -271,7 +274,9 @@ def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
 
 
 def _leader_of_both(both: Sequence[Verdict]) -> str:
-    """Return the debater with the highest total score in both judgements of a debate, or `""` for none.
+    """Return the debater with the highest total score in both judgements of the same debate.
+
+    Return `""` if there is no such debater.
 
     The two judgements present the debaters in different orders.
     """
@@ -286,7 +291,7 @@ def _leader_of_both(both: Sequence[Verdict]) -> str:
 
 
 def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[str]:
-    """Return the notes from the verdicts for both presentation orders.
+    """Return the combined notes of two verdicts given for different orders of the debaters.
 
     A note that applies to only one order names this order.
     """

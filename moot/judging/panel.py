@@ -97,7 +97,7 @@ class PanelRule(NamedTuple):
     decides: str
     """Description of what decides the winner, for example "highest mean total score"."""
     counts: str
-    """Noun for what the tally counts, such as "votes"."""
+    """Name of the values that a panel's decision rule computes for each candidate, such as "votes"."""
     over: Callable[[Sequence[Ballot]], _Tally]
 
 
@@ -254,7 +254,7 @@ RULES: Mapping[str, PanelRule] = {
 
 
 Cell = tuple[str, str]
-"""Key of a score, consisting of a debater id and a criterion id."""
+"""Cell of a score table, identified by a debater id and a criterion id."""
 
 
 def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> PanelVerdict:
@@ -314,7 +314,7 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
 def as_decision(
     verdict: Verdict, outcome: RuleResult | None = None, agreement: PanelReport | None = None
 ) -> PanelVerdict:
-    """Convert a single verdict to the panel's verdict.
+    """Return a copy of a single verdict in the format of a panel's verdict.
 
     The rule's result and the judges' agreement are added if given.
     """

@@ -30,7 +30,7 @@ from moot.text.tokens import TokenCounter, truncate_middle
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "sources", "parts")
 
 LONG_TOPIC = 200
-"""Maximum number of characters in a topic that is short enough to be shown as the question."""
+"""Number of characters above which a topic counts as too long to be displayed as the debate's question."""
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
 """Maximum length in characters of the description of a criterion."""
@@ -139,7 +139,7 @@ def question_text(question: DebateQuestion, topic: str) -> str:
 
 
 def is_long(topic: str) -> bool:
-    """Return True if a topic is too long to be shown as the question."""
+    """Return True if a topic has several lines or is too long to display as the debate's question."""
     return len(topic) > LONG_TOPIC or "\n" in topic
 
 

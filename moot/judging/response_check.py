@@ -32,7 +32,7 @@ from moot.text.plain_text import clip
 MAJOR_CAP = 40.0
 """Maximum confidence (0 to 100) of a verdict if a major requirement is unmet."""
 NOTED_CHARS = 160
-"""Maximum number of characters of an unmet requirement that are quoted in a note. The list of requirements
+"""Maximum number of characters that a note quotes from an unmet requirement. The list of requirements
 has the full text."""
 
 
@@ -182,7 +182,10 @@ class ResponseCheck:
         return row
 
     def _cases(self, given: Iterable[DebaterCase], verdict: Verdict) -> dict[str, Case]:
-        """Return the checked reasons for and against each debater's answer."""
+        """Return the valid reasons for and against each debater's answer.
+
+        Empty reasons and citations of missing messages are dropped.
+        """
         cases: dict[str, Case] = {}
         for each in given:
             side = _side_meant(each.debater, self.sides)
@@ -208,7 +211,7 @@ class ResponseCheck:
         return kept
 
     def _answer_for_totals(self, verdict: Verdict, why: str) -> None:
-        """Handle a judge's choice of a winner who does not have the highest total score.
+        """Add a note or declare a tie if the judge's winner does not have the highest total score.
 
         If the judge gave a reason, add a note with this reason.
 

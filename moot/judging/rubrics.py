@@ -215,7 +215,7 @@ def rubric_for(
 
 
 def _designs_software(config: DebateConfig) -> bool:
-    """Return True if the debate designs software, which is assumed if all debaters have built-in roles.
+    """Return True if all debaters have built-in roles, because such debates design software.
 
     All built-in roles design software.
     """

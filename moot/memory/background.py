@@ -34,7 +34,7 @@ BACKGROUND_SHARE = 0.5
 """Share of the prompt budget above which the topic, background and pinned messages are no longer shown in
 full. Passages that every prompt shows may use the same share together with them."""
 PASSAGES_SHARE = 0.07
-"""Share of the prompt budget reserved for background passages that match the subject of a long-form prompt.
+"""Share of the prompt budget for background passages that are chosen to match the subject of a prompt.
 A provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 %
 with a share of a tenth."""
 PIN_SHARE = 0.25
@@ -43,7 +43,7 @@ fit into the prompt. The rest is left for the window of recent messages."""
 PASSAGE_TOKENS = 120
 """Approximate number of tokens in a passage of the background. A shorter message is one passage."""
 MIN_TOKENS = 48
-"""Minimum number of available tokens required to select passages."""
+"""Minimum number of unused prompt tokens required to add further background passages."""
 
 _SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
 
@@ -69,7 +69,7 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Background:
-    """Background of a debate, as shown in its prompts."""
+    """Background and pinned messages of a debate, in the form in which prompts show them."""
 
     blocks: tuple[Block, ...]
     """Prompt blocks with background and pinned messages, identical in every prompt."""
@@ -78,8 +78,8 @@ class Background:
     ids: frozenset[str]
     """Ids of the background messages."""
     _rest: _Passages | None
-    """Passages of the background that `blocks` omits, or `None` if `blocks` shows the background in
-    full."""
+    """Background passages that did not fit into `blocks`. The value is `None` if `blocks` contains the
+    whole background."""
     _render: Render
     _count: TokenCounter
 
@@ -235,7 +235,10 @@ class _Passages:
 
 @memoize_by_identity(8)  # the background is the same in all prompts of a debate
 def _passages_of(*entries: Entry) -> _Passages:
-    """Return the passages of the background entries, with a search index over the passages."""
+    """Return the given background messages as searchable passages.
+
+    The result includes a search index over the passages.
+    """
     from moot.retrieval import EvidenceIndex
 
     return _Passages(entries, EvidenceIndex(chunk for entry in entries for chunk in _SPLITTING.chunks(entry)))

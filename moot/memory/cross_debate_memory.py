@@ -149,7 +149,7 @@ def identities(config: DebateConfig) -> dict[str, str]:
 
 
 def namespace_of(identity: str) -> tuple[str, ...]:
-    """Return the namespace in LangGraph's store for a debater's identity.
+    """Return the LangGraph store namespace that holds a debater's positions across debates.
 
     Namespace labels cannot contain periods.
     """
@@ -225,15 +225,16 @@ READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Limit on the retrieval candidates tried beyond `top_k`, and the token cost that rules out further
-candidates."""
+"""Number of candidate messages to try in addition to `top_k`, and a token cost too high for any prompt. All
+further candidates get this cost."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
-"""Maximum numbers of position changes, reflections and crux cards to consider, newest first."""
+"""Maximum numbers of the newest position changes, reflections and side-discussion results that retrieval
+considers."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
-"""Importance scores for retrieving messages. The first is the maximum for a message that contains claims,
-and the second applies to a message that contains a concession."""
+"""Importance scores of messages with claims and of messages with concessions. The first is the maximum for
+a message that contains claims, and the second applies to a message that contains a concession."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,9 @@ def retrieve_memories(
     names: Mapping[str, str],
     shown: str = "",
 ) -> RetrievedMemories:
-    """Return memories that match `query` and fit in `remaining` tokens, omitting memories in `shown`.
+    """Return earlier messages and other memories that match `query` and fit in the token limit.
+
+    The limit is `remaining` tokens. Memories in `shown` are omitted.
 
     The result depends only on the state. The indexes are caches.
     """
@@ -323,7 +326,9 @@ def retrieve_messages(
     names: Mapping[str, str],
     exclude: Collection[int],
 ) -> list[Entry]:
-    """Return the earlier messages that match `query` and fit in `remaining` tokens.
+    """Return the earlier debate messages that match `query`, up to a limit of prompt tokens.
+
+    The limit is `remaining`.
 
     The whole transcript is searched, for protocols whose prompts show no window. The messages are returned in
     the order of the transcript.
@@ -360,7 +365,10 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Return the search result of `look`, or compare words if the embedding service fails."""
+    """Return the result of the search function `look`.
+
+    If the embedding service fails, search again by words only.
+    """
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn
@@ -474,7 +482,10 @@ def memory_items(
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    """Return a debate's position changes, crux cards and reflections as memory items."""
+    """Return the position changes, result cards and reflections of a debate as items to retrieve.
+
+    A result card records the outcome of a side discussion.
+    """
     noted_down: list[tuple[str, str, int, Sequence[str]]] = []
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before

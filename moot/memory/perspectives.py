@@ -24,7 +24,10 @@ JUDGE_SUMMARY = load_prompt_template("judge_summary")
 
 @dataclass(frozen=True)
 class Perspective:
-    """View of the debate for one debater's prompts: a summary, and the entries after the summary."""
+    """Condensed view of a debate for one debater's prompts.
+
+    It consists of a summary and of the entries after the summary.
+    """
 
     summary: str
     """Text of the latest summary, or `""` if prompts still show all entries in full."""
@@ -59,7 +62,7 @@ def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def perspective_of(state: StateValues, debater: str) -> Perspective:
-    """Return a debater's perspective, consisting of a summary and all entries after the summary."""
+    """Return a debater's summary of the debate and the messages that the summary does not cover."""
     summary = (state.get("perspective_summaries") or {}).get(debater) or {}
     covered = summary.get("covers_through_seq", -1)
     entries = perspective_entries(state["full_transcript"], debater)
@@ -93,7 +96,7 @@ def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> 
 
 
 def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
-    """Return the ids of debaters whose perspective needs a new summary."""
+    """Return the ids of the debaters whose personal summaries of the debate must be updated."""
     summaries = state.get("perspective_summaries") or {}
     due = []
     for each in config.debaters:
@@ -184,7 +187,7 @@ def _request(
 def _make(
     request: SummaryRequest, settings: PerspectiveConfig, before: Any, now: str, beside: int = 0
 ) -> CallGenerator[PerspectiveResult]:
-    """Return a summary of the debate for one debater or for the judge.
+    """Return a new summary of the debate for the debater or judge that `request` names.
 
     The result also contains the reason if the configured summarizer failed.
 

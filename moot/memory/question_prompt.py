@@ -60,8 +60,8 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
 the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Numbers that determine how long a passage of a long message is. A passage has 1/`PASSAGES` of the token
-limit for long messages, but at least `MIN_TOKENS` tokens."""
+"""Approximate number of passages in a message just above the length limit, and minimum tokens in a passage.
+A passage has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
 
@@ -88,7 +88,7 @@ def key_of(place: Place) -> int:
 
 
 def place_of(key: int) -> Place:
-    """Return the position of the passage that an integer key identifies."""
+    """Return the message's `seq` and the passage number that an integer key encodes."""
     return Place(*divmod(key, PARTS))
 
 
@@ -99,11 +99,11 @@ class Splitting:
     long: int
     """Number of tokens above which a message is split into passages."""
     passage: int
-    """Approximate number of tokens in each passage."""
+    """Approximate length in tokens of each passage of a split message."""
 
     @classmethod
     def within(cls, total: int) -> Splitting:
-        """Return the limits for splitting long messages into passages in a prompt of `total` tokens."""
+        """Return the settings for splitting long messages that suit a prompt of `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
@@ -187,7 +187,7 @@ class EntryLines:
         return fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return the number of tokens that quoted passages take in the prompt, not counting the heading."""
+        """Return the number of tokens that quoting `text` adds to a prompt, not counting the heading."""
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
@@ -212,14 +212,14 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the message with this passage has a timestamp.
+        """Return True if the passage's message has a timestamp that an adjacent message may share.
 
         A prompt omits the timestamp if the message above has the same one.
         """
         return bool(source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
-        """Return the keys of all passages in the messages with the given `seqs`."""
+        """Return the integer keys of all passages of the messages that `seqs` lists."""
         return [key_of(Place(seq, part)) for seq in seqs for part in range(len(self.spans(seq)))]
 
     def spans(self, seq: int) -> list[Span]:
@@ -309,8 +309,8 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
 Retrieved messages get the rest of the budget."""
 FOCUS = 0.35
-"""Threshold for treating a question as one about certain messages. It is the minimum total probability of
-the 2,000 best-matching tokens.
+"""Minimum concentration of search matches at which a question counts as one about specific messages. It is
+the minimum total probability of the 2,000 best-matching tokens.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
@@ -467,7 +467,7 @@ def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, re
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
-    """Return an object that formats a debate's transcript for prompts that answer questions about it."""
+    """Return an object that formats a debate's messages for a question-answering prompt."""
     splitting = Splitting.within(config.memory.budget.total)
     return EntryLines(state["full_transcript"], config, count, splitting)
 
@@ -491,7 +491,9 @@ def _shared_prefix(
     *,
     summarize: bool = True,
 ) -> list[Block]:
-    """Return the instruction message and, if available, a message with the positions and the summary.
+    """Return the opening messages of a prompt that asks a question about a debate.
+
+    They contain the instruction and, if available, the debaters' positions and the summary.
 
     `summarize=False` omits the summary.
     """
@@ -552,7 +554,10 @@ def _summary_shortener(
 
 
 def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list[int]:
-    """Return the `seq` of each of the newest messages that fit in `RECENT_SHARE` of the prompt's tokens."""
+    """Return the `seq` numbers of the newest messages that fit in their share of the prompt.
+
+    The share is `RECENT_SHARE` of the prompt's tokens.
+    """
     remaining, kept = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
         if entry["tokens"] > remaining or not traits_of(entry).in_prompts:

@@ -165,7 +165,10 @@ def passages(use: ToolUse, result: str, terms: Mapping[str, int]) -> list[str]:
 
 
 def _outline(text: str) -> list[str]:
-    """Return a long tool result's number of lines, imports and exports as an outline."""
+    """Return an outline of a long tool result.
+
+    The outline gives the number of lines or files and the names of imports and exports.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     code = "\n".join(_NUMBERED.sub("", line, count=1) for line in lines[:READ_LINES])
     imports = [first or second for first, second in _IMPORT.findall(code)]

@@ -36,7 +36,7 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that is still in use after old messages leave the context window.
+"""Minimum share of the message budget that the context window still uses after compaction.
 
 If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
@@ -63,7 +63,7 @@ class WindowLimits:
     high_tokens: int
     """Number of tokens above which the context window is compacted. A larger number triggers one."""
     low_tokens: int
-    """Minimum number of tokens left in the context window after compaction."""
+    """Minimum number of tokens that messages use in the context window after compaction."""
     message_tokens: int | None = None
     """Maximum number of tokens to show in a prompt for each message in the context window. `None` means no
     maximum."""

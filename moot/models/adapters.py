@@ -224,7 +224,7 @@ def cached_reply(generations: Sequence[Generation] | None) -> AIMessage | None:
 
 
 def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
-    """Return True if the chat model can stream its reply to the given attempt."""
+    """Return True if the chat model can stream its reply in the given attempt at a model call."""
     refused = chat.disable_streaming is True or (chat.disable_streaming and bool(attempt.call.tools))
     return attempt.settings.stream and streams_tokens(chat) and not refused
 

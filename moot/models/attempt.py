@@ -154,8 +154,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     price: Callable[[AIMessage], float | None] = lambda _: None
     """Function that computes a reply's cost in US dollars for use in traces."""
     cache: Any = False
-    """Cache setting of this wrapper model. It is always `False`, because the wrapped provider model already
-    uses LangChain's cache."""
+    """Setting that turns off LangChain's cache for this wrapper around a provider's model. It is always
+    `False`, because the wrapped provider model already uses LangChain's cache."""
 
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
@@ -227,7 +227,10 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         return self._redactor.feed(split.text[:remaining])
 
     def _rest(self) -> str:
-        """Return the text that the filters for reasoning and secrets still buffer when a reply ends."""
+        """Return the text that output filters still held back when the reply ended.
+
+        The filters remove reasoning and secrets.
+        """
         rest = self._splitter.close()
         self._thoughts.append(rest.reasoning)
         return self._redactor.feed(rest.text) + self._redactor.close()

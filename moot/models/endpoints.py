@@ -107,7 +107,7 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the key under which the rate limits of a model are stored.
+    """Return the key that identifies a model at its endpoint, used to store rate limits.
 
     It consists of the endpoint's address and the model's name.
     """

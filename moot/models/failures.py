@@ -135,7 +135,7 @@ class Backoff:
     """Maximum wait in seconds that a provider may request. A request for a longer wait ends the retries."""
     sleep: Callable[[float], Awaitable[None]] = sleep_until_stop
     random_value: Callable[[], float] = random.random
-    """Function that returns a random number from 0 to 1, used for the jitter."""
+    """Function that returns a random number from 0 to 1, used to vary the waits between attempts."""
 
     def wait_s(self, failures: int, requested_s: float | None = None) -> float:
         """Return the number of seconds to wait before the next attempt at a call.
@@ -152,7 +152,7 @@ class Backoff:
 
 
 def failure_of(error: Exception, *, timeout_s: float) -> Failure:
-    """Convert the exception that an attempt raised to a `Failure`."""
+    """Return a `Failure` that describes the exception raised by an attempt at a model call."""
     for each in (error, error.__cause__):  # the SDK wraps exceptions from the hooks of its HTTP client
         if isinstance(each, Failure):
             return each

@@ -148,7 +148,7 @@ _HEADINGS = {"system": "", "human": "", "ai": "# Your earlier message\n\n"}
 
 
 def check_command(name: str, command: Sequence[str]) -> None:
-    """Raise an error if the program that a model's command runs is not installed.
+    """Raise an error if the program in a model's `command` is not installed.
 
     Raises:
         ConfigError: the program is not found or cannot be executed.

@@ -236,7 +236,7 @@ def recordings() -> list[str]:
 
 
 def recording_config(name: str) -> JsonObject:
-    """Return the configuration of a recorded debate that uses the recording as its model.
+    """Return the configuration for replaying a recorded debate. Recorded replies take the place of a model.
 
     Raises:
         ConfigError: there is no recording with this name.
@@ -286,7 +286,10 @@ class RecordedModel(LocalModel):
         return "recorded"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the recorded reply whose conditions match the call, such as its speaker and debate phase."""
+        """Return the first recorded reply whose conditions match the current call.
+
+        A condition names, for example, the speaker or the debate phase.
+        """
         hints: Mapping[str, Any] = kwargs["hints"]
         for reply in self._replies:
             if all(hints.get(key) == value for key, value in reply["when"].items()):

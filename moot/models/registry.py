@@ -71,7 +71,10 @@ class RunnableModel(BaseChatModel):
     def with_structured_output(
         self, schema: JsonObject | type, **kwargs: object
     ) -> Runnable[LanguageModelInput, JsonObject | BaseModel]:
-        """Bind a schema for structured output in the format of the chat model that `runnable` wraps."""
+        """Return a model that gives structured output in the form of the given schema.
+
+        The chat model inside `runnable` determines how the schema is sent.
+        """
         inner = inner_chat_model(self.runnable)
         if inner is None:
             return super().with_structured_output(schema, **cast(JsonObject, kwargs))
@@ -213,8 +216,8 @@ def access_to(name: str, settings: ModelSettings) -> Access:
         meant = similar_model_name(name)
         advice = f"did you mean {meant!r}? Otherwise run `moot setup`" if meant else "run `moot setup`"
         raise ConfigError(
-            f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable} "
-            "(or OPENAI_BASE_URL for a server that needs none). `moot demo` needs no key"
+            f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable}. For a "
+            "server that needs no key, set OPENAI_BASE_URL. `moot demo` needs no key"
         )
     if base_url is not None and urlsplit(base_url).scheme not in ("http", "https"):
         where = f"models.{name}.base_url" if settings.base_url else "OPENAI_BASE_URL"
@@ -287,13 +290,13 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """Model clients that belong to one event loop."""
+    """State of one event loop, consisting of its model clients, a lock and a cleanup generator."""
 
     clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """List with at most one generator, which closes the model clients when `asyncio.run` shuts down the
-    event loop."""
+    """List that holds the generator for closing the model clients. The generator runs when `asyncio.run`
+    shuts down the event loop. The list is empty until the first client is needed."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ PHASE = "clarify"
 QUESTION_CHARS = 1000
 NO_ANSWER = "(no answer)"
 EARLIER = 5
-"""Priority of the prompt blocks that contain documents and earlier answers."""
+"""Priority of earlier answers and documents when a prompt must be shortened."""
 
 
 class ClarifyingQuestions(BaseModel):

@@ -162,7 +162,7 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Check that the debaters' tools and the debate's context file can be used.
+    """Load the debaters' tools and the debate's context file, and check that they can be used.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context file as a
     document.

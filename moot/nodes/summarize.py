@@ -55,7 +55,7 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def perspectives_due(state: ConversationState) -> list[str]:
-    """Return the ids of the debaters whose perspective summaries are due for an update."""
+    """Return the ids of the debaters whose summaries of the debate must be updated now."""
     config = frozen_config(state)
     if not protocol_named(config.protocol).perspectives or not state.get("step"):
         return []

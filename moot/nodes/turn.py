@@ -34,8 +34,8 @@ TRUNCATION_MARKS = {
 }
 """Text appended to a truncated message, keyed by the finish reason of the reply."""
 PASSES = "[passes: would not answer]"
-"""Transcript text of a turn that a debater passes because the model refused to reply. The debate's errors
-contain the reason."""
+"""Text shown in the transcript if a debater's turn is skipped because the model refused to reply. The
+debate's errors contain the reason."""
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:

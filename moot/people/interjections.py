@@ -253,7 +253,7 @@ def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
 
 
 def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
-    """Return a list with the message that changes the text of a transcript entry.
+    """Return the message that changes the text of a transcript entry, as a list of one item.
 
     The list is empty if the text is unchanged.
     """

@@ -40,7 +40,7 @@ class ModelParams:
     fallbacks: tuple[str, ...]
     seed: int | None
     reply: int
-    """Maximum number of tokens in the reply."""
+    """Maximum length of the model's reply in tokens."""
 
 
 class HasModel(Protocol):
@@ -284,7 +284,7 @@ def citation_type(ids: Sequence[str]) -> Any:
 
 
 def cause_type(ids: Sequence[str]) -> Any:
-    """Return a Pydantic type for the id of the message that caused a change of position, if any.
+    """Return a Pydantic type for the id of a message that made a debater change position.
 
     The empty string means that no message is cited.
     """

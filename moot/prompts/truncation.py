@@ -118,7 +118,7 @@ MIN_PART_TOKENS = 60
 """Minimum number of free tokens needed to restore part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priorities of prompt blocks that are never dropped and of prompt blocks that are dropped last."""
+"""Priority of prompt blocks that are never dropped, and priority of the blocks that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
 """Priorities of the summary, recent messages and older messages when blocks must be dropped from a prompt.
 Blocks with the lowest number are dropped last, so a summary is kept longer than recent messages, and recent
@@ -139,8 +139,8 @@ class Block:
     ids: tuple[str, ...] = ()
     """Ids of the transcript entries that the block contains."""
     group: str = ""
-    """Name of the block's group, or `""` if it belongs to no group. All blocks of a group are shown or
-    dropped together."""
+    """Name shared by prompt blocks that belong together, or `""` for a block without a group. All blocks of
+    a group are shown or dropped together."""
     label: str = ""
     """Name of the block in lists of omitted and truncated blocks."""
     whole: WireMessage | None = None
@@ -338,7 +338,7 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority that marks a prompt block for removal because too few tokens remain for it. The block is dropped
+"""Priority given to a prompt block that is too long for the remaining tokens. The block is dropped
 first and named in the receipt."""
 
 PROBLEM_SHARE = 0.5

@@ -47,7 +47,7 @@ class TurnCount(NamedTuple):
     planned: int
     """Number of turns outside crux rooms (side discussions), if nothing ends the debate early."""
     most: int
-    """Maximum number of turns, including turns in crux rooms (side discussions)."""
+    """Highest possible number of turns, including turns in crux rooms (side discussions)."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ConsultModels:
     """Request by a protocol to call models before the protocol chooses the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
-    """Function that builds the model calls on which the choice of the debate's next step is based. It runs
+    """Function that returns the model calls to make before the debate's next step is chosen. It runs
     only if the calls are made."""
     decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
     """Pure function that chooses the next step based on the models' replies. The replies have the
@@ -91,8 +91,8 @@ class Protocol(ProtocolSpec):
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the answer returned by the protocol's `final_answer` is always appended to the verdict's
-    solution. Otherwise it is used only if the verdict has no solution."""
+    """True if the verdict's solution always includes the text that `final_answer` returns. Otherwise it is
+    used only if the verdict has no solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
@@ -103,9 +103,9 @@ class Protocol(ProtocolSpec):
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
     """Method that decides a debate of this protocol unless the setting `decide` names another method."""
     compares_answers: bool = True
-    """True if the `stop` setting can compare the answers in debaters' messages."""
+    """True if the `stop` setting can end a debate early, for example when the debaters' answers agree."""
     result: str = "Verdict"
-    """Heading of the debate's result in reports."""
+    """Title of the result section in reports."""
     answer_heading: str = ""
     """Heading under which reports can show the debate's answer above the verdict. If it is `""`, the answer
     appears only below the verdict."""
@@ -140,7 +140,9 @@ class Protocol(ProtocolSpec):
             )
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
-        """Return the next step, the end of the debate, or the model calls that choose the next step.
+        """Return the debate's next step, `End` after the last step, or a request to consult models.
+
+        The models' replies then determine the next step.
 
         The node `plan` fills in the step's `number`.
         """
@@ -305,12 +307,13 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Instructions on how readily to agree, each paired with the highest `agreement_intensity` to which it
-applies."""
+"""Pairs of a maximum `agreement_intensity` and an instruction on how readily to agree."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Return `instruction` extended by rules on how readily to agree and on ending with an answer line.
+    """Return `instruction` with added rules about agreement and about the final answer line.
+
+    The rules about agreement say how readily to agree.
 
     Each rule is added only if the settings require it.
 

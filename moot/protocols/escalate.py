@@ -36,20 +36,21 @@ SYSTEM = (
 )
 DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
-"""Number of answers that the protocol requests first, and total number after it requests more."""
+"""Number of answers that the protocol requests at first, and total number of answers after a second
+request."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed rates at which a vote of five answers overturns two agreeing answers. The first value assumes
-that agreement is informative."""
+"""Assumed probabilities that a vote of five answers rejects the answer on which the first two agree. The
+first value assumes that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
-"""Log-likelihood ratio at which a sequential test stops treating agreement between two answers as
-informative. It allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical Hypotheses*)."""
+"""Threshold at which a sequential test stops trusting agreement between two answers. It is a log-likelihood
+ratio. It allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
 """Key in `protocol_state` for the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Settings for auditing debates in which the first two answers agree. They are the number of agreements
-before the first audit, the number of early audits, and the share of agreements audited early. 15 audits
-show with 92 % that a vote of five overturns a quarter of the agreements."""
+"""Settings for checking with further answers whether agreement of the first two answers is reliable. They
+are the number of agreements before the first audit, the number of early audits, and the share of agreements
+audited early. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -61,10 +62,10 @@ class EscalateConfig(ProtocolSettings):
     """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
     debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of audited debates among those in which the first two answers agree. An audit requests all five
-    answers of the protocol. The results show later debates of the same debaters whether such agreement can
-    be trusted. The first five agreements in a database are not audited. Half of the following ones are,
-    until there are 15 audits. 0: no audit."""
+    """Share of debates to audit by requesting more answers even though the first two agree. An audit
+    requests all five answers of the protocol. The results show later debates of the same debaters whether
+    such agreement can be trusted. The first five agreements in a database are not audited. Half of the
+    following ones are, until there are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -146,7 +147,7 @@ class Escalate(IndependentAnswers):
         return count if clear or not count.counted else super().vote(state, config)
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return each stage's cost and answer."""
+        """Return the cost and the answer of each completed stage (two answers, five answers, debate)."""
         answers = _answers(state)
         stages = [_stage("two answers", len(answers[:PAIR]), _count(answers[:PAIR], config))]
         if len(answers) > PAIR:
@@ -179,12 +180,12 @@ class Escalate(IndependentAnswers):
         return ("moot", "escalate", hashlib.sha256(facts.encode()).hexdigest()[:16])
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return the statistics of earlier debates, computed from their stored records."""
+        """Return the protocol state with statistics computed from the records of earlier debates."""
         keys = ("agreed", "audited", "overturned")
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return a record of this debate's first two answers.
+        """Return the data to store about this debate's first two answers.
 
         It says whether they agreed, were audited, and were overturned by the vote.
         """
@@ -202,15 +203,16 @@ class Earlier(TypedDict):
     """Statistics of earlier debates between the same debaters."""
 
     agreed: int
-    """Number of debates in which the first two answers agreed."""
+    """Number of debates in which the first two answers that the protocol requested agreed."""
     audited: int
     """Number of audited debates. An audit requests all five answers although the first two agree."""
     overturned: int
-    """Number of audited debates in which the vote of five answers overturned the first two answers."""
+    """Number of debates in which two answers agreed but a vote of five answers chose another. Only audited
+    debates count."""
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return True if agreement between the first two answers counts as reliable, judging by earlier debates.
+    """Return True unless earlier debates show that agreement of the first two answers is unreliable.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """
@@ -227,7 +229,7 @@ def _earlier(state: ConversationState) -> Earlier:
 
 
 def _wants_all(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if the protocol must request all five answers although the first two agree."""
+    """Return True if the protocol must request three more answers even though the first two agree."""
     earlier, share = _earlier(state), EscalateConfig.of(config).audit
     if not is_informative(earlier):
         return True

@@ -48,7 +48,7 @@ INSTRUCTIONS = {
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries per debater that are searched to find the latest speakers."""
+"""Number of recent transcript entries to search for the latest speakers, counted per debater."""
 
 
 PATIENCE = 2
@@ -87,7 +87,7 @@ class LongForm(Protocol):
         return self.next_turn(state, config)
 
     def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-        """Return a step with the next turn, or the model calls that choose who takes the next turn."""
+        """Return a step with the next turn, or `ConsultModels` if models must choose the next speaker."""
         raise NotImplementedError
 
     def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
@@ -240,7 +240,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the debater who took each turn in a list of entries.
+    """Return the ids of the debaters who took the turns in a list of entries, in order.
 
     Tool calls, notices and interjections are not turns.
     """

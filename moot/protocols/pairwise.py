@@ -35,7 +35,10 @@ class Pairwise(Protocol):
         return TurnCount(0, 0)
 
     def next_step(self, state: ConversationState, config: DebateConfig) -> End:
-        """Return `End` in any state, because in this protocol a judge only compares existing answers."""
+        """Return `End`, because debaters take no turns in this protocol.
+
+        A judge only compares existing answers.
+        """
         return End("the answers to compare are given")
 
     def prompt_blocks(self, ctx: PromptContext) -> list[Block]:

@@ -28,8 +28,8 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 
 TOOL_RANK = 5
-"""Difference in priority between a message and its tool results. Tool results are dropped
-first."""
+"""Amount added to a message's priority number to get the priority number of its tool results. Tool results
+are dropped first."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class PromptContext:
     memories: MemoryIndexes | None = None
     """Indexes from which earlier messages are retrieved, or `None` for no retrieval."""
     tool_tokens: int = 0
-    """Largest number of tokens that any debater's tool definitions use. The window leaves space for them in
-    every turn, so that all debaters see the same window."""
+    """Number of tokens in the largest set of tool definitions that a debater has. The window leaves space
+    for them in every turn, so that all debaters see the same window."""
     known_background: Background | None = None
     """Background of the debate, or `None` if it has not been selected yet."""
 
@@ -79,7 +79,7 @@ class PromptContext:
 
     @cached_property
     def background(self) -> Background:
-        """Background of the debate, including pinned messages, as every prompt shows it after the topic."""
+        """Background of the debate that every prompt shows after the topic. It includes pinned messages."""
         return self.known_background or select_background(self.state, self.config, self.count)
 
     @cached_property
@@ -225,7 +225,7 @@ def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
 
 @memoize_by_identity()
 def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
-    """Return the number of tokens in the rules and the topic that start every prompt.
+    """Return the number of tokens that the rules and the topic take at the start of every prompt.
 
     If prompts begin with a persona, whose length differs, the rules count as the whole `system` budget.
     """

@@ -141,7 +141,7 @@ def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserve
 
 @lru_cache(maxsize=64)
 def _one_object(limits: WindowLimits) -> WindowLimits:
-    """Return the same object for all equal limits."""
+    """Return one shared object for all equal limits, so that caches can compare limits by identity."""
     return limits
 
 
@@ -151,11 +151,11 @@ TURN_SUFFIX = load_prompt_template(
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of free tokens in a prompt's last message that is reserved for retrieved memories. It applies to
+"""Share of the tokens left in a prompt's last message to reserve for retrieved messages. It applies to
 long-form prompts."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors that give the token limits for cross-debate memory and reference documents. They divide the
-budget of the prompt's last message."""
+"""Divisors of a token budget that give the shares of cross-debate memory and reference documents. They
+divide the budget of the prompt's last message."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
 """Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
 margin."""
@@ -164,7 +164,7 @@ SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from optional parts of a prompt's last message to the kinds of memory that they show. The
+"""Mapping from the names of optional prompt parts to the kind of memory that each part shows. The
 blackboard contains several kinds."""
 
 
@@ -204,7 +204,10 @@ def turn_suffix_block(
 
 
 def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
-    """Return the last message of a prompt, with the persona, instruction and matching references."""
+    """Return the last message of a prompt, including reference passages that match `query`.
+
+    It also contains the debater's persona (`contract`) and the instruction.
+    """
     reference_documents = references_text(ctx, query)
     quoted = fenced_section(reference_documents, ctx.config.fence)
     parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}
@@ -219,7 +222,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return the texts of a prompt's last message by part, with all optional parts empty.
+    """Return the parts of a prompt's last message, leaving all optional parts empty.
 
     If the prompt begins with the contract, the turn suffix has none.
     """
@@ -243,7 +246,10 @@ def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = 
 
 
 def long_form_blocks(ctx: PromptContext) -> list[Block]:
-    """Return the blocks of a long-form prompt, such as the rules, topic, summary and window."""
+    """Return all parts of the prompt for a turn in a long-form debate.
+
+    They are the rules, the topic, the summary, the recent messages and the turn's instruction.
+    """
     # Unused tokens, which differ in every turn, must not change the prefix that a provider caches.
     shared_prefix = [rules_block(ctx), topic_block(ctx.state["topic"], ctx.config, ctx.count)]
     return [
@@ -255,7 +261,7 @@ def long_form_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def _long_form_suffix(ctx: PromptContext) -> Block:
-    """Return the turn suffix (last message) of a long-form prompt.
+    """Return the last message of a prompt for a long-form debate.
 
     If memories are retrieved, the blackboard leaves them a share of the tokens. Cross-debate memory and
     reference documents are included, too.

@@ -298,7 +298,7 @@ class AnswerBallot:
 
     @property
     def form(self) -> str:
-        """Normalised answer, used to compare ballots."""
+        """Normalised form of the answer, used to compare ballots."""
         return parse_final_answer(self.answer)
 
 

@@ -25,7 +25,7 @@ TEXT_CHARS, TITLE_CHARS = 600, 60
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 """Pattern for ASCII punctuation. Argdown reads any escaped character as text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
-"""Pattern that matches characters not allowed in the title of an argument-map node."""
+"""Pattern for characters that cannot stand in the title of an argument-map node."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class MapNode:
     reference: str
     """Title of the node, enclosed in `[…]` for a claim and in `<…>` for an argument."""
     text: str = ""
-    """Text of the node, or `""` if the argument map gives the text at another node with the same title."""
+    """Text of the node, or `""` if another node with the same title already gives the text."""
     tag: str = ""
     children: list[tuple[str, MapNode]] = field(default_factory=list)
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
@@ -70,7 +70,10 @@ def render_argdown(given: object) -> str:
 def _claims(
     document: DebateDocument, claims: Iterable[ClaimStatusRecord], names: Mapping[str, str]
 ) -> Iterator[MapNode]:
-    """Yield an argument map node for each claim, including the arguments for and against it."""
+    """Yield one argument-map node per claim.
+
+    Its child nodes are the arguments for and against the claim.
+    """
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     texts = {each["id"]: each for each in claims}
     for key, claim in texts.items():

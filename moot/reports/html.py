@@ -49,7 +49,7 @@ from moot.state.entries import Entry, entry_id
 from moot.text.plain_text import clip, count_noun, show_reordering
 
 TITLE = 160
-"""Maximum number of characters in a report's title."""
+"""Maximum length of a report's title, in characters."""
 NOTES = {
     "running": "Still running. The report shows the debate so far.",
     "paused": "Paused. The report shows the debate so far.",
@@ -239,7 +239,9 @@ class _CompiledTemplates(BytecodeCache):
 
 
 def template_environment(**filters: Callable[..., object]) -> Environment:
-    """Return a Jinja environment for the report templates, including the filters passed as keyword arguments.
+    """Return the Jinja environment for report templates.
+
+    It contains common filters and the given `filters`.
 
     Autoescaping is on for HTML templates. Markdown templates escape each text with a filter.
     """

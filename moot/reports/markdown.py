@@ -46,7 +46,7 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Remove unsafe content from Markdown text, and adjust its heading levels.
+    """Return Markdown text for a report section, without unsafe content and with adjusted headings.
 
     They start at `base` and skip no level.
     """
@@ -105,13 +105,13 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons that a report lists for, and separately against, each option. A brief fits
-on one page."""
+"""Maximum number of reasons for each option in a report, keyed by report type. The same limit applies to
+reasons against the option. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
 TOPIC_CHARS = 600
-"""Maximum length of the topic in a brief, the one-page report, in characters."""
+"""Maximum number of characters of the topic that a one-page report (brief) shows."""
 
 
 @dataclass(frozen=True)

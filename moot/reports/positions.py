@@ -45,8 +45,9 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of event on a debater's timeline, one of `start`, `held`, `shift`, `move` or `end`. A
-    `move` is a change that the judge describes."""
+    """Kind of event on a debater's timeline, such as a statement (`held`) or a change of position
+    (`shift`). The other kinds are `start`, `move` and `end`. A `move` is a change that the judge
+    describes."""
     text: str
     before: str = ""
     message_id: str = ""
@@ -68,7 +69,7 @@ class DebaterPosition:
     """Quotation of the debater's stance on the main question. Empty if `stance` shows it or nothing is
     known."""
     began: str
-    """Stance that was configured for the debater. Empty if `stance` shows it."""
+    """Initial stance of the debater, taken from the configuration. Empty if `stance` shows it."""
     holdings: Sequence[HeldPosition]
     agreements: Sequence[str]
     disagreements: Sequence[str]
@@ -318,7 +319,7 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """Actual amount as a percentage of the planned amount, such as `80 %`."""
+        """Percentage of the planned amount of a resource that the debate actually used, such as `80 %`."""
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
@@ -341,7 +342,7 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
 
 
 def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
-    """Compare the planned amounts of a debate with the actual amounts."""
+    """Return comparisons of a debate's planned and actual amounts, such as numbers of tokens."""
     planned = document.get("planned", {})
     used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
@@ -367,7 +368,7 @@ class Size:
     height: int
     bars: int
     labels: int
-    """Maximum number of labels on the horizontal axis of the chart."""
+    """Number of labels that fit on the horizontal axis of the chart."""
 
 
 class Bar(NamedTuple):
@@ -457,7 +458,7 @@ def _stacked_bars(
     label: str,
     budget: int | None = None,
 ) -> BarChart:
-    """Compute the layout of a stacked bar chart."""
+    """Return a stacked bar chart with one bar for each label and one segment for each series."""
     top = 1.04 * max([budget or 0.0, *(sum(column) for column in zip(*series.values(), strict=True))]) or 1.0
     ticks = [0.0, budget / 2, float(budget)] if budget else _ticks(top)
     left = max(7 * len(f"{tick:,.0f}") for tick in ticks) + 10

@@ -217,8 +217,8 @@ def _in_order(keys: Iterable[str], people: Participants) -> list[Participant]:
 
 
 COLOURS = 8
-"""Number of different colors for debaters in a report. Further debaters reuse a color; monograms tell them
-apart."""
+"""Number of colors available to distinguish debaters in a report. Further debaters reuse a color; monograms
+tell them apart."""
 
 _SYSTEM_SPEAKERS = {"moot": "Moot", "user": "Person", "moderator": "Moderator", "tools": "Tools"}
 
@@ -302,7 +302,7 @@ delay."""
 MAX_ROUND_BLOCKS = 40
 """Number of rounds above which several short rounds share one block of the transcript."""
 OPEN_UP_TO = 24
-"""Maximum number of messages in a transcript whose blocks are all initially expanded."""
+"""Number of messages up to which a report initially expands the whole transcript."""
 LAZY_ABOVE = 300
 """Number of messages above which transcript blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
@@ -324,8 +324,8 @@ class Message:
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Token count and token budget of the message's prompt, such as `900 of 4,000`. Empty without a
-    receipt."""
+    """Size of the prompt that produced the message, compared with the token budget, such as `900 of 4,000`.
+    Empty without a receipt."""
 
 
 class Fold:

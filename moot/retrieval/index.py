@@ -24,17 +24,18 @@ BLOCK_TOKENS = 64
 content for a useful embedding."""
 
 WINDOW_TOKENS = 224
-"""Maximum total length, in tokens, at which a block of messages is embedded together with the block before
-it. Small embedding models read little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens:
-single blocks .616 / .791 / .918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 /
-.921. Larger limits differ by .003.
+"""Maximum number of tokens in two consecutive message blocks that are embedded together. Small embedding
+models read little more. Share of QMSum's evidence within 2,000 / 4,000 / 8,000 tokens: single blocks .616 /
+.791 / .918, blocks of 128 tokens .618 / .796 / .916, pairs of blocks .623 / .802 / .921. Larger limits
+differ by .003.
 """
 
 BATCH = 256
 """Maximum number of text blocks sent to the embedding model in one call."""
 
 CACHED_VECTORS = 64
-"""Maximum number of cached embedding vectors for questions and for message blocks that can still grow."""
+"""Maximum number of cached embeddings. The cache holds vectors of questions and of unfinished message
+blocks."""
 
 Vectors = NDArray[np.float32]
 
@@ -73,7 +74,10 @@ class MessageVectors:
             self._open, self._open_tokens = [], 0
 
     def _window(self) -> tuple[str, bool]:
-        """Return the text to embed for the unfinished message block, and whether it has the block before."""
+        """Return the text to embed for the unfinished message block.
+
+        Also return whether this text includes the previous block.
+        """
         joined = self._last_tokens + self._open_tokens <= WINDOW_TOKENS
         return "\n".join([*([self._last] if joined else []), *self._open]), joined
 
@@ -103,7 +107,7 @@ class MessageVectors:
         return nearer
 
     def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the cached unit vectors for a key, computing them first if necessary.
+        """Return the normalized embedding vectors cached under `key`. Missing vectors are computed first.
 
         All speakers of a step ask the same question.
         """
@@ -135,12 +139,12 @@ def as_ints(column: array[int]) -> Ints:
 
 
 class Occurrences(NamedTuple):
-    """Texts that contain some terms."""
+    """Occurrences of several terms in the indexed texts, as arrays grouped by term."""
 
     positions: Ints
-    """Positions of the texts with the first term, then of those with the second term, and so on."""
+    """Index positions of the texts that contain each term, grouped by term."""
     counts: Ints
-    """Number of times that the term occurs in each of these texts."""
+    """Number of occurrences of the term in each text listed in `positions`."""
     texts: Ints
     """Number of texts that contain each term."""
 
@@ -178,12 +182,12 @@ class Postings:
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return the positions of the texts that contain a term, and the term's count in each of them."""
+        """Return the index positions of texts that contain a term, and the term's count in each text."""
         found = self.all_occurrences([term])
         return found.positions, found.counts
 
     def all_occurrences(self, terms: Iterable[str]) -> Occurrences:
-        """Return the occurrences of all terms, one term after the other."""
+        """Return the occurrences of the terms in the indexed texts, grouped by term."""
         positions, counts, texts = array("q"), array("q"), array("q")
         for term in terms:
             texts.append(self.frequency(term))
@@ -197,7 +201,7 @@ class Postings:
         return self._positions.get(term, ())
 
     def latest(self, term: str, *, before: int, last: int) -> Sequence[int]:
-        """Return the positions of the newest texts that contain a term.
+        """Return the index positions of the newest texts that contain a term.
 
         At most `last` positions below `before` are returned.
         """

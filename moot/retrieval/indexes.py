@@ -72,7 +72,7 @@ class Indexes:
             return index
 
     def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
-        """Return a search index that contains exactly the given memory items."""
+        """Return the debate's search index of memory items, containing exactly `items`."""
         from moot.retrieval import MemoryItems
 
         with self._lock:

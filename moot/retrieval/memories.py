@@ -36,8 +36,7 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight of a search term from the message being answered, relative to a search term from the retrieval
-query."""
+"""Weight added to a search term that occurs in the message being answered."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
@@ -46,7 +45,7 @@ MAX_PER_TERM = 32
 importance."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
-"""Number of messages before and after a candidate that count as its context."""
+"""Number of messages on each side of a candidate message that serve as context for scoring it."""
 RELEVANCE_FLOOR = 0.1
 """Minimum relevance, from 0 to 1, for retrieving a memory that is not important. Relevance is the memory's
 share of the maximum evidence for the query."""
@@ -278,7 +277,7 @@ def _items(
 def _matching(
     postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
-    """Return the positions of entries that are important or contain a query term.
+    """Return the index positions of texts that contain a query term or are marked as important.
 
     Only positions below `limit` count. `important` holds positions that are important in addition to the
     indexed ones.

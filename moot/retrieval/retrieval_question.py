@@ -52,7 +52,7 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the words that a question uses to name speakers, keyed by speaker number.
+    """Return the names that a question uses for speakers, keyed by the speaker's index in `names`.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -67,7 +67,10 @@ def _speakers_in(
         weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else own) / count
 
     def is_called(alias: frozenset[str]) -> bool:
-        """Return True if the question contains most of a speaker's name. Words are weighted."""
+        """Return True if the question contains most of the words in `alias`, a speaker's name.
+
+        Words are weighted.
+        """
         total = sum(weights[word] for word in alias)
         return sum(weights[word] * rest.get(word, 0.0) for word in alias) > total / 2
 

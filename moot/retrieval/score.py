@@ -32,7 +32,7 @@ SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
 LEAD_TOKENS = 200
 """Number of tokens directly before a span of messages that are treated as the span's introduction."""
 SIDE_TOKENS = 150
-"""Number of tokens compared on each side of a boundary to detect a change of speaker."""
+"""Number of tokens compared before and after each message boundary to detect a change of speaker."""
 MAX_SPEAKERS_SCORED = 32
 """Maximum number of speakers to distinguish, starting with the most frequent. All other speakers count as
 one."""
@@ -43,32 +43,32 @@ class SpanWeights:
     """Weights of the features that score how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight given to question terms that occur in a span of messages as evidence that the span answers the
-    question. They are scored by their log-likelihood ratio."""
+    """Weight of the evidence from question terms that occur in a message span. They are scored by their
+    log-likelihood ratio."""
     front: float = 0.7
     """Weight given to question terms that occur in the first quarter of a span of messages. A passage often
     names its topic there."""
     lead: float = 0.2
-    """Weight given to question terms that occur just before a span of messages or in its first quarter."""
+    """Weight of question terms that occur just before a message span or in the span's first quarter."""
     turning: float = 0.15
-    """Weight given to changes of speaker at the start and end of a span of messages. Changes are measured
+    """Weight of speaker changes at the boundaries of a message span. Changes are measured
     in standard deviations."""
     speaker: float = 2.5
     """Weight given to a speaker's share of a span of messages if the question names that speaker. The share
     is relative to the speaker's share of the whole transcript."""
     length: float = 0.3
-    """Weight given to the log length of a span of messages if the question names no speaker. The logarithm
+    """Weight of the logarithm of a message span's length if the question names no speaker. The logarithm
     is ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight given to the log length of a span of messages if the question names a speaker."""
+    """Weight of the logarithm of a message span's length if the question names a speaker."""
     length_square: float = -0.42
-    """Weight of the squared logarithm of a transcript span's length in the span's relevance score."""
+    """Weight of the squared logarithm of a message span's length."""
     meaning: float = 0.85
     """Weight given to the mean embedding similarity between the question and a span of messages. The
     similarity is a z-score."""
     meaning_front: float = 0.5
-    """Weight given to the mean embedding similarity between the question and the first quarter of a span of
-    messages. The similarity is a z-score."""
+    """Weight of the embedding similarity between the question and the first quarter of a message span. The
+    similarity is a z-score."""
     smoothing: float = 300.0
     """Number of virtual words added to each transcript span to smooth its word frequencies (Dirichlet
     smoothing). The words represent the whole transcript."""
@@ -86,45 +86,44 @@ class ScoreWeights:
     """Weights for scoring messages and memories. Evidence is in nats. Memory scores are scaled to 0–1."""
 
     own: float = 0.35
-    """Weight given to the message's own BM25 score, as opposed to the scores of nearby messages."""
+    """Weight of a message's own BM25 score. Nearby messages have a separate weight (`context`)."""
     context: float = 0.25
     """Weight given to the BM25 scores of the surrounding messages when a message is scored."""
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight given to the proportion of text near a message that comes from speakers named in the
-    question."""
+    """Weight given to how much of the text near a message comes from speakers named in the question."""
     passage: float = 0.9
-    """Weight given to the log probability that the passages containing a message answer the question. It is
+    """Weight of the log probability that a message belongs to a passage that answers the question. It is
     less than 1, because a passage repeats the evidence of its messages."""
     alone: float = 0.2
     """Prior probability that single messages, rather than a passage, answer the question. Values from .15 to
     .35 differ by .01."""
     recency: float = 0.5
-    """Weight of a memory's recency. Recency halves every 69 memories."""
+    """Weight of a memory's recency in its retrieval score. Recency halves every 69 memories."""
     relevance: float = 3.0
     """Weight of a memory's relevance to the question."""
     importance: float = 2.0
     """Weight of a memory's importance rating in its retrieval score, alongside recency and relevance."""
     spans: SpanWeights = field(default_factory=SpanWeights)
-    """Weights for scoring spans of messages in transcripts without embeddings. They are tuned on the
+    """Weights for scoring message spans in a transcript that has no embeddings. They are tuned on the
     validation meetings of QMSum. They improve the results on each of five parts of the set."""
     spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
-    """Span weights for transcripts that have embeddings."""
+    """Weights for scoring message spans in a transcript that has embeddings."""
 
 
 WEIGHTS = ScoreWeights()
 """Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
 of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Distance, in tokens, over which the influence of a nearby message's words decreases by a factor of e.
-From 60 to 100 tokens, results differ by less than .01."""
+"""Distance, in tokens, at which a nearby message's words have 1/e of their full influence on a message's
+score. From 60 to 100 tokens, results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance, in tokens, over which the influence of a nearby message's speaker decreases by a factor of
-e."""
+"""Distance, in tokens, at which a nearby message's speaker has 1/e of the full influence on a message's
+score."""
 FOCUS_TOKENS = 2_000
-"""Maximum total length, in tokens, of the best-matching messages whose probabilities `concentration` adds
-up."""
+"""Maximum number of tokens in the part of the transcript that `concentration` considers. The part consists
+of the best-matching messages."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -143,12 +142,12 @@ def term_weights(question: RetrievalQuestion, *postings: Postings) -> dict[str, 
 
 
 def most_evidence(weights: Mapping[str, float]) -> float:
-    """Return the highest BM25 score that a short text can have."""
+    """Return the highest BM25 score that a short text can reach for the weighted query terms."""
     return (_SATURATION + 1) * sum(weights.values())
 
 
 def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
-    """Return each text's own BM25 score for the weighted query terms.
+    """Return the BM25 score of each text, calculated from the weighted query terms.
 
     Only the texts at the given positions are scored.
 
@@ -261,11 +260,12 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Sum of the speaker-change scores at the start and end of each span of messages."""
+    """Scores of the message spans for changes of speaker. Each score is the sum for the start and the end
+    of the span."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of the candidate spans of messages in each transcript, keyed by the transcript's search index. The
+"""Cache of candidate message spans, keyed by the search index of the transcript. The
 spans do not depend on the question."""
 
 
@@ -276,7 +276,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return, for each message, how likely the passages that contain it are to answer the question.
+    """Return the probability density that each message belongs to a passage with the answer.
 
     Each value is a probability per token.
 
@@ -310,7 +310,9 @@ def _cumulate(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spans_of(index: EvidenceIndex) -> _Spans:
-    """Return the spans of consecutive messages in a transcript that may contain an answer to a question.
+    """Return candidate spans of consecutive messages from a transcript.
+
+    Any span may contain the answer to a question.
 
     Spans do not extend beyond the end of the transcript.
     """
@@ -384,7 +386,7 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for each span of messages that gives extra weight to the beginning of the span.
+    """Return one score per message span, counting values near the start of the span more heavily.
 
     The score sums values over the whole span, its first quarter and its introduction.
     """
@@ -410,7 +412,10 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for each span of messages, based on its embedding similarity to the question."""
+    """Return a score for how similar in meaning each message span is to the question.
+
+    Meaning is compared by embeddings.
+    """
     other = cosine - np.average(cosine, weights=tokens)
     standard = other / (np.sqrt(np.average(other**2, weights=tokens)) or 1.0)
     size, mass = _cumulate(tokens), _cumulate(standard * tokens)

@@ -13,13 +13,13 @@ Costs = Mapping[int, int] | Callable[[int], int]
 """Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
 
 SHARE_TOLERANCE = 0.1
-"""Maximum unused fraction of a debater's token budget at which message selection stops trying longer
-messages. More of its messages might fit."""
+"""Fraction of a debater's token budget that may stay unused when messages are selected. More of its
+messages might fit."""
 
 LABEL_TOKENS = 7
 """Approximate number of tokens in the label of a message."""
 MIN_LABELLED = 6
-"""Minimum number of tokens in a message together with its label."""
+"""Minimum number of tokens that a message with its label takes up in a prompt."""
 
 _SWAP_POOL = 64
 _MERGED = 8  # rendering may merge this many tokens

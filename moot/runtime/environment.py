@@ -32,7 +32,7 @@ from moot.tools.registry import GivenTools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels whose changes can affect a debate's stored result or its follow-up records."""
+"""State channels whose changes can affect a debate's stored result or its revisit date."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
@@ -219,7 +219,7 @@ class NodeContext:
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Debate configuration and the capabilities granted to the debate."""
+    """Permissions of the debate, consisting of its configuration and the capabilities granted to it."""
     debate: str = ""
     """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""
@@ -229,7 +229,10 @@ class NodeContext:
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Id of the debate and id of its checkpoint, from which message ids are derived."""
+        """Pair of ids from which message ids are derived.
+
+        It consists of the debate id and the checkpoint id.
+        """
         return self.debate, self.checkpoint
 
 

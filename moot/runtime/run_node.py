@@ -90,15 +90,15 @@ class JournalPosition:
     debate: str = ""
     """LangGraph thread id of the debate."""
     step: int = 0
-    """Number of the debate step in which the calls are made."""
+    """Number of the debate step in which the node makes its model calls."""
     node: str = ""
-    """Name of the graph node that makes the calls."""
+    """Name of the graph node that makes the model calls."""
     base_checkpoint: str = ""
     """Id of the checkpoint from which the node was started."""
     resumed: bool = False
     """True if the run continues an interrupted step."""
     stores_replies: bool = True
-    """True if the debate's journal stores the model replies and supplies stored ones. It is not used for
+    """True if model replies are stored in, and reused from, the debate's journal. It is not used for
     calls outside the debate's graph."""
 
     @property

@@ -68,7 +68,7 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> ModelCall:
-        """Return the turn's first model call after shortening the call's prompt by `excess` tokens.
+        """Return the first model call of the turn, with its prompt shortened by `excess` tokens.
 
         Used after a server refused the prompt because it exceeded the model's context.
         """
@@ -258,7 +258,7 @@ ARGUMENT_CHARS = 1000
 """Maximum number of characters that prompts show from a tool call's arguments."""
 
 PASSES = "(passes)"
-"""Text shown in the transcript if a person sends an empty reply."""
+"""Text that the transcript shows when a person passes by sending an empty reply."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Claim(TypedDict):
     aspect: str
     """Aspect of the topic that the claim belongs to, or `overall` if the topic is not split."""
     seq: int
-    """`seq` of the message that first stated this claim."""
+    """Sequence number (`seq`) of the message that first stated this claim."""
 
 
 class StanceFields(TypedDict):
@@ -54,7 +54,7 @@ class StanceFields(TypedDict):
     """Condition of a `conditional` stance in the debater's own words, such as “if …”. Empty if the stance has
     no condition."""
     condition_count: NotRequired[int]
-    """Number of the debater's conditions that are combined in the text of `condition`. Missing if no
+    """Number of separate conditions that the text in `condition` combines. Missing if no
     conditions were combined."""
     leans: NotRequired[Literal["yes", "no"]]
     """Whether a conditional stance leans towards accepting (`yes`) or rejecting (`no`) the claim. The
@@ -270,13 +270,14 @@ class Room(TypedDict):
     """Maximum number of exchanges in this crux room (side discussion). Debates stored by older versions
     lack this field."""
     second: NotRequired[bool]
-    """True if one of the two debaters in the crux room has already spoken in the current stage."""
+    """True if one debater has already spoken and the second is next in the current stage of the side
+    discussion."""
     assessed: int
     """Number of times that this crux room (side discussion) has been assessed. It is assessed after the
     positions and after every exchange."""
     crux: NotRequired[str]
-    """Question on which the disagreement depends, according to the latest assessment of the crux room (side
-    discussion)."""
+    """Question on which the disagreement depends, as found by the latest assessment of the side discussion
+    (crux room)."""
     closed: bool
     trigger: list[str]
     """Ids of the messages that triggered the crux room (side discussion)."""

@@ -48,8 +48,8 @@ def check_schema_version(values: StateValues) -> None:
     newer = isinstance(version, int) and version > SCHEMA_VERSION
     todo = "update Moot" if newer else "read it with the version that stored it, or start the debate again"
     raise InputError(
-        f"{'a newer' if newer else 'another'} version of Moot stored this debate (the debate has "
-        f"schema_version {version}, the installed Moot reads {SCHEMA_VERSION}): {todo}"
+        f"this debate was stored by {'a newer' if newer else 'another'} version of Moot (it has "
+        f"schema_version {version}, the installed Moot reads schema_version {SCHEMA_VERSION}): {todo}"
     )
 
 
@@ -254,7 +254,7 @@ class Omission(TypedDict):
     why: str
     tokens: int
     count: NotRequired[int]
-    """Number of omitted items that this record represents."""
+    """Number of prompt items whose omission this record describes."""
 
 
 MemoryKind = Literal[
@@ -315,7 +315,7 @@ class Receipt(RequestRecord):
 
 
 class CallReceipt(RequestRecord):
-    """Record of a model call other than a turn, such as a summary or a verdict."""
+    """Record of a model call outside a debater's turn, such as a summary or a verdict."""
 
     id: str
     """Id of the receipt (the record of a model call), such as `c000012`."""
@@ -344,7 +344,8 @@ class UIMessage(TypedDict):
     props: JsonObject
     """Properties of the UI component."""
     metadata: JsonObject
-    """Metadata containing `message_id`, the id of the chat message next to which the component appears."""
+    """Metadata with the id of the chat message beside which this UI component appears. The key is
+    `message_id`."""
 
 
 class EarlierPosition(TypedDict):
@@ -480,7 +481,8 @@ class ConversationState(TypedDict, total=False):
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
     """Progress of the questions that debaters ask a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """Agreement levels of the proposals, one for each round after which agreement was measured."""
+    """Results of measuring how far the debaters' proposals agree, one for each round after which agreement
+    was measured."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
     """Final answers that the debaters gave individually after the discussion, used for a vote."""
     cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
@@ -502,8 +504,8 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the topic in Markdown, consisting of the decision and the solution, or `""` before the
-    debate ends."""
+    """Final answer of the debate in Markdown, with the decision and the solution, or `""` before the debate
+    ends."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
     turn_count: int

@@ -51,11 +51,11 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Category of the user input that such entries contain, or `""` if they contain no user input.
-    Questions count together with their answers."""
+    """Category of the user input in entries of this kind, or `""` if entries of this kind contain no user
+    input. Questions count together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Whether entries of this kind are the first or the second in a pair, such as a question and its
-    answer. `closes` marks the second entry, which targets the first."""
+    """Place of this kind of entry in a pair of entries, such as a question and its answer. `opens` marks
+    the first entry. `closes` marks the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -123,7 +123,7 @@ class ToolUse(TypedDict):
 
     name: str
     about: str
-    """Path, command or query that was passed to the tool, truncated to 80 characters. Empty if the tool
+    """Path, command or query that the tool call is about, truncated to 80 characters. Empty if the tool
     received none of these."""
     failed: bool
 
@@ -183,7 +183,7 @@ class InputEntry(TypedDict):
     content: str
     """Text of the message."""
     kind: NotRequired[EntryKind]
-    """Kind of the entry. The default is `speech`."""
+    """Kind of transcript entry, such as `speech`, `proposal` or `question`. The default is `speech`."""
     phase: NotRequired[str]
     """Phase of the protocol in which the message was written."""
     round: NotRequired[int]
@@ -257,7 +257,10 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Return the number of debater turns that the given transcript entries complete (see `turn_count`)."""
+    """Return the number of debater turns that end in the given transcript entries.
+
+    `turn_count` holds the number for a debate.
+    """
     return sum(ends_turn(entry, debaters) for entry in entries)
 
 

@@ -52,7 +52,7 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config for running a separate graph inside a tool.
+    """Return a config for a graph that runs inside a tool, detached from the caller's message stream.
 
     The graph's messages do not appear in the caller's message stream.
 
@@ -116,7 +116,7 @@ async def close_store(store: AsyncBatchedBaseStore) -> None:
 
 
 class EveryKey(dict[str, object]):
-    """Dictionary of JSON Schema properties that claims to contain every key.
+    """Dictionary of JSON Schema properties whose `in` operator returns True for every key.
 
     LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
     error. With this class it passes them on, so that the graph can refuse them.
@@ -229,7 +229,10 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the request body to send. Subclasses override this method to change the body."""
+        """Return the request body to send to the model API, based on the body that `ChatOpenAI` built.
+
+        Subclasses override this method to change the body.
+        """
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
@@ -241,7 +244,7 @@ class ChatOpenAIHooks:
         return raw
 
     def change_message(self, message: BaseMessage, raw: JsonObject) -> None:
-        """Modify a converted message or chunk based on its raw data."""
+        """Modify a message or chunk after `ChatOpenAI` has converted it from the raw reply data."""
 
     def _get_request_payload(
         self, input_: object, *, stop: list[str] | None = None, **kwargs: object

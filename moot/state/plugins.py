@@ -63,5 +63,6 @@ def load_plugin(point: EntryPoint, setting: str, *, create: bool = True) -> Any:
         return plugin() if create and callable(plugin) else plugin
     except Exception as error:  # code of another package may raise any exception
         raise ConfigError(
-            f"{setting}: cannot create {point.name!r} ({point.value}): {type(error).__name__}: {error}"
+            f"{setting}: cannot create the plug-in {point.name!r} ({point.value}): {type(error).__name__}: "
+            f"{error}"
         ) from error

@@ -38,7 +38,7 @@ class SharedList(list[T]):
 
 
 def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
-    """Return the list with the items of all writes appended."""
+    """Return a list with the items of `state`, followed by the items of all lists in `writes`."""
     grown = SharedList(state)
     for write in writes:
         grown += write
@@ -46,7 +46,7 @@ def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
 
 
 def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
-    """Return the dictionary updated with the items of each write.
+    """Return a dictionary with the items of `state`, updated by each dictionary in `writes`.
 
     A value of `None` removes the key.
     """
@@ -75,7 +75,7 @@ def replace_by_id(
 
 
 def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
-    """Return the totals after adding the numbers from all writes."""
+    """Return the totals after adding the numbers from each state update in `writes`."""
     totals = dict[str, Any](state)
     for write in writes:
         for key, value in write.items():
@@ -91,7 +91,7 @@ class DropThrough(TypedDict):
 
 
 class AssignIds(TypedDict):
-    """Operation that links new input messages to their transcript entries.
+    """Operation that assigns a transcript entry's id to each new input message.
 
     The oldest message comes first. A message keeps its own id.
     """
@@ -117,7 +117,8 @@ class DropReplies(TypedDict):
 ENTRY = "entry"
 """Key in a message's `additional_kwargs` that holds the id of the message's transcript entry."""
 USER_PROVIDED = "given"
-"""Key in a message's `additional_kwargs` that marks a user message that has an entry in the transcript."""
+"""Key in a message's `additional_kwargs` that marks user-provided messages already recorded in the
+transcript."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
@@ -149,7 +150,7 @@ def entry_id_of(message: BaseMessage) -> str:
 
 
 def is_new_input(message: BaseMessage) -> bool:
-    """Return True if a message in the window is new input that has no transcript entry yet."""
+    """Return True if a message is new input that has not been recorded in the transcript yet."""
     known = entry_id_of(message)
     return seq_of(known) is None and not known.startswith(RESULT_ID_PREFIX)
 

@@ -115,7 +115,7 @@ EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
 """Kinds of judging that include scores for the debaters. Every presentation order asks for these fields."""
 SOLVED: tuple[Judging, ...] = ("design", "synthesis")
-"""Judging modes in which the judge also writes a solution."""
+"""Judging modes in which the verdict includes a solution written by the judge."""
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
 """Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
@@ -145,8 +145,8 @@ class VerdictField:
     lead: bool = False
     """True if screens and reports show this verdict field first, as part of the short answer."""
     orders: Combination = "first"
-    """Method for combining a verdict field's values from two judging passes with different orders of the
-    debaters."""
+    """Method for combining this field's values from two judging passes. The two passes show the debaters in
+    different orders."""
     panel: Combination = "speaker"
     """Method for combining the values that a panel's judges give for this verdict field."""
     tokens: int = 60
@@ -207,7 +207,7 @@ def asked_fields(judging: Judging) -> list[VerdictField]:
 
 
 def shown_fields(*sections: Section) -> list[VerdictField]:
-    """Return the verdict fields of the given sections, in the order in which they are shown."""
+    """Return the verdict fields that belong to `sections`, in display order."""
     shown = (field for field in VERDICT_FIELDS.values() if field.section in sections)
     return sorted(shown, key=lambda field: field.show_order)
 
@@ -283,11 +283,12 @@ class Stage(TypedDict):
 
     name: str
     calls: int
-    """Number of answers and messages that debaters wrote in this stage of the debate."""
+    """Number of model calls in this debate stage, counted as the answers and messages that debaters
+    wrote."""
     answer: str
     """Answer that would have won if the debate had ended after this stage, or empty if none led."""
     votes: dict[str, float]
-    """Number of votes for each answer after this stage."""
+    """Number of votes for each answer at the end of this debate stage, keyed by answer."""
 
 
 class Dissent(TypedDict):
@@ -337,7 +338,7 @@ class PairAgreement(TypedDict):
     n: int
     """Number of items that both judges rated."""
     agreement: float | None
-    """Share of items that both judges rated identically, or None if `n` is 0."""
+    """Share of items that both judges rated identically, or None if the number of items `n` is 0."""
     kappa: float | None
 
 

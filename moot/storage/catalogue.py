@@ -206,7 +206,10 @@ class Catalogue(DebateTable):
         return self._select("ORDER BY updated_at DESC, id", [])
 
     def copy(self, source: str, target: str) -> None:
-        """Add a catalogue row for the fork of a debate. Unknown debates are ignored."""
+        """Add a row for a forked debate to the catalogue, the table that lists all debates.
+
+        Unknown debates are ignored.
+        """
         for row in self._select("WHERE id = ?", [source]):
             self.add(replace(row, id=target, name=target, parent=source))
 
@@ -264,7 +267,10 @@ class ResultTable(DebateTable):
         )
 
     def all(self) -> dict[str, ListedResult]:
-        """Return the results of all debates, keyed by debate id, or `{}` if the database is read-only."""
+        """Return the stored results of all debates, keyed by debate id.
+
+        The result is `{}` if the database is read-only.
+        """
         if self._sql.read_only:
             return {}
         rows = self._execute("SELECT debate, model, winner, decision, question, confidence FROM moot_results")
@@ -272,7 +278,7 @@ class ResultTable(DebateTable):
 
 
 def _listed(*outcome: object) -> ListedResult:
-    """Parse a result row, recovering as much as possible if the row is damaged."""
+    """Convert a database row to a `ListedResult`, recovering as much as possible from a damaged row."""
     *texts, confidence = outcome
     model, winner, decision, question = map(stored_text, texts)
     known = confidence if isinstance(confidence, int | float) else None

@@ -168,7 +168,9 @@ def _stored_usage(text: str) -> dict[str, float]:
 
 
 def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a state update that adds the failed runs missing from the state, or `{}` if none are missing.
+    """Return a state update that records failed runs not yet included in the state.
+
+    The update is `{}` if there are no such runs.
 
     Runs of later steps than the state's are left out, because they belong to another branch.
     """
@@ -206,8 +208,8 @@ class UnreadInbox:
 
     messages: Sequence[InboxMessage] = ()
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage of answering questions about the debate. The answers are generated outside the debate's
-    LangGraph graph."""
+    """Model usage spent on answering questions that people asked about the debate. The answers are
+    generated outside the debate's LangGraph graph."""
     last_number: int = 0
     """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
 
@@ -224,7 +226,7 @@ class InboxTable(DebateTable):
         content TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (debate, number)"""
 
     def add(self, debate: str, speaker: str, content: str, at: str) -> int:
-        """Add an interjection to a debate's inbox and return its number."""
+        """Add an interjection to a debate's inbox, and return the interjection's row number."""
         return self._add(debate, _INTERJECTION, speaker, content, at)
 
     def request_pause(self, debate: str, at: str) -> None:
@@ -232,7 +234,7 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
-        """Store the model usage of answering a question about a debate.
+        """Record how much model usage was spent on answering a question about a debate.
 
         The debate's next step adds this usage to the debate's total.
         """

@@ -65,7 +65,7 @@ class ProcessIdentity:
         return bool(stat) and (stat[_STATE] in "ZX" or stat[_STARTED] != self.started)
 
     def to_text(self) -> str:
-        """Return the identity as JSON text for storage in the database."""
+        """Return the process identity as JSON text for storage in the database."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -140,7 +140,7 @@ def lease_in(config: RunnableConfig) -> Lease | None:
 
 
 def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
-    """Return a copy of a run's configuration that contains the lease."""
+    """Return a copy of a run's configuration with a lease, the run's exclusive right to write."""
     return {**config, "configurable": {**config.get("configurable", {}), _KEY: lease}}
 
 
@@ -280,7 +280,10 @@ class Leases(DebateTable):
         return Permit((self._of_namespace, (lease.debate, lease.namespace)), allows, refusal)
 
     def permit_in(self, config: RunnableConfig) -> Permit:
-        """Return the write permit for a run. A run without a lease may write while no other run has one."""
+        """Return the permit that lets a run write to its debate in the database.
+
+        A run without a lease may write while no other run has one.
+        """
         lease = lease_in(config)
         if lease is not None:
             return self.permit(lease)

@@ -100,7 +100,7 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a database cursor, and refuse access if the current write permit is no longer valid.
+        """Open a database cursor, or raise an error if the run's permit to write is no longer valid.
 
         Without a permit, nothing is checked.
 

@@ -35,13 +35,13 @@ LONG_WAIT_S = 300.0
 """Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
 made at this interval."""
 LATEST_S = 86_400.0
-"""Number of seconds into the future up to which a stored time counts as plausible. Later times are ignored
+"""Maximum number of seconds that a plausible stored time may lie in the future. Later times are ignored
 as implausible."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Maximum duration in seconds for which calls may exceed a configured rate."""
+"""Maximum number of seconds by which a call may start earlier than a configured rate allows."""
 SLOT_PREFIX = "endpoint "
 """Prefix for the names of leases that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
@@ -72,7 +72,10 @@ _CLOSED = "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOC
 
 
 class RateLimiter(DebateTable):
-    """Rate limiter and circuit breaker for model endpoints, shared by all processes through a table."""
+    """Rate limiter and circuit breaker for model endpoints that all processes share.
+
+    A database table holds the shared state.
+    """
 
     name = "moot_endpoints"
     columns = """
@@ -147,7 +150,10 @@ class RateLimiter(DebateTable):
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the remaining wait times longer than `longer_than_s` seconds, keyed by endpoint."""
+        """Return the unavailable endpoints, each mapped to its remaining waiting time in seconds.
+
+        Only times above `longer_than_s` count.
+        """
         rows = self._run(_CLOSED, (longer_than_s,))
         waits = {stored_text(name): float(stored_number(left)) for name, left in rows}
         return {name: left for name, left in waits.items() if not name.startswith(_PROBE_PREFIX)}

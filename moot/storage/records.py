@@ -160,7 +160,7 @@ class Grants(DebateTable):
         return frozenset(Capability(kind, value) for kind, value in rows)
 
     def add(self, debate: str, reached: Iterable[Capability]) -> None:
-        """Grant more capabilities to a debate."""
+        """Grant additional capabilities, such as models or tools, to a debate."""
         for reach in reached:
             self._insert({"debate": debate, **reach._asdict()}, "ON CONFLICT DO NOTHING")
 
@@ -240,7 +240,9 @@ class Records:
         return (*rows, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's catalogue row, access grants and inbox to a fork of the debate.
+        """Copy a debate's records to a fork of the debate.
+
+        The records are the catalogue row, the granted capabilities and the inbox.
 
         The journal is not copied.
         """

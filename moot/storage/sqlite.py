@@ -32,7 +32,7 @@ Statement = tuple[str, Sequence[Value]]
 
 @dataclass(frozen=True)
 class Permit:
-    """Permission to write, based on a condition that a transaction checks in the database before writing."""
+    """Permission to write to the database, checked within each write transaction."""
 
     statement: Statement
     """Query whose result determines whether the transaction may write."""
@@ -155,13 +155,13 @@ class DebateTable:
             sql.execute(f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
 
     def fenced_by(self, permit: Permit) -> Self:
-        """Return a copy of this table object that writes only if the permit's condition holds."""
+        """Return a copy of this table object that writes to the database only if `permit` allows it."""
         other = copy(self)
         other._permit = permit
         return other
 
     def delete(self, debate: str) -> None:
-        """Delete all rows of a debate from this table, without checking a permit."""
+        """Delete all rows of a debate from this database table without checking the permission to write."""
         self._sql.execute(f"DELETE FROM {self.name} WHERE {self.debate} = ?", (debate,))  # noqa: S608  # constants of ours
 
     def _execute(
@@ -179,7 +179,7 @@ class DebateTable:
         return self._sql.transact([(statement, parameters)], self._permit, durable=durable)
 
     def _insert(self, row: Mapping[str, Any], on_conflict: str = "", *, durable: bool = False) -> list[Row]:
-        """Insert a row and return the resulting rows."""
+        """Insert a row into the table, and return any rows that the SQL statement returns."""
         columns, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {self.name} ({columns}) VALUES ({marks}) {on_conflict}"  # noqa: S608  # constants of ours
         return self._execute(statement, [*row.values()], durable=durable)

@@ -52,7 +52,7 @@ _RIGHT_TO_LEFT = re.compile(
 
 
 def show_reordering(text: str, separator: str = "\n") -> str:
-    """Replace characters that change the text direction with code points such as `⟨U+202E⟩`.
+    """Make characters that change the text direction visible as code points such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+061C, U+200E and U+200F are
     kept in parts of the text with right-to-left letters, which need them. `separator` divides the parts.

@@ -187,8 +187,8 @@ BOUNDARY_CHARS = 300
 """Maximum number of characters to drop so that a cut falls on a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum number of characters in the first or last word of a text that truncation removes entirely rather
-than splits."""
+"""Maximum length, in characters, of a word that truncation removes entirely. A longer first or last word is
+split."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")

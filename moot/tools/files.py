@@ -66,7 +66,7 @@ class Search(Tool):
     files: Pattern = "*"
 
     def run(self, context: ToolContext) -> str:
-        """Return the lines that match the most words of the query."""
+        """Return the lines of the context folder's text files that match the most words of the query."""
         words, sandbox, left = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
         number, kept = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
         for listed in sandbox.files():

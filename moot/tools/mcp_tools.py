@@ -123,7 +123,7 @@ def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
 
 @memoize_by_identity()  # every turn needs the number several times
 def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
-    """Return the token count of the tool definitions for the debater whose definitions are longest."""
+    """Return the largest number of tokens that any debater's tool definitions require."""
     tools = debate_tools(config, given)
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
@@ -301,7 +301,7 @@ class LangChainTool(Tool):
 
     @classmethod
     def parameters(cls) -> JsonObject:
-        """Return the JSON Schema of the arguments that the model supplies."""
+        """Return the JSON Schema of the arguments that the model passes to the LangChain tool."""
         function: JsonObject = convert_to_openai_tool(cls.source)["function"]
         schema: JsonObject = function.get("parameters") or {}
         return schema

@@ -187,7 +187,7 @@ class _KnownArguments(BaseModel):
 def _outcome_as_text(
     method: Callable[P, Coroutine[object, None, DebateOutcome]],
 ) -> Callable[P, Coroutine[object, None, CallToolResult]]:
-    """Wrap an MCP tool so that it returns both text and structured data."""
+    """Wrap an MCP tool so that it returns its outcome as text in addition to structured data."""
 
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
@@ -495,7 +495,7 @@ def argue_design(
         str, Field(description="Design to review, including its requirements and constraints.")
     ],
 ) -> str:
-    """Have a council debate a design before you build it."""
+    """Let a council of debaters discuss a design before you build it."""
     return (
         'Call the tool `debate` with protocol "council". The question is the design below, with all '
         "requirements, constraints, figures and alternatives that you know. Then report what the verdict "

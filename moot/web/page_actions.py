@@ -27,7 +27,7 @@ from moot.storage.records import Rating
 from moot.web.debate_host import DebateHost
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds to wait after starting a run, so that early failures are reported to the caller. Later
+"""Number of seconds after the start of a run within which errors are reported to the caller. Later
 errors are shown on the page."""
 
 

@@ -130,5 +130,5 @@ def test_a_plugged_in_protocol_that_cannot_be_made_is_refused_by_name(
 ) -> None:
     points = [EntryPoint("broken", value, "moot.protocols")]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
-    with pytest.raises(ConfigError, match=f"protocol: cannot create 'broken' \\({value}\\)"):
+    with pytest.raises(ConfigError, match=f"protocol: cannot create the plug-in 'broken' \\({value}\\)"):
         make_config({"protocol": "broken"})

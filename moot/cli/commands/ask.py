@@ -105,7 +105,7 @@ def _judge_model(debate: Debate) -> str:
 
 
 def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
-    """Return advice on how to get an answer from a model instead of matching passages."""
+    """Return advice on how to get a model's answer instead of a list of matching passages."""
     argued = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
     question = question_in(debate.state().values["topic"])
     if argued and all(each["model"] == OFFLINE for each in argued):
@@ -256,8 +256,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`, the only keys used for a "
-            "debate that has its own configuration: set one of these keys"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys, "
+            "because Moot ignores all other keys if a debate has its own configuration"
         )
     return replace(options, configured=data)
 

@@ -54,8 +54,8 @@ def demo(
     The demo prints the question, the debaters, three turning points and the decision, and writes a report.
     The model replies in a sample debate were recorded from a large language model. Apart from its recorded
     replies, a sample debate runs like any other debate. The commands `resume` and `report` also work on a
-    sample debate. After you run `moot setup`, your own model answers `moot ask` questions and writes the
-    replies in forked debates. The facts in the sample debates have not been verified.
+    sample debate. After you run `moot setup`, your own model answers `moot ask` questions and writes new
+    messages in forks (copies) of a sample debate. The facts in the sample debates have not been verified.
     """
     from moot.cli.running import run_to_end
     from moot.cli.screen.live import header_lines

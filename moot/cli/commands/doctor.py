@@ -168,7 +168,7 @@ def doctor(
 
 
 ROOM = 256
-"""Maximum number of reply tokens, excluding reasoning tokens, when `moot doctor` tests a model. The
+"""Maximum length, in tokens, of a model's reply to a `moot doctor` test. Reasoning tokens do not count. The
 expected reply, one word as JSON, is shorter."""
 _SIZES = ("context_length", "max_model_len", "context_window", "max_context_length", "max_input_tokens")
 """Keys under which providers report a model's context size."""
@@ -293,7 +293,7 @@ def _wrong_entries(values: StateValues) -> Iterator[str]:
 
 
 def _leftover_records(records: Records) -> Iterator[Finding]:
-    """Yield a finding for each debate that never started and for each kind of orphaned record."""
+    """Yield findings about debates that never started and about records of nonexistent debates."""
     for row in records.catalogue.rows():
         if records.never_began(row):
             told = "a command that ended early left an empty debate, which no list shows"
@@ -479,7 +479,7 @@ def gc(
         bool,
         Option(
             "--keep-history",
-            help="Free unused disk space without deleting checkpoints.",
+            help="Reclaim the database's unused disk space without deleting checkpoints.",
         ),
     ] = False,
     db: DbOption = None,

@@ -79,9 +79,9 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="Configuration to evaluate: a protocol (such as single), a configuration file, vote@K, "
-            "vote@tokens, vote@cost, first-answers, judge:FILE, or recorded:FILE. Repeat the option for "
-            "each configuration.",
+            help="Configuration to evaluate, such as a protocol name (for example single) or a "
+            "configuration file. Other values are vote@K, vote@tokens, vote@cost, first-answers, judge:FILE "
+            "and recorded:FILE. Repeat the option for each configuration.",
         ),
     ],
     name: Annotated[
@@ -406,7 +406,7 @@ def safe_file_name(name: str) -> str:
 
 @app.command("list")
 def list_evaluations(db: DbOption = None, as_json: JsonOption = False) -> None:
-    """List the evaluations in the database with their arms and numbers of answers."""
+    """List the stored evaluations with their evaluated configurations and the number of answers."""
     from moot.evals.store import Evaluations
 
     with open_database(db) as debates:
@@ -424,7 +424,7 @@ def evaluate_debates(
         Argument(
             metavar="ID|FILE…",
             help="Debates to score, given as names, ids or files. A file contains a debate exported by Moot "
-            "or saved by the program dialectic.",
+            "or saved by dialectic, another debate program.",
         ),
     ],
     problem: Annotated[

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""Result of a completed change to a debate. It consists of JSON fields and a sentence for the user."""
+"""Report of a completed change to a debate. It consists of JSON fields and a sentence for the user."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:
@@ -108,7 +108,7 @@ def pause(debate_id: DebateArgument, db: DbOption = None, as_json: JsonOption = 
     """Pause a running debate at the end of its current step.
 
     The debate finishes and saves its current step before it pauses. `moot resume` continues the debate. If
-    no process is running the debate, the command has no effect.
+    no process is running the debate, `moot pause` has no effect.
     """
 
     def stop(debate: Debate) -> Done:
@@ -150,8 +150,8 @@ def correct(
     kind: Annotated[
         str,
         Argument(
-            help="Corrected kind of the claim event: asserts, denies, conditional, concedes, withdraws or "
-            "unsure. If omitted, the event is removed."
+            help="New kind for the claim event: asserts, denies, conditional, concedes, withdraws or "
+            "unsure. Without a kind, the command removes the event."
         ),
     ] = "",
     why: Annotated[

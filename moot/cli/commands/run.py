@@ -275,7 +275,8 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
 
 
 LINE_CHARS = 100
-"""Maximum number of characters shown of an interjection that `moot fork` leaves out."""
+"""Maximum number of characters printed for each interjection that `moot fork` leaves out of the new
+debate."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -376,14 +377,16 @@ def fork(
 ) -> None:
     """Copy a debate up to a given message as a new debate.
 
-    The original debate does not change. Interjections made after the given message are not carried over to
-    the copy. The options --model, --judge-model and --config apply only to turns that the new debate adds
-    to the copied messages.
+    The original debate does not change. The new debate omits all interjections that follow the last copied
+    message in the original debate. In a forked debate, the options --model, --judge-model and --config
+    apply only to the turns that follow the copied messages.
     """
     if after is not None and without is not None:
         raise InputError("--without already determines where the fork starts: remove --after")
     if turns is not None and not run:
-        raise InputError("--turns needs --run: without --run, the fork takes no turns")
+        raise InputError(
+            "--turns needs --run: without --run, `moot fork` copies the debate but runs no turns"
+        )
     from moot.cli.running import resume_line, run_to_end
     from moot.debates.continuation import check_fork
     from moot.debates.lifecycle import dropped_interjections, fork_debate, fork_values, unused_name
@@ -422,20 +425,24 @@ def fork(
 
 @dataclass(frozen=True)
 class _Change:
-    """Change of a debate's configuration by a file and options."""
+    """Change to a debate's configuration, requested by a configuration file and options."""
 
     from_file: DebateConfig
-    """The debate's configuration with the settings of the file."""
+    """Debate's configuration after applying the settings of the user's configuration file."""
     config: DebateConfig
-    """The debate's configuration with the settings of the file and the options."""
+    """Debate's configuration after applying the user's configuration file and the command-line options."""
     named: DebateConfig
-    """The settings of the file and the options alone. The user allows everything that they name."""
+    """Settings that the user specified in the configuration file and in command-line options. The user
+    allows everything that they name."""
 
 
 def _change_of(
     config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
 ) -> _Change | None:
-    """Return how a file and options change a configuration, or `None` if there are none."""
+    """Return how a configuration file and options change a configuration.
+
+    Return `None` if neither a file nor an option is given.
+    """
     given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not given and path is None:
         return None
@@ -453,7 +460,9 @@ def _change_of(
 def _checked(
     debate: Debate, config: DebateConfig, change: _Change | None, *, run: bool
 ) -> tuple[DebateConfig, set[Capability]]:
-    """Return the configuration of a debate's fork, and the capabilities that the change adds.
+    """Check and return the configuration of a forked debate.
+
+    Also return the capabilities that the change of configuration adds.
 
     A configuration without a change is checked only if the fork is run.
 
@@ -466,7 +475,10 @@ def _checked(
 
 
 def _own_model(config: DebateConfig) -> str | None:
-    """Return the user's default model if a configured model only has recorded replies, otherwise `None`."""
+    """Return the user's default model if a configured model only replays recorded replies.
+
+    Otherwise, return `None`.
+    """
     return configured_model() if recording_in(config.model_names()) else None
 
 
@@ -501,10 +513,10 @@ def plan(
     without calling a model. The first of the two simulations assumes that the debaters agree, because
     agreement needs the fewest model calls. In the second simulated debate, the debaters dispute every
     claim, so the debate needs the most model calls. Each estimated number is the average of the numbers
-    from the two simulated debates. The estimate ignores limits, tool calls, retries and repairs of
-    structured replies. The maximum number of tokens in an estimate assumes that every prompt and reply uses
-    its full token budget. Moot calculates the cost from the prices in the configuration, or from the list
-    prices of well-known models.
+    from the two simulated debates. The estimate of a debate's calls, tokens, time and cost ignores limits,
+    tool calls, retries and repairs of structured replies. The maximum number of tokens in an estimate
+    assumes that every prompt and reply uses its full token budget. Moot calculates the cost from the prices
+    in the configuration, or from the list prices of well-known models.
     """
     from moot.cli.inputs import read_topic
     from moot.cli.run_config import warn_of_ignored_length

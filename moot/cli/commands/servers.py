@@ -114,7 +114,8 @@ def mcp(
 
     The options --config and --model set the defaults for debates that agents start. Without your
     permission, agents may use only the default models, tools, files and endpoints. If MOOT_TOKEN is set,
-    every HTTP request must include this token. Clients with the token may use any model.
+    every HTTP request must include this token. HTTP clients that send the value of MOOT_TOKEN may use any
+    model.
     """
     if find_spec("mcp") is None:
         raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")

@@ -121,7 +121,7 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the API key in the form in which it is stored, and the key itself.
+    """Return the text to store for an API key, and the API key itself.
 
     The stored form can be a reference to an environment variable.
 

@@ -45,7 +45,7 @@ LINE_CHARS = 10_000
 
 @dataclass(frozen=True)
 class Goal:
-    """Limit of a debate, such as turns, tokens or cost, and the amount used so far."""
+    """Progress of a debate towards a limit, such as turns, tokens or cost."""
 
     name: str
     reached: float
@@ -74,7 +74,7 @@ class RunTally:
     """Planned number of turns, or `None` if the number is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Take the turn count and limits for the progress display from a configuration."""
+        """Set the limits and planned turns of the progress display from a debate's configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)
@@ -87,7 +87,7 @@ class RunTally:
         self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
-        """Return the limit that is closest to being reached, and the amount used so far."""
+        """Return the debate's progress towards the limit that is closest to being reached."""
         passed = (
             self.planned is not None and self.turns > self.planned
         )  # happens if a message was sent after the last turn
@@ -166,7 +166,7 @@ class JsonLines(Progress):
 
 
 def header_lines(topic: str, config: DebateConfig) -> list[str]:
-    """Return the first lines of a run, with its question, protocol, debaters and models."""
+    """Return the lines that introduce a debate. They show the question, protocol, debaters and models."""
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
     from moot.state.settings import api_key, variable
@@ -234,7 +234,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show one event. Most events become visible at the next automatic refresh of the screen."""
+        """Show one event. The screen shows most events only at its next automatic refresh."""
         self._tally = tally
         match event["event"]:
             case "token":

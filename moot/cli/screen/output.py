@@ -320,8 +320,8 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """One flag per column, True if the column is right-aligned on the screen. `None`: all
-    columns but the first."""
+    """One flag per column, True if the column contains numbers and is right-aligned on the screen. `None`:
+    all columns but the first."""
 
     def markdown(self) -> str:
         """Return the table as Markdown with special characters escaped."""

@@ -48,7 +48,7 @@ table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
 """Widths in characters of the criteria column and of each debater's column."""
 BELOW = (1, 0, 0, 0)
-"""Padding for a part of the verdict that starts one blank line below the preceding part."""
+"""Padding that inserts one blank line above a section of the displayed verdict."""
 
 
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
@@ -280,7 +280,7 @@ def overview(document: Document) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return one line of text with the agreement of a council's proposals after each round.
+    """Return one line of text that shows how far a council's proposals agreed after each round.
 
     Return `""` if no round was checked.
     """
@@ -392,7 +392,7 @@ def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, 
 
 
 def receipts(document: Document) -> Parts:
-    """Return a table of the tokens in each section of the debaters' prompts."""
+    """Return a table of the debaters' prompts that lists the tokens in each prompt section."""
     names = debater_names(document["config"])
     rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
     return _receipts(rows, ("seq", "speaker", "phase"))
@@ -404,7 +404,7 @@ def calls(document: Document) -> Parts:
 
 
 def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
-    """Return a table of prompt records that shows the number of tokens in each prompt section."""
+    """Return a table that shows how many tokens each section of every sent prompt has."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
@@ -428,7 +428,7 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return one table for each repeated turn.
+    """Return one table for each turn that was repeated without one kind of memory in its prompt.
 
     Each table shows the original and the new message side by side.
     """

@@ -35,23 +35,22 @@ FIRST_LENGTH = 60
 """Number of debate turns in the first simulation of a long debate. The number doubles with each further
 simulation until the rounds repeat."""
 ENOUGH_CALLS = 130
-"""Number of model calls in a shortened simulation that is enough for extrapolation to the full debate."""
+"""Number of model calls after which a shortened simulation suffices to extrapolate the full debate."""
 MAX_GROWTH = 0.05
 """Maximum relative increase in calls and prompt tokens between two equally long parts of a simulated
 debate. With more growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that a shortened simulation must save. Otherwise, the whole debate is
-simulated."""
+"""Minimum number of rounds that a shortened simulation must leave out to be worthwhile. Otherwise, the
+whole debate is simulated."""
 MIN_PERIODS = 3
-"""Minimum number of rounds that must contain a kind of call to estimate the interval between these
-calls."""
+"""Number of rounds in which a kind of call must occur before its frequency can be estimated."""
 GROWTH = 0.25
 """Minimum relative increase in calls of one kind that counts as continued growth."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind for which an increase in calls counts as growth. With fewer calls,
-growth is ignored because it can be chance."""
+"""Minimum number of calls of one kind needed to treat an increase in such calls as a trend. With fewer
+calls, growth is ignored because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
@@ -133,7 +132,10 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two consecutive ranges of rounds with equal length, near the end of a simulated debate."""
+    """Return two adjacent, equally long ranges of rounds whose model calls can be compared.
+
+    They lie near the end of a simulated debate.
+    """
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
     half = (end - start) // 2
@@ -141,7 +143,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the rounds in which each kind of model call occurs.
+    """Return the rounds from `early` to `late` in which each kind of model call occurs.
 
     Only rounds in the parts `early` and `late` are included.
     """
@@ -242,15 +244,15 @@ class Batch:
     """Token counts, expected and maximum, for the prompt of one call."""
     reply: Tokens
     times: int
-    """Expected number of times that a debate makes this group of calls."""
+    """Expected number of times that a debate runs this batch of concurrent calls."""
     times_at_least: int
-    """Lowest number of times that this group of calls occurs in any simulated debate."""
+    """Minimum number of times that any simulated debate runs this batch of concurrent calls."""
     times_at_most: int
-    """Highest number of times that this group of calls occurs in any simulated debate."""
+    """Maximum number of times that any simulated debate runs this batch of concurrent calls."""
 
     @property
     def all_calls(self) -> int:
-        """Expected number of calls of this kind in the whole debate."""
+        """Expected total number of model calls that the debate makes in all runs of this batch."""
         return self.calls * self.times
 
 
@@ -334,7 +336,9 @@ def _middle(least: float, most: float) -> int:
 
 
 def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
-    """Merge the keys of two simulations' call groups into one list.
+    """Return the items of two lists without duplicates.
+
+    The lists hold the keys of two simulations' call groups.
 
     The order of each simulation is preserved.
     """

@@ -41,11 +41,15 @@ class PlannedCall:
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Estimated number of calls in the full debate that this call of a shorter simulation stands for."""
+    """Estimated number of calls in the full debate that this simulated call represents. It exceeds 1 only
+    if the simulation was shortened."""
 
     @property
     def phase(self) -> str:
-        """Name of the debate phase, memory kind or purpose to which the call belongs."""
+        """Name of the debate phase of this model call.
+
+        If the phase has the same name as the call's purpose, the memory kind takes its place.
+        """
         phase = self.call.hints.get("phase", "")
         return phase if phase != self.call.purpose else self.call.memory_kind or phase
 
@@ -67,7 +71,10 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class DryRun:
-    """All model calls of a simulated debate in one scenario."""
+    """Model calls that a debate would make, according to a simulation.
+
+    The simulated debaters either agree or disagree.
+    """
 
     planned: Sequence[PlannedCall]
     turns: int
@@ -111,7 +118,7 @@ class DryRun:
 
 
 TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
-"""Number of tokens in a simulated reply for each word of the length that the prompt asks for. Recorded
+"""Assumed number of tokens per requested word of a simulated reply, for each simulation scenario. Recorded
 debates have 1.06 to 1.33."""
 DEFAULT_WORDS = 150
 """Number of words in a stub reply if the prompt specifies no length."""
@@ -132,7 +139,7 @@ purpose."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
-"""Maximum number of claims in one simulated reply to a claim extraction call."""
+"""Maximum number of claims that one simulated claim extraction returns."""
 CLAIM_QUOTE = "this measure stands or falls with the figures"
 """Phrase that every simulated message contains, so that simulated claims can quote it."""
 _CLAIM_SENTENCE = f"In case {{number}} {CLAIM_QUOTE}."
@@ -175,8 +182,8 @@ class StubReplies:
     _in_flight: int = 0
     _round: int = 0
     _texts: int = 0
-    """Count of the placeholder texts generated so far as model replies. It seeds the next text, so that all
-    texts differ."""
+    """Running count of the placeholder texts generated as simulated model replies. It seeds the next text,
+    so that all texts differ."""
     _counter: TokenCounter | None = None
 
     async def __call__(
@@ -302,5 +309,8 @@ class StubReplies:
 
 @lru_cache(maxsize=4096)
 def _sentence_tokens(sentence: str) -> int:
-    """Return the approximate number of tokens in a stub sentence, at 1.2 tokens per word."""
+    """Return the approximate number of tokens in one sentence of a simulated model reply.
+
+    The estimate is 1.1 tokens per word plus one.
+    """
     return int(1.1 * len(sentence.split())) + 1

@@ -28,7 +28,8 @@ from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_midd
 ECHO_SHARE = 0.8
 """Share of a reply that must occur word for word in the input for the reply to count as an echo."""
 ECHO_CHARS = 150
-"""Length in characters below which replies and inputs are not checked for echoes."""
+"""Minimum length in characters at which a reply is checked for repeating its input. The input must have
+this length, too."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -222,8 +223,8 @@ class ChunkSummary:
     through: int
     """`seq` of the last message that the chunk summary covers."""
     level: int = 0
-    """Number of successive merges of earlier summaries that produced this chunk summary (summary of
-    consecutive messages). 0 means that it was made from messages."""
+    """Number of merge steps between the debate's messages and this chunk summary. 0 means that it was made
+    from messages."""
     part: str = ""
     """Name of the debate phase that this chunk summary covers. Only the `hierarchical` summarizer sets the
     name."""
@@ -313,7 +314,7 @@ def merge(
 def truncate_to_one_call(
     request: SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Return chunk summaries that are merged as far as needed to fit together in one model call.
+    """Return the chunk summaries, merged until all of them fit in the input of one model call.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -356,7 +357,7 @@ def write_summary(
 def lacking_points(
     points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
 ) -> SummaryPoints:
-    """Return the points that are clearly missing from the prose written by the model.
+    """Return the points of the messages that the model's summary text clearly omits.
 
     They have a number that the prose does not have, are the only point of a speaker whom the prose does not
     name, or are a tool's error message. A point whose text was cut is left out.
@@ -381,7 +382,7 @@ def lacking_points(
 
 
 def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of each message that later messages have not superseded in a debater's perspective.
+    """Return the `seq` of each message that is still current for a debater's summary.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
     summary, all messages count, and the result is `None`.

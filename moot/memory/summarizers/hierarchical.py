@@ -22,12 +22,15 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor that turns a model call's input limit into the minimum size of a group of debate rounds. Rounds
+"""Divisor that determines when a group of short debate rounds is long enough to be summarized. Rounds
 are summarized together until their text fills 1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):
-    """Summarizer that condenses rounds with a model, and merges the rounds of finished debate phases."""
+    """Summarizer that condenses single rounds first and whole debate phases later.
+
+    A model condenses the rounds and merges the summaries of finished phases.
+    """
 
     name = "hierarchical"
 
@@ -56,7 +59,7 @@ class Hierarchical(Summarizer):
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
-    """Split new entries into groups of whole rounds.
+    """Return the new messages in groups of complete debate rounds.
 
     Short rounds of the same debate phase share a group.
     """

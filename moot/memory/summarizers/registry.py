@@ -23,8 +23,8 @@ REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
 
 
 FALLBACK_SUMMARIZER = RuleBased.name
-"""Name of the summarizer used if the configured summarizer fails or if the protocol's prompts show no
-summary. This summarizer calls no model."""
+"""Name of the summarizer used instead of the configured one, for example after a failure. This summarizer
+calls no model."""
 
 
 def register(summarizer: Summarizer) -> None:

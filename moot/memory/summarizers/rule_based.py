@@ -34,8 +34,7 @@ greetings or fragments."""
 SEGMENTS = 5
 """Number of equally long transcript segments that get equal shares of the summary."""
 _LINE_CHARS = 40
-"""Number of characters added to the length of a point's text to get the length of its line in the
-summary."""
+"""Assumed number of characters in a summary line in addition to the text of its point."""
 
 
 class Point(TypedDict):
@@ -168,7 +167,7 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
 
 
 class SummaryPoints(TypedDict):
-    """Data of a rule-based summary in a form that can be stored as JSON, such as its ranked points.
+    """JSON-compatible data of a rule-based summary, including its ranked points.
 
     The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
     """
@@ -197,10 +196,10 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Token budget below which a summary cannot contain any points from messages. A smaller summary shows a
+"""Minimum token budget with which a summary quotes points from messages. A smaller summary shows a
 notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Minimum token budget per speaker at which a summary includes a point from every speaker."""
+"""Number of tokens that a summary needs per speaker to include a point from every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
 """Factors that turn a summary's token limit into a character limit for tool errors. The first is the
 maximum share of tool errors, and the second the estimated number of characters per token."""
@@ -208,8 +207,8 @@ _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Pairs of maximum lengths (speaker name, point text), tried in turn until the summary fits in its token
-budget."""
+"""Pairs of maximum lengths for a speaker's name and for a point's text. The pairs are tried in turn until
+the summary fits in its token budget."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -245,7 +244,7 @@ def layout_points(
             return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of `candidate` whose notice names the speakers that the summary omits."""
+            """Return a copy of `candidate` with a notice that lists the speakers it does not quote."""
             quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             others = name_list(who for who in candidate["speakers"] if who not in quoted)
             notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
@@ -260,7 +259,7 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return `summary` with as many leading points as fit in the token budget, but at most `high`."""
+    """Return a copy of `summary` that shows as many of its first points as fit, up to `high`."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -360,7 +359,9 @@ class RuleBased(Summarizer):
 
 
 def fold_points(request: SummaryRequest) -> SummaryPoints:
-    """Add points from new messages to the stored points. Without stored points, read all messages.
+    """Return the points of the previous summary combined with points from new messages.
+
+    Without stored points, read all messages.
 
     A summary from a document holds only the points that it showed. If the stored points do not cover the
     whole summary, as after another package's summarizer, all messages are read again.

@@ -38,8 +38,7 @@ class SummaryRequest:
     prompt: str = ""
     """User's instruction about what the summary should contain. Empty for the built-in instruction."""
     transcript: Sequence[Entry] = ()
-    """All messages of the debate or of one debater's perspective, for summarizers that read more than the
-    new messages."""
+    """All messages that the summary may cover, for summarizers that read more than the new messages."""
 
     @property
     def kind(self) -> MemoryKind:
@@ -67,7 +66,7 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Points of the summary and other data needed to write the next version of the summary. The points have
+    """Data for writing the next version of the summary, such as the summary's points. The points have
     the form of `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""

@@ -224,7 +224,7 @@ def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> li
 
 
 def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list[Block]:
-    """Return prompt blocks with the criticism of other debaters' proposals.
+    """Return prompt blocks with the critiques of all proposals except the speaker's own.
 
     The proposals answer the criticism of the round before. The criticism of this round tells which of their
     parts not to adopt.
@@ -246,7 +246,10 @@ def _labels_of(ctx: PromptContext, critiques: Sequence[Entry], *, by: str = "") 
 
 
 def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
-    """Return prompt blocks that show one council message, such as a proposal, and its tool calls."""
+    """Return prompt blocks that show a debater's message and the tool calls made for the message.
+
+    The message is, for example, a proposal.
+    """
     return [*tool_blocks(ctx, entry, rank), entry_block(ctx, entry, rank, label, heading)]
 
 
@@ -313,7 +316,7 @@ class TerminationConfig(ProtocolSettings):
     key = "termination"
 
     type: Literal["fixed", "convergence"] = "convergence"
-    """Type of condition that ends the rounds of a council debate. `convergence`: the judge finds after a
+    """Condition under which a council debate ends. `convergence`: the judge finds after a
     round that the proposals agree, or the last round is over. `fixed`: the last round is over."""
     threshold: float = Field(0.8, ge=0, le=1)
     """Degree of agreement between the proposals, from 0 to 1, at which the council ends early."""

@@ -23,14 +23,14 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms (side discussions) open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence (0 to 1) that two debaters disagree, required to open a crux room (side
-    discussion) between them. A crux room opens only above it. Lower this value to get more crux rooms."""
+    """Confidence (0 to 1) in a disagreement between two debaters above which a crux room (side discussion)
+    can open. A crux room opens only above it. Lower this value to get more crux rooms."""
     specific: bool = True
     """True if side discussions (crux rooms) open only for specific claims. A claim is specific if it has
     enough content words or contains a number. Set `specific` to false for broad topics in which no room
     opens."""
     relevance: int = Field(1, ge=0)
-    """Minimum number of words that a claim must share with the topic, its aspects or the debaters'
+    """Minimum relevance of a claim, measured in words shared with the topic, its aspects or the debaters'
     positions. 0: every claim qualifies."""
     cooldown: int = Field(1, ge=0)
     """Minimum number of rounds between crux rooms (side discussions) for the same two debaters."""
@@ -42,16 +42,21 @@ class CruxConfig(Section):
 
 
 class DialogueConfig(ProtocolSettings):
-    """Settings for the aspects, minirounds and crux rooms (side discussions) of the `dialogue` protocol."""
+    """Settings of the `dialogue` protocol.
+
+    They concern the topic's aspects, the minirounds (short rounds) about each aspect, and crux rooms (side
+    discussions).
+    """
 
     key = "dialogue"
 
     aspects: tuple[str, ...] = ()
     """Aspects of the topic that are discussed one after the other. Empty: a model names the aspects."""
     max_aspects: int = Field(3, ge=1, le=12)
-    """Maximum number of aspects that a model may name."""
+    """Maximum number of aspects into which a model may divide the topic."""
     minirounds: int = Field(1, ge=1, le=6)
-    """Number of times that the debaters exchange a response and a reply about each aspect."""
+    """Number of short rounds (minirounds) about each aspect. In a miniround, every debater writes a
+    response and then a reply."""
     crux: CruxConfig = Field(default_factory=CruxConfig)
     """Settings for crux rooms (side discussions between two debaters who disagree). A crux room is a short
     discussion of two debaters about one disputed claim."""

@@ -77,11 +77,11 @@ PLACE = "dialogue"
 """Key in `protocol_state` for the current position in the sequence of phases."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default limit on prompt tokens, and the dialogue phases to which the limit does not apply. Prompts
-are short on purpose, except in phases that may use the whole budget."""
+"""Default token limit of a dialogue prompt, and the debate phases in which the limit does not apply.
+Prompts are short on purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
-"""Key in `protocol_state` for the descriptions of the aspects."""
+"""Key in `protocol_state` for the descriptions of the topic's aspects."""
 
 LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
 """Default aspects of a topic, used if no other aspects are known."""
@@ -179,7 +179,7 @@ class Dialogue(Protocol):
         return findings_text(state, config.names(), flips, extracts=self.extracts_by_model(config))
 
     def at_a_glance(self, solution: str) -> str:
-        """Return a short overview of the dialogue's full findings in `solution`."""
+        """Return a short overview of a dialogue's findings. The full findings are in `solution`."""
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
@@ -193,7 +193,9 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the step with the opening statements, or a model call that first splits the topic into aspects.
+    """Return the debate's first step, or a model call that divides the topic into aspects beforehand.
+
+    The first step contains the opening statements.
 
     The call is needed only if no aspects are configured.
     """

@@ -98,7 +98,10 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
 
 
 def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
-    """Return a query for earlier messages, built from the subject and the message to answer."""
+    """Return a search query for earlier messages that are relevant to the current turn.
+
+    In a crux room (side discussion), the query includes the disputed claim.
+    """
     room = ctx.state.get("crux_rooms", {}).get(ctx.turn["room"])
     if not room:
         return ctx.query
@@ -149,7 +152,9 @@ def _unread_openings(ctx: PromptContext) -> list[Entry]:
 
 
 def _exchange(ctx: PromptContext) -> Iterator[Block]:
-    """Yield prompt blocks with the round's messages, after opening statements without extracted claims.
+    """Yield prompt blocks with the messages of the current round.
+
+    Opening statements from which no claims have been extracted come first.
 
     The message to answer has the highest priority. Messages of this round's crux rooms follow; if tokens are
     short, only those of the speaker's own rooms stay.

@@ -56,7 +56,8 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Mapping from each kind of capability to the operator settings that allow it."""
+"""Mapping from each kind of capability, such as a model or tool, to the operator settings that permit its
+use."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
@@ -108,7 +109,7 @@ def _named_at(value: object, name: str, key: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Permissions:
-    """A debate's configuration, together with the capabilities that the operator granted to the debate.
+    """Permissions of a debate, consisting of its configuration and its granted capabilities.
 
     Code that makes clients, opens folders or imports modules takes `Permissions`, never a bare configuration.
     """
@@ -126,7 +127,9 @@ class Permissions:
         return cls(config, capabilities_of(config).keys())
 
     def authorize(self, *kinds: CapabilityKind) -> DebateConfig:
-        """Return the configuration after checking that the debate may use all of its capabilities.
+        """Return the debate's configuration if everything that it uses is permitted.
+
+        Otherwise, raise an error.
 
         Args:
             kinds: Kinds of capabilities to check. Without any, all kinds are checked.
@@ -183,7 +186,7 @@ class UntrustedConfig(BaseModel):
 
     @property
     def said(self) -> Mapping[str, object]:
-        """Return the configuration values that the request sets explicitly."""
+        """Return the configuration values that are set explicitly in the received request."""
         return self.model_extra or {}
 
 
@@ -233,7 +236,10 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return a capability for each limit in a configuration that is higher than the operator's limit."""
+    """Return the limits in a configuration that exceed the operator's limits.
+
+    Each limit is returned as a capability to be permitted.
+    """
     found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
     return {
         Capability("limit", _limit_words(key, value))

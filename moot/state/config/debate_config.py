@@ -400,7 +400,7 @@ class DebateConfig(Section):
 
 
 FENCE_SOUNDS = ("bdfgklmnprstv", "aeiou", "lmnrst", "bdfgklmnprstv", "aeiou", "lmnrst")
-"""Letters from which each position of a pronounceable delimiter word is chosen. The word delimits quoted
+"""Allowed letters for each of the six positions in a pronounceable delimiter word. The word delimits quoted
 text in prompts. Words of these sounds take two to three tokens, random letters four."""
 
 
@@ -421,8 +421,8 @@ def fence_for(topic: str) -> str:
 
 
 LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of settings that are left out, instead of raising an error, when a stored configuration is
-loaded."""
+"""Kinds of faulty settings that are ignored when a stored configuration is loaded. Other faulty settings
+raise an error."""
 
 _T = TypeVar("_T")
 

@@ -34,17 +34,18 @@ class Budget(Section):
     """Maximum number of tokens for the rules, the persona and the instruction in a prompt. The topic and
     messages use the rest. Raise it for long personas or topics."""
     summary: int = 1000
-    """Maximum number of tokens for the rolling summary and the summaries of debaters' perspectives. Raise it
-    if summaries lose details."""
+    """Maximum number of tokens for the rolling summary and for summaries written from a debater's
+    perspective. Raise it if summaries lose details."""
     messages: int = 5000
-    """Maximum number of tokens for recent messages, claims and retrieved messages."""
+    """Maximum number of tokens in a prompt for messages and claims. The messages are recent or retrieved
+    ones."""
     reply: int = Field(default=1000, ge=16)
-    """Number of tokens reserved for the model's reply, in addition to `total`. Raise it if replies are cut
-    off."""
+    """Number of tokens reserved for the model's reply, in addition to the prompt limit `total`. Raise it if
+    replies are cut off."""
     turn_suffix: int = Field(default=600, ge=50)
-    """Maximum number of tokens in the debater-specific last part of a prompt; debaters share all other
-    parts. These tokens count towards the sections above. A larger part lowers the share that a provider
-    caches."""
+    """Maximum number of tokens in the last part of a prompt. This part is specific to one debater; debaters
+    share all other parts. These tokens count towards the sections above. A larger part lowers the share
+    that a provider caches."""
     phases: dict[str, Annotated[int, Field(ge=1000)]] = Field(default_factory=dict)
     """Maximum prompt size in tokens for individual phases of the debate, keyed by phase. For example,
     `{respond: 6000}`. Topic, background and pinned messages are not counted, and `total` still applies. The
@@ -109,8 +110,9 @@ class PerspectiveConfig(Section):
     """Name of the method that summarises debaters' perspectives. `llm`, or any other value that
     `memory.summarizer` accepts. `rule-based` makes no model call."""
     mode: Literal["fresh", "rolling"] = "fresh"
-    """Whether a perspective summary is written from scratch (`fresh`) or updates the previous one
-    (`rolling`). `rolling` adds new messages to the old summary, which costs less in long debates."""
+    """Method for updating the summary of a debater's perspective, either `fresh` or `rolling`. `fresh`
+    writes the summary from scratch. `rolling` adds new messages to the old summary, which costs less in
+    long debates."""
     prompt: str = ""
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
@@ -234,8 +236,9 @@ class BlackboardConfig(Section):
     """True if a second model call checks each extracted change in a debater's position. Switch it off to
     save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Threshold that the score of recent changes must exceed before reflections on the debate are written.
-    A new disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
+    """Threshold for writing reflections on the debate. Reflections are written when the total score of
+    recent changes exceeds the threshold. A new disagreement counts 3, a concession 4, a change of mind 5.
+    Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

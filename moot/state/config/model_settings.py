@@ -47,7 +47,7 @@ and `ollama` have a similarity of 0.83."""
 
 
 def similar_model_name(name: str) -> str:
-    """Return the model name that the user probably mistyped, or `""` if no known name is similar.
+    """Return the known model name most similar to a mistyped one, or `""` if none is similar.
 
     The built-in models and the provider prefixes are known.
     """

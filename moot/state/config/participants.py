@@ -53,8 +53,8 @@ state with the configuration."""
 
 
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
-"""Role names from model APIs that are not allowed as interjection speakers, in addition to `RESERVED_IDS`.
-The messages of other agents have the speaker `assistant`."""
+"""Role names of model APIs that the speaker of an interjection may not use. `RESERVED_IDS` lists further
+forbidden names. The messages of other agents have the speaker `assistant`."""
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
 """Slugs of display names that debaters may not use because prompts and reports give these names another
 meaning."""
