@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import math
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -205,15 +206,29 @@ def is_loopback(name: str) -> bool:
         return False
 
 
+def _without_infinity(value: object) -> object:
+    """Return a JSON value in which `None` replaces every number that is not finite."""
+    if isinstance(value, Mapping):
+        return {key: _without_infinity(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinity(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class UnchangedJson(JSONResponse):
     """JSON response that returns its content unchanged, except for redacted secrets such as API keys."""
 
     def render(self, content: object) -> bytes:
         """Return the response body as JSON with all known secrets redacted.
 
-        A lone surrogate is replaced with a question mark.
+        A lone surrogate is replaced with a question mark. A number that is not finite becomes `null`, because
+        browsers do not read it.
         """
-        return redact(json.dumps(content, ensure_ascii=False)).encode("utf-8", "replace")
+        try:
+            text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            text = json.dumps(_without_infinity(content), ensure_ascii=False, allow_nan=False)
+        return redact(text).encode("utf-8", "replace")
 
 
 class PlainJson(UnchangedJson):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -31,7 +32,7 @@ from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED
 from moot.state.errors import ConfigError
 from moot.storage.catalogue import MAX_NAME
 from moot.web import auth_middleware, page_routes
-from moot.web.auth_middleware import AuthMiddleware, body_of
+from moot.web.auth_middleware import AuthMiddleware, UnchangedJson, body_of
 from moot.web.debate_host import DebateReader
 
 TRUST = Path(__file__).parents[2] / "docs" / "trust.md"
@@ -146,3 +147,10 @@ def test_a_document_with_a_name_that_no_file_can_have_is_converted(
 
     monkeypatch.setattr("moot.importing.read_context.subprocess.run", convert)
     assert read_upload(name, b"Trams.") == "Trams."
+
+
+def test_a_browser_can_read_a_number_that_is_not_finite() -> None:
+    body = UnchangedJson({"rows": [{"cost_usd": float("inf"), "tokens": 3}, {"cost_usd": float("nan")}]}).body
+    assert json.loads(bytes(body), parse_constant=pytest.fail) == {
+        "rows": [{"cost_usd": None, "tokens": 3}, {"cost_usd": None}]
+    }
