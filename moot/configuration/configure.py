@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from moot.configuration.dialectic import from_dialectic, is_dialectic
-from moot.judging.rubrics import load_rubric, rubric_names
+from moot.judging.rubrics import load_rubric, rubric_for, rubric_names
+from moot.memory.perspectives import check_summarizers
 from moot.protocols import registry
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import (
@@ -248,6 +249,19 @@ def validate(data: Mapping[str, object]) -> DebateConfig:
         ConfigError: One line for each error, with the key as the user writes it.
     """
     return make_config(data, registry)
+
+
+def check_names(config: DebateConfig) -> None:
+    """Check that the protocol, the summarizers and the rubrics that a configuration names exist.
+
+    Raises:
+        ConfigError: A name is unknown, or the protocol cannot run the configuration.
+    """
+    protocol = registry.protocol_named(config.protocol)
+    protocol.check(config)
+    check_summarizers(config)
+    for judge in config.judge.judges():
+        rubric_for(judge, config, protocol.judge_spec.rubric)
 
 
 def authorize(

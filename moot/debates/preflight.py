@@ -9,8 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator
-from moot.judging.rubrics import rubric_for
-from moot.memory.perspectives import check_summarizers
+from moot.configuration.configure import check_names
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.window import WindowLimits
 from moot.models.model_call import complete
@@ -55,14 +54,10 @@ def check_config(permissions: Permissions, environment: Environment, *, imports:
         ConfigError: The configuration is invalid. The message says what to do.
     """
     config = permissions.authorize()
-    protocol = protocol_named(config.protocol)
-    protocol.check(config)
+    check_names(config)
     checked = check_tools(config, environment.token_counter_for(config), environment.tools)
-    check_summarizers(config)
     if imports:
         embeddings_of(permissions, environment.embeddings)
-    for spec in config.judge.judges():
-        rubric_for(spec, config, protocol.judge_spec.rubric)
     models = environment.models_of(permissions)
     if config.limits.cost_usd is not None and (unpriced := models.names_without_price(config.model_names())):
         raise ConfigError(  # without prices the limit cannot be enforced

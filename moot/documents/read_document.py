@@ -14,6 +14,7 @@ from typing_extensions import TypedDict, is_typeddict
 from moot.claims.model_extraction import uses_model
 from moot.documents.document import DebateDocument
 from moot.protocols.registry import rules_of
+from moot.state.channel_values import check_storable
 from moot.state.config.model_settings import OFFLINE
 from moot.state.config.section import errors_in
 from moot.state.conversation import check_schema_version
@@ -44,6 +45,8 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
     Raises:
         InputError: The document is invalid or incomplete. The message names the key.
     """
+    for key, value in given.items():
+        check_storable(str(key), value)
     kinds, _ = _fields(DebateDocument)
     grown = {key: fill_in(kinds[key], given[key]) for key in _GROWN if key in given}
     # The original value is returned, not the validated copy, to keep key order and number formats.

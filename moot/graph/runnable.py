@@ -18,6 +18,7 @@ from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
 from pydantic import ValidationError
 
 from moot.calls.event_loop import require_asyncio
+from moot.configuration.configure import check_names
 from moot.people.interjections import (
     CHECKED_CHANNELS,
     ingest_messages,
@@ -34,9 +35,14 @@ from moot.state.config.debate_config import frozen_config
 from moot.state.config.mcp_servers import without_definitions
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
-from moot.state.errors import InputError
-from moot.state.langgraph_internals import checkpointer_in
-from moot.state.reducers import USER_PROVIDED, fold_window
+from moot.state.errors import ConfigError, InputError
+from moot.state.langgraph_internals import (
+    checkpointer_in,
+    parent_keys_in,
+    runs_in_task,
+    set_by_parent,
+)
+from moot.state.reducers import USER_PROVIDED, add_totals, fold_window
 from moot.storage.leases import lease_in, with_lease
 from moot.storage.records import records_of
 
@@ -140,13 +146,13 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """Run the debate and yield its events while it runs. `invoke` and `batch` call this method, too."""
         with self._lease(config) as leased, debate_span(leased) as traced:
             input = _checked_input(input, config)
-            if self.checkpointer and _has_thread(config):
-                if _names_checkpoint(config):
-                    _require_checkpoint(self.get_state(config or {}))
+            if own := self._config_of_thread(config):
+                if _names_checkpoint(own):
+                    _require_checkpoint(self.get_state(own))
                 if wanted := _context_settings(options.get("context")):
-                    _tell_other_context(self.get_state(config or {}), wanted)
+                    _tell_other_context(self.get_state(own), wanted)
                 if _changes_state(input):
-                    input = _normalize_input(input, self.get_state(config or {}))
+                    input = _normalize_input(input, self.get_state(own))
             yield from super().stream(input, {**traced, **UNBOUNDED}, **options)
 
     async def astream(
@@ -161,13 +167,13 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         async with enter_in_thread(self._lease(config)) as leased:
             with debate_span(leased) as traced:
                 input = _checked_input(input, config)
-                if self.checkpointer and _has_thread(config):
-                    if _names_checkpoint(config):
-                        _require_checkpoint(await self.aget_state(config or {}))
+                if own := self._config_of_thread(config):
+                    if _names_checkpoint(own):
+                        _require_checkpoint(await self.aget_state(own))
                     if wanted := _context_settings(options.get("context")):
-                        _tell_other_context(await self.aget_state(config or {}), wanted)
+                        _tell_other_context(await self.aget_state(own), wanted)
                     if _changes_state(input):
-                        input = _normalize_input(input, await self.aget_state(config or {}))
+                        input = _normalize_input(input, await self.aget_state(own))
                 events = super().astream(input, {**traced, **UNBOUNDED}, **options)
                 async with aclosing(events):  # type: ignore[type-var]  # a generator
                     async for event in events:
@@ -240,9 +246,11 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                         "the state update is not a mapping: give a mapping from channel names to values"
                     )
                 return update
-            new = check_update(update.values, values) if untrusted else update.values
+            new = _checked_update(update.values, values) if untrusted else update.values
             if untrusted and update.as_node is None:
                 update = update._replace(as_node=self._node_to_update_as(snapshot))
+            if "usage" in new:  # the totals count towards the next update
+                values["usage"] = add_totals(values.get("usage") or {}, [new["usage"]])
             new = normalize_update(with_message_ids(new), values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
@@ -295,13 +303,26 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """Close the model connections that synchronous calls opened."""
         call_from_sync(self.environment.aclose)
 
+    def _config_of_thread(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """Return the config of a run that has its own LangGraph thread.
+
+        `None`: the run has no checkpointer or no thread, or a parent graph's task runs it.
+        """
+        merged = ensure_config(merge_configs(self.config, config))
+        own = "thread_id" in merged["configurable"] and not runs_in_task(merged)
+        return {"configurable": merged["configurable"]} if self.checkpointer and own else None
+
     @contextmanager
     def _lease(self, config: RunnableConfig | None) -> Iterator[RunnableConfig]:
         """Acquire an exclusive write lease on a debate, and yield a config that contains the lease.
 
         A config that has a lease is yielded as is.
+
+        Raises:
+            InputError: no thread is given, or a client gives a checkpoint as only a parent graph can.
         """
         merged = ensure_config(merge_configs(self.config, config))
+        _check_place(merged)
         saver, configurable = checkpointer_in(merged) or self.checkpointer, merged["configurable"]
         thread_id = configurable.get("thread_id")
         if isinstance(saver, BaseCheckpointSaver) and not thread_id:
@@ -330,14 +351,17 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
                 "goto: a command cannot choose the debate's next node: send the command without `goto`"
             )
         update = graph_input.update
+        if not update and graph_input.resume is None:
+            raise InputError("the command is empty: give `update` or `resume`")
         if update is None:
-            return graph_input
+            return replace(graph_input, goto=())
         if isinstance(update, list | tuple) and all(isinstance(each, tuple) for each in update):
             update = dict(update)
         if not isinstance(update, Mapping):
             raise InputError("update: the value must be a mapping from channel names to values")
         check_channels(update)
-        return replace(graph_input, update=with_message_ids(update))
+        # A server sends `goto: null`, which LangGraph refuses on a new thread.
+        return replace(graph_input, update=with_message_ids(update), goto=())
     if not isinstance(graph_input, Mapping):
         return graph_input
     check_input(graph_input, of_parent=_is_subgraph(config))
@@ -351,7 +375,8 @@ def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | N
     """
     if not _is_subgraph(config) or not isinstance(output, dict) or "messages" not in output:
         return output
-    known = {message.id for message in convert_to_messages((graph_input or {}).get("messages") or [])}
+    given = graph_input.get("messages") if isinstance(graph_input, Mapping) else None
+    known = {message.id for message in convert_to_messages(given or [])}
     own = [
         message
         for message in output["messages"]
@@ -367,18 +392,32 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 def _is_subgraph(config: RunnableConfig | None) -> bool:
     """Check whether a parent graph runs the debate as one of its nodes."""
-    return bool(ensure_config(config).get("configurable", {}).get("checkpoint_ns"))
+    return runs_in_task(ensure_config(config))
 
 
-def _has_thread(config: RunnableConfig | None) -> bool:
-    """Return True if a run has its own LangGraph thread and is not nested in another run."""
-    configurable = (config or {}).get("configurable", {})
-    return "thread_id" in configurable and not configurable.get("checkpoint_ns")
+def _check_place(config: RunnableConfig) -> None:
+    """Raise an error if a client gives a checkpoint as only a parent graph can.
+
+    LangGraph would write to the thread's own debate all the same. `checkpoint_map` would replace
+    `checkpoint_id`.
+
+    Raises:
+        InputError: `checkpoint_ns`, `checkpoint_map` or an internal key is given. The message names it.
+    """
+    if set_by_parent(config):
+        return
+    if sent := parent_keys_in(config):
+        raise InputError(f"{sent[0]}: only a parent graph can set this key: send the request without it")
+    configurable = config["configurable"]
+    if places := configurable.get("checkpoint_map"):
+        known = ("", configurable.get("checkpoint_id"))
+        if not isinstance(places, Mapping) or any(place != known for place in places.items()):
+            raise InputError("checkpoint_map: give the debate's checkpoint as `checkpoint_id` instead")
 
 
-def _names_checkpoint(config: RunnableConfig | None) -> bool:
+def _names_checkpoint(config: RunnableConfig) -> bool:
     """Return True if the config names a checkpoint to start from."""
-    return bool((config or {}).get("configurable", {}).get("checkpoint_id"))
+    return bool(config.get("configurable", {}).get("checkpoint_id"))
 
 
 def _require_checkpoint(snapshot: StateSnapshot) -> None:
@@ -438,6 +477,22 @@ def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool
     return any(isinstance(values, dict) and not CHECKED_CHANNELS.isdisjoint(values) for values in updates)
 
 
+def _checked_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
+    """Validate a client's state update, and return the values to store in the state.
+
+    Raises:
+        InputError: the update is not valid. The message names the channel.
+        ConfigError: `config` is not valid, or names an unknown protocol, rubric or summarizer.
+    """
+    checked = check_update(update, state)
+    if "config" in checked:
+        try:
+            check_names(frozen_config(checked))
+        except ConfigError as error:
+            raise ConfigError(f"config: {error}") from error
+    return checked
+
+
 def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
     """Convert the messages and entries in a run's input to a valid state update.
 
@@ -446,7 +501,7 @@ def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
         ConfigError: a command's `config` is not a valid configuration.
     """
     if isinstance(graph_input, Command):
-        update = check_update(graph_input.update or {}, snapshot.values)
+        update = _checked_update(graph_input.update or {}, snapshot.values)
         return replace(graph_input, update=normalize_update(update, snapshot.values))
     known = snapshot.values.get("topic") if snapshot.values.get("config") else None
     if known and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(known):

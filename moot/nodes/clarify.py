@@ -14,6 +14,7 @@ from moot.prompts.templates import load_prompt_template, shipped_role
 from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks
 from moot.protocols.base import make_step, make_turn
 from moot.protocols.prompt_context import PromptContext, contract_text, rules_block, topic_block
+from moot.protocols.registry import limit_reached
 from moot.runtime.environment import NodeContext
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.config.debate_config import frozen_config
@@ -56,6 +57,8 @@ def clarification_step(state: ConversationState, config: DebateConfig) -> Step |
 def clarify(state: ConversationState, context: NodeContext) -> NodeBody:
     """Ask a person the debaters' clarifying questions, and record the answers in the transcript."""
     config = frozen_config(state)
+    if limit_reached(state, config):
+        return {}  # `plan` ends the debate: a client can write the state, and run this node again
     asking = [config.debater(turn["speaker"]) for turn in state["step"]["turns"]]
     replies: list[Reply] = yield [_call(state, context, debater) for debater in asking]
     questions = _questions(state, config, asking, replies)

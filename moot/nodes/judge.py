@@ -5,13 +5,14 @@ from moot.judging.panel import Assessment, assess, next_judging, shows_whole
 from moot.memory.perspectives import PerspectiveResult, judge_summary
 from moot.memory.summarizers.drafting import summary_event, version_of
 from moot.protocols.base import DECIDE
-from moot.protocols.registry import protocol_named
+from moot.protocols.registry import limit_reached, protocol_named
 from moot.protocols.voting import final_answers, stages_text
 from moot.runtime.environment import NodeContext
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
 from moot.state.entries import JsonObject
+from moot.state.verdict import PanelVerdict
 from moot.text.tokens import TokenCounter
 
 
@@ -23,17 +24,27 @@ def assess_debate(
     return assess(state, config, count, protocol.judge_spec, protocol.judged_entries(state))
 
 
+def _step_before_end(
+    state: ConversationState, config: DebateConfig, count: TokenCounter
+) -> CallGenerator[JsonObject]:
+    """Ask the debaters for their final answers, or run the protocol's own check."""
+    protocol = protocol_named(config.protocol)
+    if state["step"]["phase"] == DECIDE:
+        return (yield from final_answers(state, config, protocol.deciders(state, config), count))
+    if limit_reached(state, config):
+        return {}  # `plan` ends the debate: a client can write the state, and run this node again
+    return (yield from protocol.judge_step(state, config, count))
+
+
 def judge(state: ConversationState, context: NodeContext) -> NodeBody:
     """Judge the debate and add the verdict to the state.
 
-    A failed verdict is recorded as failed, never replaced.
+    A failed verdict is recorded as failed, never replaced. It does not replace a usable verdict.
     """
     config = frozen_config(state)
     count, protocol = context.env.token_counter_for(config), protocol_named(config.protocol)
     if "end_reason" not in state["step"]:
-        if state["step"]["phase"] == DECIDE:
-            return (yield from final_answers(state, config, protocol.deciders(state, config), count))
-        return (yield from protocol.judge_step(state, config, count))
+        return (yield from _step_before_end(state, config, count))
     by_protocol = protocol.protocol_verdict(state, config)
     made: PerspectiveResult | None = None
     if by_protocol is None:
@@ -59,11 +70,10 @@ def judge(state: ConversationState, context: NodeContext) -> NodeBody:
     if remarks := [*ties, *protocol.notes(state, config)]:
         decision["notes"] = [*decision["notes"], *remarks]
     yield Emit({"event": "verdict", "status": decision["status"], "winner": decision["winner"]})
-    update: JsonObject = {
-        "verdicts": assessment.verdicts,
-        "verdict": decision,
-        "solution": decision["solution_markdown"],
-    }
+    update: JsonObject = {"verdicts": assessment.verdicts}
+    known: PanelVerdict | None = state.get("verdict") or None
+    if decision["status"] == "ok" or known is None or known["status"] != "ok":
+        update |= {"verdict": decision, "solution": decision["solution_markdown"]}
     if made and made.summary:
         update |= {"judge_summary": made.summary, "summary_versions": [version_of(made.summary)]}
     failures = [decision["error"] if decision["status"] == "failed" else "", made.failure if made else ""]

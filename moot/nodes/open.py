@@ -16,17 +16,16 @@ from moot.calls.effects import (
     SearchStore,
     errors_update,
 )
-from moot.configuration.configure import freeze
+from moot.configuration.configure import check_names, freeze
 from moot.judging.question import asked_of_topic, question_call, question_found, question_text
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
-from moot.memory.perspectives import check_summarizers
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
 from moot.people.interjections import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
-from moot.protocols.registry import protocol_named
+from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
-from moot.runtime.qa import answer_questions, can_continue
+from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import fence_for, frozen_config
 from moot.state.config.mcp_servers import McpServerConfig
@@ -46,9 +45,8 @@ def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
     if state.get("config"):
         return (yield from _reopen(state, context))
     config = context.permissions.authorize()
+    check_names(config)
     protocol = protocol_named(config.protocol)
-    protocol.check(config)
-    check_summarizers(config)
     config, documents = yield from _context(config, context)
     asked = new_input_messages(state)
     topic, given_as_message = _topic(state, config, asked, nested=context.nested)
@@ -95,7 +93,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
     """Handle a new message to an existing debate.
 
     It is the answer that a waiting debate asked for. After the end it is a question, which is answered, or a
-    reason for one more round.
+    reason for one more round. A debate that has reached a limit takes no more rounds.
     """
     config, step = frozen_config(state), state.get("step") or {}
     said = new_input_messages(state)
@@ -108,6 +106,8 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
     question = new_input_text(state)
     if question and not can_continue(question, config):
         return (yield from answer_questions(state, context))
+    if reached := limit_reached(state, config):
+        return (yield from refuse_continuation(state, context, reached))
     more = state["turn_count"] + len(config.turn_order())
     return {
         "config": {**state["config"], "turns": more},

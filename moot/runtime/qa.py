@@ -1,16 +1,18 @@
-"""Questions about a finished debate, asked as messages in its chat."""
+"""Questions about a finished debate in its chat, and model calls after a limit is reached."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_core.messages import AIMessage
 
-from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, NodeBody
+from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, ModelCall, NodeBody, Update
 from moot.configuration.configure import operators_limits
 from moot.memory.question_prompt import QuestionPrompt, ask_index, question_prompt
 from moot.memory.questions import ANSWER_SCHEMA, DebateAnswer, answer_schema, ask
 from moot.people.interjections import new_input_messages, new_input_text
 from moot.prompts.request import model_params, prompt_budget, schema_tokens, with_schema
+from moot.protocols.base import End
 from moot.protocols.registry import limit_reached
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
@@ -32,7 +34,6 @@ def can_continue(text: str, config: DebateConfig) -> bool:
 def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody:
     """Answer a person's new questions about a finished debate. The transcript does not change."""
     context = replace(context, permissions=permissions_for_answer(context.permissions))
-    questions = new_input_messages(state)
     reached = spending_ceiling_reached(state, context.permissions.config, context.env.default_config())
     try:
         if reached:
@@ -41,6 +42,23 @@ def answer_questions(state: ConversationState, context: NodeContext) -> NodeBody
             text = (yield from answer_question(state, context, new_input_text(state))).to_markdown()
     except ModelError as error:
         text = f"**No answer.** {error}"
+    return _answer_update(state, context, text)
+
+
+def refuse_continuation(state: ConversationState, context: NodeContext, reached: End) -> NodeBody:
+    """Tell a person why a finished debate takes no more turns. No model is called."""
+    yield from ()
+    config = context.permissions.config
+    by_operator = spending_ceiling_reached(state, config, context.env.default_config())
+    return _answer_update(
+        state,
+        context,
+        f"**No answer.** {by_operator or f'{reached.reason}, so the debate takes no more turns'}",
+    )
+
+
+def _answer_update(state: ConversationState, context: NodeContext, text: str) -> Update:
+    questions = new_input_messages(state)
     number = len(state.get("calls") or [])
     ids = [f"{RESULT_ID_PREFIX}asked-{number}-{place}" for place, _ in enumerate(questions)]
     assigned = {"op": "assign_ids", "ids": ids, "names": [message.name or "user" for message in questions]}
@@ -58,9 +76,40 @@ def spending_ceiling_reached(state: StateValues, config: DebateConfig, operator:
         operator: configuration of the operator, in addition to `MOOT_CONFIG`.
     """
     reached = limit_reached(state, operators_limits(config, operator))
-    if not reached or reached.limit == "limits.wall_clock_s":
-        return ""
+    return "" if not reached or reached.limit == "limits.wall_clock_s" else _no_more_calls(reached)
+
+
+def _no_more_calls(reached: End) -> str:
     return f"{reached.reason}, so the debate makes no more model calls: only the operator can raise the limit"
+
+
+def call_refusal(
+    state: ConversationState, context: NodeContext, node: str, calls: Sequence[ModelCall]
+) -> str:
+    """Return an error message if a node must not make these model calls, otherwise `""`.
+
+    After a step has reached a ceiling of the operator, the debate is brought to its end once. Each node may
+    then make its calls once. A client that writes the state could otherwise run the node again.
+
+    Args:
+        state: state of the debate when the node began.
+        context: context of the node.
+        node: name of the node. `open` checks the limits itself.
+        calls: calls that the node wants to make.
+    """
+    operators = operators_limits(context.permissions.config, context.env.default_config())
+    reached = limit_reached(state, operators)
+    if not reached or node == "open":
+        return ""
+    turns = [each["checkpoint"] for each in state.get("receipts") or []]
+    # An imported document may state checkpoints that do not exist yet.
+    last_turn = max((each for each in turns if each < context.checkpoint), default="")
+    made = {
+        each["purpose"]
+        for each in state.get("calls") or []
+        if each["node"] == node and each["checkpoint"] > last_turn and not each["error"]
+    }
+    return "" if made.isdisjoint(call.purpose for call in calls) else _no_more_calls(reached)
 
 
 def permissions_for_answer(permissions: Permissions, model: str | None = None) -> Permissions:

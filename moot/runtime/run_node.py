@@ -54,6 +54,7 @@ from moot.runtime.environment import (
     changes_catalogue,
     record_failure,
 )
+from moot.runtime.qa import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
@@ -404,7 +405,12 @@ class _NodeRun:
             return await run_inline(self._read_inbox, effect.after)
         if isinstance(effect, PutInStore | SearchStore):
             return await self._use_store(effect)
+        if not isinstance(effect, LocalWork) and (refusal := self._call_refusal(effect)):
+            return [Reply(error=refusal) for _ in effect]
         return await self.effect_handler.handle(effect)
+
+    def _call_refusal(self, calls: Sequence[ModelCall]) -> str:
+        return call_refusal(self.state, self.context, self._position.node, calls)
 
     async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
         """Write a value to LangGraph's store, or search the store.

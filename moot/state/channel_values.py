@@ -16,6 +16,7 @@ from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED
 from moot.state.conversation import ConversationInput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError
+from moot.state.reducers import add_totals
 
 _MISTAKES_SHOWN = 3
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
@@ -27,9 +28,11 @@ _INTERNAL = (
     "last_inbox_number",
     "planned_interjections_used",
     "schema_version",
+    "receipts",
+    "calls",
 )
 """State channels whose values only the debate's own nodes can write. Their form is that of a protocol or of
-earlier debates, or they say what the debate has read and counted."""
+earlier debates, or they say what the debate has read, counted and called."""
 _NARROWER: Mapping[str, Any] = {
     "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
     "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],
@@ -40,8 +43,11 @@ _NARROWER: Mapping[str, Any] = {
 """Stricter replacements for the declared types of some LangGraph state channels. They validate values that
 come from outside the graph."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
-_MAX_INTEGER = 2**63 - 1
-"""Largest absolute value of an integer that checkpoints can store."""
+MAX_NUMBER = 2**53 - 1
+"""Largest absolute value of a number from outside. A checkpoint stores integers below 2**63, so the debate
+can still add to such a number. JavaScript reads integers up to this value exactly."""
+MAX_DEPTH = 100
+"""Maximum number of levels at which values from outside are nested. msgpack stores about 1,000 levels."""
 
 
 @lru_cache
@@ -57,6 +63,8 @@ def check_channels(values: Mapping[str, Any]) -> None:
     Raises:
         InputError: A value has the wrong type. The message names the channel and the location.
     """
+    for channel, value in values.items():
+        check_storable(channel, value, cleans=channel in ConversationInput.__annotations__)
     if "messages" in values:
         _check_messages(values["messages"])
     for channel in values.keys() & ConversationState.__annotations__.keys() - _CHECKED_ELSEWHERE:
@@ -72,23 +80,48 @@ def check_channels(values: Mapping[str, Any]) -> None:
             raise InputError(
                 "\n".join(f"{'.'.join(map(str, (channel, *each['loc'])))}: {each['msg']}" for each in found)
             ) from error
-        _check_numbers(channel, value)
         if channel == "step" and value and (missing := [key for key in _STEP_KEYS if key not in value]):
             raise InputError(f"step: these keys are missing: {', '.join(missing)}")
 
 
-def _check_numbers(place: str, value: object) -> None:
-    """Raise an error if a number cannot be stored in a checkpoint or counted towards a limit."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            _check_numbers(f"{place}.{key}", each)
-    elif isinstance(value, list | tuple):
-        for number, each in enumerate(value):
-            _check_numbers(f"{place}.{number}", each)
-    elif isinstance(value, int) and abs(value) > _MAX_INTEGER:
-        raise InputError(f"{place}: the number is too large: give a number of at most {_MAX_INTEGER}")
+def check_storable(place: str, value: object, *, cleans: bool = False, depth: int = 1) -> None:
+    """Check that a value from outside can be stored in a checkpoint and counted towards a limit.
+
+    Args:
+        place: Name of the value in errors.
+        value: JSON value.
+        cleans: Whether the debate removes lone surrogates from the texts itself.
+        depth: Level at which the value is nested.
+
+    Raises:
+        InputError: A number is too large, a text is not valid, or the values are nested too deeply.
+    """
+    if isinstance(value, Mapping | list | tuple):
+        if depth > MAX_DEPTH:
+            channel = place.partition(".")[0]
+            raise InputError(
+                f"{channel}: the value has more than {MAX_DEPTH} nested levels: use fewer levels"
+            )
+        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+            if isinstance(key, str) and not _is_valid_text(key):
+                raise InputError(f"{place}: the key {key!r} contains a lone surrogate: remove the surrogate")
+            check_storable(f"{place}.{key}", each, cleans=cleans, depth=depth + 1)
+    elif isinstance(value, str):
+        if not cleans and not _is_valid_text(value):
+            raise InputError(f"{place}: the text contains a lone surrogate: remove the surrogate")
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{place}: {value} is not a finite number")
+    elif isinstance(value, int | float) and abs(value) > MAX_NUMBER:
+        raise InputError(f"{place}: the number is too large: give a number of at most {MAX_NUMBER}")
+
+
+def _is_valid_text(text: str) -> bool:
+    """Return True if a text has no lone surrogates, so that it can be encoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_messages(given: Any) -> None:
@@ -141,6 +174,12 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
     if internal := [channel for channel in _INTERNAL if channel in update]:
         raise InputError(f"{internal[0]}: only the debate itself can write to this channel")
     check_channels(update)
+    early = sorted(update.keys() - ConversationInput.__annotations__.keys())
+    if early and not state.get("config"):
+        raise InputError(
+            f"{early[0]}: this thread has no debate yet: start a debate first, with its settings as `context`"
+        )
+    _check_usage(update.get("usage") or {}, state.get("usage") or {})
     known = state.get("topic") if state.get("config") else None
     if known and "topic" in update and topic_text(update["topic"]) != topic_text(known):
         raise InputError(
@@ -164,6 +203,13 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
             f"config: judge.panel: there are too many judges: give at most {MAX_REQUESTED_JUDGES}"
         )
     return {**update, "config": config.to_json()}
+
+
+def _check_usage(added: Mapping[str, float], usage: Mapping[str, float]) -> None:
+    """Raise an error if a total would be too large after an update."""
+    for key, total in add_totals(usage, [added]).items():
+        if key in added and total > MAX_NUMBER:
+            raise InputError(f"usage.{key}: the total would be too large: it can be at most {MAX_NUMBER}")
 
 
 def _check_turns(step: Mapping[str, Any], config: Mapping[str, Any]) -> None:

@@ -32,10 +32,13 @@ Cursor = AbstractAsyncContextManager[Any]
 TESTED_VERSIONS = {"langgraph": "1.2.22", "langchain-core": "1.7.2"}
 """Versions of LangGraph and LangChain that this release of Moot was tested with."""
 
+_TASK, _CHECKPOINTER = "__pregel_task_id", "__pregel_checkpointer"
+"""Keys that LangGraph adds to the config of a graph that runs inside another graph."""
+
 
 def checkpointer_in(config: RunnableConfig) -> BaseCheckpointSaver[str] | None:
     """Return the checkpointer in a graph node's config, or None if there is none."""
-    saver: BaseCheckpointSaver[str] | None = config.get("configurable", {}).get("__pregel_checkpointer")
+    saver: BaseCheckpointSaver[str] | None = config.get("configurable", {}).get(_CHECKPOINTER)
     return saver
 
 
@@ -98,6 +101,29 @@ def runs_next(checkpoint: Checkpoint, node: str) -> bool:
 def is_nested(checkpoint_ns: str) -> bool:
     """Return True if a checkpoint namespace belongs to a graph that runs inside another graph."""
     return "|" in checkpoint_ns
+
+
+def runs_in_task(config: RunnableConfig) -> bool:
+    """Return True if a task of a parent graph runs a graph with this config.
+
+    A client can send LangGraph's internal keys as JSON, but not the function with which a task reads the
+    parent's state.
+    """
+    configurable = config.get("configurable", {})
+    return _TASK in configurable and callable(configurable.get("__pregel_read"))
+
+
+def set_by_parent(config: RunnableConfig) -> bool:
+    """Return True if a parent graph made the config of a run or of a state update."""
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    return runs_in_task(config) or isinstance(checkpointer_in(config), BaseCheckpointSaver)
+
+
+def parent_keys_in(config: RunnableConfig) -> list[str]:
+    """Return the keys in a config that only a parent graph can set."""
+    configurable = config.get("configurable", {})
+    return [key for key in ("checkpoint_ns", _TASK, _CHECKPOINTER) if configurable.get(key) not in (None, "")]
 
 
 def compiled_parts(compiled: object) -> JsonObject:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from starlette.testclient import TestClient
 
 from moot.api import Debate, Debates, open_debates
+from moot.calls.effects import Reply
 from moot.configuration.configure import operators_config, requested_config
 from moot.graph.debate import build_graph
+from moot.judging.response_check import failed_verdict
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.config.config_files import make_config
@@ -23,6 +26,7 @@ from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError, InputError
 from moot.web.debate_host import MAX_ASKED_AT_ONCE, DebateHost
 from moot.web.page_routes import page_app
+from tests.support.fakes import FakeModel, answer
 from tests.support.openai_server import OpenAIServer
 from tests.support.patience import until
 
@@ -103,6 +107,128 @@ def test_a_question_in_the_chat_costs_nothing_past_the_operators_limit(
     after = graph.get_state(thread()).values
     assert after["usage"]["calls"] == before["usage"]["calls"]
     assert "only the operator can raise the limit" in str(after["messages"][-1].content)
+
+
+def ended_at_the_ceiling(model: FakeModel, **context: Any) -> Any:
+    """Return a graph whose debate has ended at the operator's limit, with a verdict if a judge gave one."""
+    environment = replace(model.environment(), default_config=operators_config)
+    graph: Any = build_graph(InMemorySaver(), environment=environment)
+    graph.invoke({"topic": "T?"}, thread(), context={"turns": 60, **context})
+    assert graph.get_state(thread()).values["status"] == "limit"
+    return graph
+
+
+@pytest.mark.parametrize("limit", [{"total_tokens": CEILING}, {"wall_clock_s": 1e-6}], ids=str)
+@pytest.mark.parametrize("said", [("user", "Go on"), ("user", "@advocate Why?"), ("system", "More")], ids=str)
+def test_a_message_that_continues_a_debate_buys_no_verdict_past_the_operators_limit(
+    said: tuple[str, str], limit: dict[str, float], operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits=limit)
+    model = FakeModel()
+    graph = ended_at_the_ceiling(model)
+    before, calls = graph.get_state(thread()).values, len(model.calls)
+    for _ in range(2):
+        graph.invoke({"messages": [said]}, thread())
+        after = graph.get_state(thread()).values
+        assert "No answer" in str(after["messages"][-1].content)
+        assert "is reached" in str(after["messages"][-1].content)
+    assert len(model.calls) == calls
+    assert (after["verdict"], after["status"]) == (before["verdict"], "limit")
+    assert after["config"] == before["config"]
+
+
+def test_a_debate_that_ended_at_its_own_limit_says_that_it_takes_no_more_turns() -> None:
+    model = FakeModel()
+    graph = ended_at_the_ceiling(model, limits={"total_tokens": CEILING})
+    calls = len(model.calls)
+    graph.invoke({"messages": [("user", "Go on")]}, thread())
+    told = str(graph.get_state(thread()).values["messages"][-1].content)
+    assert told == "**No answer.** limits.total_tokens of 3000 is reached, so the debate takes no more turns"
+    assert len(model.calls) == calls
+
+
+LAST: dict[str, Any] = {"kind": "judge", "phase": "closing", "round": 3, "aspect": "", "turns": []}
+ENDED = {"cause": "limit", "setting": "limits.total_tokens", "reason": "x"}
+ASKING = {"speaker": "advocate", "targets": [], "instruction": "", "room": ""}
+REPEATED: dict[str, tuple[dict[str, Any], str]] = {
+    "a verdict": ({"step": {**LAST, "end_reason": ENDED}}, "plan"),
+    "a verdict in place of a failed one": (
+        {"step": {**LAST, "end_reason": ENDED}, "verdict": failed_verdict("judge", "x")},
+        "plan",
+    ),
+    "the end": ({"turn_count": 7}, "trim"),
+    "final answers": (
+        {"step": {**LAST, "phase": "decide"}, "config": {"decide": "vote"}, "turn_count": 7},
+        "plan",
+    ),
+    "agreement": ({"step": {**LAST, "phase": "convergence"}, "config": {"protocol": "council"}}, "plan"),
+    "clarifying questions": (
+        {
+            "step": {**LAST, "kind": "clarify", "phase": "clarify", "turns": [ASKING]},
+            "config": {"clarifications": {"enabled": True}},
+            "turn_count": 0,
+        },
+        "plan",
+    ),
+    "claims": (
+        {
+            "claim_events": [{"type": "extraction_pass", "through": 0, "by": "model", "dropped": {}}],
+            "config": {"blackboard": {"extraction": "llm"}, "turns": 1},
+        },
+        "turn",
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", [{"total_tokens": CEILING}, {"wall_clock_s": 1e-6}], ids=str)
+@pytest.mark.parametrize(("update", "node"), REPEATED.values(), ids=REPEATED)
+def test_a_state_update_buys_no_second_verdict_past_the_operators_limit(
+    update: dict[str, Any], node: str, limit: dict[str, float], operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits=limit, model="house")
+    model = FakeModel()
+    graph = ended_at_the_ceiling(model)
+    verdict, spent = graph.get_state(thread()).values["verdict"], []
+    assert verdict["status"] == "ok"
+    for number in range(4):
+        step = {"step": {**update["step"], "number": 60 + number}} if "step" in update else {}
+        graph.update_state(thread(), {**update, "status": "running", **step}, node)
+        graph.invoke(None, thread())
+        spent.append(len(model.calls))
+    values = graph.get_state(thread()).values
+    assert spent == spent[:1] * 4, "only calls that the debate had not made yet are made once"
+    assert values["status"] == "limit"
+    if "verdict" not in update:
+        assert values["verdict"] == verdict
+
+
+def test_a_failed_verdict_is_asked_for_again_past_the_operators_limit(
+    operators_file: Callable[..., None],
+) -> None:
+    operators_file(limits={"total_tokens": CEILING})
+    model = FakeModel(lambda call: Reply(error="HTTP 500") if call.purpose == "judge" else answer(call))
+    graph = ended_at_the_ceiling(model)
+    assert graph.get_state(thread()).values["verdict"]["status"] == "failed"
+    model.reply = answer
+    for _ in range(2):
+        graph.update_state(thread(), {"step": {**LAST, "number": 60, "end_reason": ENDED}}, "plan")
+        graph.invoke(None, thread())
+    judged = [call for call in model.calls if call.purpose == "judge"]
+    assert len(judged) == 2 * len({call.digest for call in judged})
+
+
+def test_turns_past_a_raised_limit_are_judged_again(operators_file: Callable[..., None]) -> None:
+    operators_file(limits={"total_tokens": CEILING})
+    model = FakeModel()
+    graph = ended_at_the_ceiling(model)
+    operators_file(limits={"total_tokens": 2 * CEILING})
+    graph.update_state(thread(), {"config": {"limits": {"total_tokens": 2 * CEILING}}})
+    turns = graph.get_state(thread()).values["turn_count"]
+    for _ in range(9):
+        graph.invoke({"messages": [("user", "Go on")]}, thread())
+    values = graph.get_state(thread()).values
+    assert (values["status"], values["verdict"]["status"]) == ("limit", "ok")
+    assert values["turn_count"] > turns
 
 
 def test_a_debate_that_ended_at_its_own_limit_still_answers_questions(

@@ -97,3 +97,29 @@ def test_the_page_shows_the_words_of_all_who_speak_at_the_same_time_in_another_c
     finally:
         go.set()
     client.runs.join(thread, run)
+
+
+@pytest.mark.parametrize("sent", [{"checkpoint_ns": "zz"}, {"checkpoint_ns": "zz", "__pregel_task_id": "zz"}])
+def test_a_client_cannot_write_a_debate_as_a_parent_graph_does(
+    server: LangGraphServer, sent: dict[str, str]
+) -> None:
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=LONG_TIMEOUT_S) as client:
+        thread = client.post("/threads", json={}).json()["thread_id"]
+        asked = {"assistant_id": "debate", "input": {"topic": "Trams?"}, "interrupt_before": ["turn"]}
+        client.post(f"/threads/{thread}/runs/wait", json=asked)
+        before = client.get(f"/threads/{thread}/state").json()
+        update = {"update": {"topic": "Buses?", "protocol_state": {"x": 1}}}
+        told = client.post(
+            f"/threads/{thread}/runs/wait",
+            json={"assistant_id": "debate", "command": update, "checkpoint": sent},
+        )
+        after = client.get(f"/threads/{thread}/state").json()
+    assert "checkpoint_ns" in told.text
+    assert after["values"] == before["values"]
+
+
+def test_a_command_starts_a_debate_on_a_new_thread_of_the_server(client: Any) -> None:
+    thread = client.threads.create()["thread_id"]
+    update = {"messages": [{"role": "user", "content": "Trams?"}]}
+    client.runs.wait(thread, "debate", command={"update": update})
+    assert client.threads.get_state(thread)["values"]["status"] == "done"

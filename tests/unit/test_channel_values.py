@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, StateUpdate
 
 from moot import DebateConfig, open_debates
 from moot.graph.debate import NODES, build_graph
@@ -19,6 +19,16 @@ from moot.state.errors import InputError, UserError
 THREAD: Any = {"configurable": {"thread_id": "11111111-1111-1111-1111-111111111111"}}
 CONTEXT: Any = {"turns": 3, "judge": {"enabled": False}}
 TURN: dict[str, Any] = {"speaker": "advocate", "targets": [], "instruction": "", "room": ""}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+SHOWN = {"type": "ui", "id": "x", "name": "verdict", "metadata": {}}
 WRONG: dict[str, tuple[object, str]] = {
     "a number as configuration": (7, "config"),
     "an unknown setting": ({"turnz": 3}, "config"),
@@ -42,7 +52,27 @@ WRONG: dict[str, tuple[object, str]] = {
         {"number": 3, "kind": "turn", "phase": "p", "round": 1, "turns": [TURN] * 51},
         "step.turns",
     ),
+    "an unknown protocol": ({"protocol": "nope"}, "config: unknown protocol"),
+    "the file of a rubric": ({"judge": {"rubric": "/etc/passwd"}}, "config: judge.rubric"),
+    "an unknown rubric of a judge": (
+        {"judge": {"panel": [{"id": "j", "rubric": "nope"}]}},
+        "config: judge.rubric",
+    ),
+    "an unknown summarizer": ({"memory": {"summarizer": "nope"}}, "config"),
+    "too few debaters for the protocol": (
+        {"protocol": "council", "debaters": [{"name": "Ada"}]},
+        "config: protocol",
+    ),
     "a number that no database stores": (2**63, "round"),
+    "a number that leaves no room for the next": (2**63 - 1, "turn_count"),
+    "a cost that leaves no room for the next": ({"cost_usd": 1e308}, "usage.cost_usd"),
+    "deep values": ([{**SHOWN, "props": nested(900)}], "ui"),
+    "deep settings": ({"judge": nested(900)}, "config"),
+    "a deep message": ([{"role": "user", "content": "x", "additional_kwargs": nested(900)}], "messages"),
+    "half a character": ("a\ud800", "solution"),
+    "half a character as a key": ({"a\ud800": "x"}, "prompt_sources"),
+    "a record of a turn": ([], "receipts"),
+    "a record of a call": ([], "calls"),
     "questions that count as counted": (10**9, "last_inbox_number"),
     "interjections that are due again": (-9, "planned_interjections_used"),
     "a version that no Moot reads": (99, "schema_version"),
@@ -109,6 +139,49 @@ def test_a_command_cannot_write_what_an_update_cannot(
     with pytest.raises(UserError, match=rf"^{channel}\b"):
         graph.invoke(Command(update=[(name, value)] if as_pairs else {name: value}), THREAD)
     assert graph.get_state(THREAD).values == before.values
+
+
+def test_a_sum_of_usage_is_as_limited_as_a_number(graph: DebateGraph) -> None:
+    half = {"cost_usd": 2**52, "prompt_tokens": 2.0**52}
+    graph.update_state(THREAD, {"usage": half})
+    before = graph.get_state(THREAD)
+    with pytest.raises(InputError, match=r"^usage\.(cost_usd|prompt_tokens): the total would be too large"):
+        graph.update_state(THREAD, {"usage": half})
+    with pytest.raises(InputError, match=r"^usage\."):
+        graph.invoke(Command(update={"usage": half}), THREAD)
+    assert graph.get_state(THREAD) == before
+
+
+def test_the_usage_of_several_updates_is_summed(graph: DebateGraph) -> None:
+    half, before = StateUpdate({"usage": {"cost_usd": 2**52}}, "plan"), graph.get_state(THREAD)
+    with pytest.raises(InputError, match=r"^usage\.cost_usd: the total"):
+        graph.bulk_update_state(THREAD, [[half], [half]])
+    assert graph.get_state(THREAD) == before
+
+
+@pytest.mark.parametrize(
+    "update", [{"config": {"turns": 3}}, {"round": 1}, {"status": "done"}, {"usage": {"calls": 1}}], ids=str
+)
+def test_a_thread_without_a_debate_takes_only_the_input_of_a_run(update: dict[str, Any]) -> None:
+    graph = build_graph(InMemorySaver())
+    with pytest.raises(InputError, match="this thread has no debate yet"):
+        graph.update_state(THREAD, update)
+    with pytest.raises(InputError, match="this thread has no debate yet"):
+        graph.invoke(Command(update=update), THREAD)
+    assert not graph.get_state(THREAD).values
+
+
+@pytest.mark.parametrize("goto", [None, (), []], ids=repr)
+def test_a_command_starts_a_debate_on_a_new_thread(goto: Any) -> None:
+    graph = build_graph(InMemorySaver())
+    asked = Command(update={"messages": [("user", "Trams?")]}, goto=goto)
+    assert graph.invoke(asked, THREAD, context=CONTEXT)["status"] == "done"
+
+
+@pytest.mark.parametrize("update", [None, {}, []], ids=repr)
+def test_an_empty_command_is_refused(update: Any, graph: DebateGraph) -> None:
+    with pytest.raises(InputError, match="the command is empty"):
+        graph.invoke(Command(update=update), THREAD)
 
 
 def test_a_command_cannot_choose_the_next_node(graph: DebateGraph) -> None:
@@ -189,6 +262,10 @@ def test_what_an_update_of_the_configuration_leaves_out_stays(graph: DebateGraph
         ("context_documents", [7]),
         ("full_transcript", 7),
         ("full_transcript", [7]),
+        ("full_transcript", [{"speaker": "a", "content": "b", "x": nested(900)}]),
+        ("settings", nested(900)),
+        ("messages", [{"role": "user", "content": "x", "additional_kwargs": nested(900)}]),
+        ("messages", [{"role": "user", "content": "x", "additional_kwargs": {"\ud800": 1}}]),
     ],
 )
 def test_a_runs_input_is_checked_as_well(channel: str, value: object) -> None:

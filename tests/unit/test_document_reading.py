@@ -19,6 +19,13 @@ from tests.support.json_values import json_values, places, with_value_at
 from tests.support.report_documents import debate
 
 
+def _nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 def whole(**keys: Any) -> dict[str, Any]:
     """Return a document that lacks nothing; `keys` replace its own."""
     document = copy.deepcopy(fill_in(DebateDocument, debate()))
@@ -83,6 +90,14 @@ def test_what_later_versions_record_of_a_verdict_is_empty_in_an_older_one() -> N
         ({"schema_version": SCHEMA_VERSION + 1}, "a newer version .*update Moot"),
         ({"schema_version": SCHEMA_VERSION - 1}, "another version .*start the debate again"),
         ({"state": {"round": "two"}}, r"state\.round"),
+        ({"usage": {"calls": 1, "prompt_tokens": 2**70}}, r"^usage\.prompt_tokens: the number is too large"),
+        ({"usage": {"calls": 1, "cost_usd": 1.7e308}}, r"^usage\.cost_usd: the number is too large"),
+        ({"state": {"turn_count": 2**65}}, r"^state\.turn_count: the number is too large"),
+        ({"state": {"protocol_state": _nested(900)}}, "^state: .* nested levels"),
+        ({"config": _nested(100_000)}, "^config: .* nested levels"),
+        ({"topic": "\ud800 x"}, "^topic: the text contains a lone surrogate"),
+        ({"state": {"protocol_state": {"\ud800": 1}}}, r"^state\.protocol_state: the key .* lone surrogate"),
+        ({"name": "\ud800"}, "^name: the text contains a lone surrogate"),
     ],
     ids=[
         "a total in words",
@@ -92,6 +107,14 @@ def test_what_later_versions_record_of_a_verdict_is_empty_in_an_older_one() -> N
         "a newer version",
         "an older version",
         "a state",
+        "more tokens than a database stores",
+        "a cost that leaves no room for the next",
+        "more turns than a database stores",
+        "a deep state",
+        "a deep configuration",
+        "half a character",
+        "half a character as a key",
+        "half a character in a name",
     ],
 )
 def test_what_is_wrong_is_named_by_its_key(keys: dict[str, Any], says: str) -> None:
