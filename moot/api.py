@@ -175,6 +175,7 @@ class Debates(AbstractContextManager["Debates"]):
         name: str | None = None,
         transcript: Sequence[Mapping[str, Any]] = (),
         documents: Sequence[Mapping[str, str]] = (),
+        operator: DebateConfig | None = None,
     ) -> Debate:
         """Validate and store a new debate without running it.
 
@@ -184,6 +185,9 @@ class Debates(AbstractContextManager["Debates"]):
             name: Name of the debate, its `--id`. `None`: a new UUID.
             transcript: Earlier entries to continue from, each with at least `speaker` and `content`.
             documents: Background documents, each with `name` and `content`.
+            operator: The operator's configuration if a client of a server chose `config`. `config` then
+                cannot raise the operator's limits, and grants the debate nothing. `None`: the operator
+                chose `config`.
 
         Raises:
             ConfigError: The configuration is invalid. Nothing is written.
@@ -195,7 +199,7 @@ class Debates(AbstractContextManager["Debates"]):
             "full_transcript": list(transcript),
             "context_documents": [dict(document) for document in documents],
         }
-        return Debate(start_debate(self._session, given, config or DebateConfig(), name))
+        return Debate(start_debate(self._session, given, config or DebateConfig(), name, operator))
 
     def replay(self, source: str, *, name: str | None = None) -> Debate:
         """Create a debate that replays another debate's stored replies without calling a model.
@@ -387,8 +391,13 @@ def create_planned_debate(debates: Debates, planned: PlannedDebate) -> Debate:
         DebateBusy: Another process is creating it.
     """
     try:
-        given = {"documents": planned.documents, "transcript": planned.transcript}
-        return debates.start(planned.topic, planned.config, name=planned.id, **given)
+        return debates.start(
+            planned.topic,
+            planned.config,
+            name=planned.id,
+            documents=planned.documents,
+            transcript=planned.transcript,
+        )
     except DebateExists as exists:
         try:
             return debates.get(planned.id)

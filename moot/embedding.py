@@ -176,7 +176,7 @@ def debate_tool(
             if protocol or turns:
                 settings = shorten_debate(settings, min(turns or most_turns, most_turns))
             async with aopen_debates(database, environment=env) as debates:
-                debate = await run_in_thread(_get_or_start, debates, question, settings, name)
+                debate = await run_in_thread(_get_or_start, debates, question, settings, name, default_config)
                 reference = f"\n\nDebate {debate.id}"
                 await _run_in_agent(debate, asks=name is not None)
                 text = result_text((await run_in_thread(debate.state)).values, VERDICT_SHARE)
@@ -208,15 +208,20 @@ def _debate_name(place: Mapping[str, object], request: Mapping[str, object]) -> 
     return str(uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(["moot", thread, namespace, request])))
 
 
-def _get_or_start(debates: Debates, question: str, settings: DebateConfig, name: str | None) -> Debate:
-    """Return the debate with the given name, or start a new debate if none exists."""
+def _get_or_start(
+    debates: Debates, question: str, settings: DebateConfig, name: str | None, operator: DebateConfig
+) -> Debate:
+    """Return the debate with the given name, or start a new debate if none exists.
+
+    An agent chose the settings, so they grant only what the operator's configuration names.
+    """
     if name is not None:
         try:
             return debates.get(name)
         except DebateNotFound:
             pass
     with set_config_context(detached_config(ensure_config())) as apart:
-        return apart.run(partial(debates.start, question, settings, name=name))
+        return apart.run(partial(debates.start, question, settings, name=name, operator=operator))
 
 
 async def _run_in_agent(debate: Debate, *, asks: bool) -> None:

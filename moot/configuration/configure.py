@@ -293,8 +293,13 @@ def operators_limits(config: DebateConfig, operator: DebateConfig | None = None)
 
 
 def authorize_operator(config: DebateConfig) -> Permissions:
-    """Return permissions that allow everything in the operator's own configuration."""
-    return Permissions(config, {*capabilities_of(config), *exceeded(config, [operators_config()])})
+    """Return permissions that allow everything in the operator's own configuration.
+
+    A limit in `MOOT_CONFIG` applies unless the configuration explicitly sets a higher number.
+    """
+    operators = [operators_config()]
+    granted = {*capabilities_of(config), *exceeded(config, operators)}
+    return Permissions(within_ceilings(config, operators, granted), granted)
 
 
 def freeze(config: DebateConfig) -> JsonObject:

@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 
 from moot.calls.effects import ModelCall, Reply
+from moot.configuration.configure import authorize
 from moot.debates.preflight import check_config
 from moot.debates.session import DebateSession, Values, filled_channels, is_over
 from moot.graph.debate import build_graph
@@ -22,7 +23,7 @@ from moot.models.registry import Models
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Capability, Permissions
+from moot.state.config.boundary import Capability, ClientConfig, Permissions
 from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
@@ -141,23 +142,33 @@ def find_debate(session: DebateSession, name: str) -> DebateSession:
 
 
 def start_debate(
-    session: DebateSession, given: Values, config: DebateConfig, name: str | None
+    session: DebateSession,
+    given: Values,
+    config: DebateConfig,
+    name: str | None,
+    operator: DebateConfig | None = None,
 ) -> DebateSession:
     """Create a debate from the input of the graph. The topic defaults to the configured topic.
 
-    Only `open` runs, so the debate is validated and stored before any model is called.
+    Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
+    operator's configuration if a client chose `config`, which then grants nothing.
     """
     topic = topic_text(config.topic if given["topic"] is None else given["topic"])
     if not topic:
         raise InputError("the topic is empty: give a question to debate")
-    check_config(Permissions.of_operator(config), session.environment)
+    context: DebateConfig | ClientConfig = config
+    permissions = Permissions.of_operator(config)
+    if operator is not None:
+        context = ClientConfig(config, operator)
+        permissions = authorize(config, operator, safe=session.environment.safe_capabilities)
+    check_config(permissions, session.environment)
     thread, now = new_debate_id(name), session.environment.clock()
     about = (thread, name or thread, topic[:TOPIC_CHARS], config.protocol, "new")
     row = DebateRow(*about, turns=0, tokens=0, cost_usd=0.0, parent="", created_at=now, updated_at=now)
     with _creating(session, row) as made:
         if root := start_langsmith_root(thread, topic):
             session.roots[thread] = root
-        made.advance({**given, "topic": topic}, context=config, interrupt_after=["open"])
+        made.advance({**given, "topic": topic}, context=context, interrupt_after=["open"])
         made.note_status("running")
     return session.on(thread)
 

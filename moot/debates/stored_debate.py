@@ -33,7 +33,7 @@ from moot.runtime.qa import answer_question, permissions_for_answer
 from moot.runtime.run_node import EffectHandler, run_generator
 from moot.state.claim_events import ClaimEvent
 from moot.state.config import DebateConfig, can_interject, differing_keys
-from moot.state.config.boundary import Capability, capabilities_of
+from moot.state.config.boundary import Capability
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.mcp_servers import without_definitions
 from moot.state.config.participants import SLUG
@@ -44,14 +44,6 @@ from moot.storage.catalogue import DebateRow, row_usage
 
 if TYPE_CHECKING:
     from moot.memory.questions import DebateAnswer
-
-
-def _operators_grants(config: DebateConfig) -> set[Capability]:
-    """Return the capabilities and limits that the operator's configuration allows a debate to use."""
-    changed = config.limits.model_fields_set
-    granted = authorize_operator(config).granted
-    limits = {each for each in granted if each.kind == "limit" and each.value.split()[0] in changed}
-    return {*capabilities_of(config), *limits}
 
 
 class Debate:
@@ -206,7 +198,7 @@ class Debate:
 
     def allow(self, config: DebateConfig) -> None:
         """Grant the debate every capability that the operator's configuration uses."""
-        self.session.records.grants.add(self.id, _operators_grants(config))
+        self.session.records.grants.add(self.id, authorize_operator(config).granted)
 
     def reconfigure(self, config: DebateConfig) -> None:
         """Replace the debate's configuration for all remaining steps.
@@ -248,7 +240,7 @@ class Debate:
         env = self.session.environment
         added = {*authorize_operator(config).granted} - {*authorize_operator(former).granted}
         if named is not None:
-            added |= _operators_grants(named)
+            added |= authorize_operator(named).granted
         granted = {*self.session.records.grants.of(self.id), *added}
         permissions = authorize(config, granted=granted, safe=env.safe_capabilities)
         return check_config(permissions, env), added

@@ -43,7 +43,7 @@ from moot.calls.effects import (
     Update,
     is_pause,
 )
-from moot.calls.event_loop import drain, run_in_thread, run_inline
+from moot.calls.event_loop import drain, run_in_thread, run_inline, to_thread
 from moot.configuration.configure import authorize, authorize_operator, freeze, requested_config
 from moot.people.interjections import new_input_text
 from moot.runtime.background_loop import call_from_sync
@@ -57,7 +57,13 @@ from moot.runtime.environment import (
 from moot.runtime.qa import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
 from moot.state.config import DebateConfig
-from moot.state.config.boundary import Capability, Permissions, UntrustedConfig, capabilities_of
+from moot.state.config.boundary import (
+    Capability,
+    ClientConfig,
+    Permissions,
+    UntrustedConfig,
+    capabilities_of,
+)
 from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.conversation import (
     CallReceipt,
@@ -169,7 +175,7 @@ class EffectHandler:
         """
 
         async def run(job: LocalJob) -> Reply:
-            return Reply(text=await asyncio.to_thread(job.run))
+            return Reply(text=await to_thread(job.run))
 
         done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
         return [reply.text for reply in done]
@@ -286,7 +292,7 @@ class _NodeRun:
     """One run of a graph node, including its permissions and database records."""
 
     def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
-        runtime: Runtime[DebateConfig] = get_runtime()
+        runtime: Runtime[DebateConfig | ClientConfig | UntrustedConfig] = get_runtime()
         info = runtime.execution_info
         checkpointer = checkpointer_in(config)
         check_schema_version(state)
@@ -312,23 +318,30 @@ class _NodeRun:
         """Return the permissions under which the debate runs.
 
         A `DebateConfig` object was created in this process, so it counts as the operator's. A server's
-        request is an `UntrustedConfig`, merged over the operator's configuration. The context of a parent
-        graph is ignored.
+        request is an `UntrustedConfig`, merged over the operator's configuration, or a complete
+        `ClientConfig`. The context of a parent graph is ignored.
         """
-        operator = self._operator_config(env)
+        context, operator = self._run_context, self._operator_config(env)
         if self.state.get("config"):
             return authorize(runnable_config(self.state), operator, granted, env.safe_capabilities)
-        requests = [self._run_context.said] if isinstance(self._run_context, UntrustedConfig) else []
+        if isinstance(context, ClientConfig):
+            return authorize(context.config, operator, granted, env.safe_capabilities)
+        requests = [context.said] if isinstance(context, UntrustedConfig) else []
         requests += [self.state["settings"]] if self.state.get("settings") else []
         if requests:
             return authorize(requested_config(operator, *requests), operator, granted, env.safe_capabilities)
+        if not isinstance(context, DebateConfig):
+            return authorize(operator, operator, granted, env.safe_capabilities)
         permissions = authorize_operator(operator)
         return replace(
             permissions, granted={*permissions.granted, *granted}, safe_capabilities=env.safe_capabilities
         )
 
     def _operator_config(self, env: Environment) -> DebateConfig:
-        return self._run_context if isinstance(self._run_context, DebateConfig) else env.default_config()
+        context = self._run_context
+        if isinstance(context, ClientConfig):
+            return context.operator
+        return context if isinstance(context, DebateConfig) else env.default_config()
 
     def _needs_grants(self) -> bool:
         """Return True if this run needs permissions that were granted to this debate only."""
@@ -341,12 +354,18 @@ class _NodeRun:
     def _with_grants(self, records: Records) -> Permissions:
         """Return the permissions of the debate, including the capabilities that were granted to it.
 
-        The operator's own configuration is granted.
+        A configuration that the operator gave this debate is granted. Otherwise only what the operator's
+        default configuration names is granted.
         """
         env, position = self.context.env, self._position
         if position.node == "open" and position.debate and not self.state.get("config"):
             operator = self._operator_config(env)
-            records.grants.add(position.debate, authorize_operator(operator).granted)
+            if isinstance(self._run_context, DebateConfig):
+                granted = authorize_operator(operator).granted
+            else:
+                used = capabilities_of(self.context.permissions.config).keys()
+                granted = used & capabilities_of(operator).keys()
+            records.grants.add(position.debate, granted)
         permissions = self._permissions(env, records.grants.of(position.debate))
         with suppress(ConfigError):  # called in this thread only to fill the cache, because it reads files
             permissions.authorize()

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from moot.api import Debate, DebateConfig, Debates, Event
 from moot.calls.event_loop import cancel_all, run_in_thread
-from moot.configuration.configure import authorize, requested_config
+from moot.configuration.configure import authorize, authorize_operator, requested_config
 from moot.debates.continuation import can_go_on, questions_at
 from moot.debates.events import TokenEvent
 from moot.debates.feedback import has_decision
@@ -108,7 +108,8 @@ class DebateHost:
         def make() -> Debate:
             config = self.requested(settings, by_operator=by_operator)
             name = unused_name(self.debates.records, question)
-            return self.debates.start(question, config, name=name, documents=documents)
+            operator = None if by_operator else self.default_config
+            return self.debates.start(question, config, name=name, documents=documents, operator=operator)
 
         return await run_in_thread(make)
 
@@ -123,7 +124,8 @@ class DebateHost:
         if isinstance(turns := changes.get("turns"), int):
             config = shorten_debate(config, turns)
         if by_operator:
-            return config
+            granted = authorize_operator(self.default_config).granted
+            return authorize(config, self.default_config, granted).config
         safe = self.debates.environment.safe_capabilities
         return authorize(config, self.default_config, safe=safe).authorize()
 

@@ -335,7 +335,8 @@ class LivePage:
         def play() -> Debate:
             settings = recording_config(sample)
             topic, name = settings.pop("topic"), unused_name(host.debates.records, sample)
-            return host.debates.start(topic, DebateConfig(**settings), name=name)
+            config = DebateConfig(**settings)
+            return host.debates.start(topic, config, name=name, operator=host.default_config)
 
         debate = await run_in_thread(play)
         host.run(debate)

@@ -21,6 +21,7 @@ from moot.graph.debate import build_graph
 from moot.judging.response_check import failed_verdict
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
+from moot.state.config.boundary import Capability
 from moot.state.config.config_files import make_config
 from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError, InputError
@@ -260,6 +261,54 @@ def test_a_served_debate_keeps_to_the_limit_of_the_servers_own_file(tmp_path: Pa
         assert page.post(f"{debate}/judge", json={}).is_success  # it had no verdict
         told = page.post(f"{debate}/judge", json={})
         assert (told.status_code, "only the operator" in told.text) == (400, True)
+
+
+def test_a_sample_and_its_fork_keep_to_the_operators_limit(
+    tmp_path: Path, operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits={"total_tokens": CEILING})
+    path = str(tmp_path / "d.sqlite")
+    served = Environment(default_config=operators_config)
+    app = page_app(lambda: open_debates(path, environment=served), operators_config())
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5)) as page:
+
+        def ended(debate: str) -> Any:
+            address = f"/moot/api/debates/{debate}"
+            assert until(lambda: not page.get(address).json()["running"])
+            return page.get(address).json()
+
+        sample = page.post("/moot/api/samples/rate-limiter", json={}).json()["id"]
+        played = ended(sample)
+        assert played["status"] == "limit"
+        fork = page.post(f"/moot/api/debates/{sample}/fork", json={}).json()["id"]
+        for debate in (sample, fork):
+            page.post(f"/moot/api/debates/{debate}/run", json={"turns": 30})
+            assert ended(debate)["tokens"] == played["tokens"]
+    with open_debates(path) as debates:
+        assert not {*debates.records.grants.of(sample), *debates.records.grants.of(fork)}
+
+
+def test_what_a_client_configures_is_granted_only_if_the_operator_named_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "mine")
+    monkeypatch.setenv("MOOT_ALLOW_MODELS", "allowed")
+    operator = make_config({"model": "named", "judge": OFF})
+    asked = make_config({"model": "named", "judge": OFF, "fallbacks": ["allowed"]})
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        debate = debates.start("T?", asked, operator=operator)
+        assert debates.records.grants.of(debate.id) == {Capability("model", "named")}
+
+
+def test_a_configuration_without_a_limit_keeps_to_the_operators_limit(
+    tmp_path: Path, operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits={"total_tokens": CEILING, "concurrency": 2})
+    with open_debates(str(tmp_path / "moot.sqlite")) as debates:
+        debate = debates.start("T?", make_config({"turns": 60, "judge": OFF}))
+        assert debates.records.grants.of(debate.id) == set()
+        debate.run()
+        assert (debate.row.status, debate.config().limits.concurrency) == ("limit", 2)
 
 
 @pytest.fixture

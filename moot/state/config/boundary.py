@@ -190,6 +190,18 @@ class UntrustedConfig(BaseModel):
         return self.model_extra or {}
 
 
+@dataclass(frozen=True)
+class ClientConfig:
+    """Complete configuration of a debate that a client of a server starts.
+
+    The debate gets no permission from it beyond those that the operator's configuration gives.
+    """
+
+    config: DebateConfig
+    operator: DebateConfig
+    """The operator's configuration on the server."""
+
+
 CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for")
 """Names of the limits that requests, imports and stored debates may lower but not raise."""
 
@@ -236,15 +248,16 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return the limits in a configuration that exceed the operator's limits.
+    """Return the limits that a configuration explicitly sets higher than the operator does, as capabilities.
 
-    Each limit is returned as a capability to be permitted.
+    A limit without a number is not a higher limit. The operator's limit then applies.
     """
-    found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in CEILINGS)
+    set_limits = [key for key in CEILINGS if key in config.limits.model_fields_set]
+    found = ((key, getattr(config.limits, key), _ceiling(key, operators)) for key in set_limits)
     return {
         Capability("limit", _limit_words(key, value))
         for key, value, most in found
-        if most is not None and _exceeds(value, most)
+        if most is not None and value is not None and _exceeds(value, most)
     }
 
 
