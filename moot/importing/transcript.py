@@ -8,6 +8,7 @@ from pathlib import PurePath
 from uuid import uuid4
 
 from moot.documents import FORMAT, DebateDocument, load_leniently, whole_document
+from moot.documents.document import CarriedState
 from moot.documents.read_document import document_config
 from moot.importing.formats import (
     BOLD,
@@ -25,6 +26,7 @@ from moot.importing.formats import (
 from moot.memory.window import window_message
 from moot.protocols.turn_suffix import evict_through
 from moot.runtime.environment import Environment
+from moot.state.channel_values import check_channels
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import stored_settings
@@ -296,7 +298,10 @@ def document_values(given: Mapping[str, object], environment: Environment) -> Js
         ConfigError: The configuration of the document is invalid.
     """
     document = whole_document(given)
-    return _values(document, make_config(stored_settings(document["config"])), environment)
+    values = _values(document, make_config(stored_settings(document["config"])), environment)
+    # An empty channel is valid, and `window_message` makes the messages.
+    check_channels({key: value for key, value in values.items() if value and key != "messages"})
+    return values
 
 
 def _values(document: DebateDocument, config: DebateConfig, environment: Environment) -> JsonObject:
@@ -304,7 +309,8 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     cleaned = [(entry, clean_text(entry["content"])) for entry in document["transcript"]]
     # Tokens are counted again, because budgets need exact counts.
     entries: list[Entry] = [{**entry, "content": text, "tokens": count(text)} for entry, text in cleaned]
-    board, carried = document["blackboard"], document.get("state", {})
+    board, stored = document["blackboard"], document.get("state", {})
+    carried = {key: stored[key] for key in CarriedState.__annotations__ if key in stored}
     # Without its state, a summary cannot be continued, so its messages are summarized again.
     rolling = carried.get("rolling_summary")
     shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,13 @@ def _no_summary(document: dict[str, Any]) -> None:
     document["state"]["perspective_summaries"] = {"ann": "words"}
 
 
+def _negative(*keys: str) -> Callable[[dict[str, Any]], None]:
+    def spoil(document: dict[str, Any]) -> None:
+        document[keys[0]][keys[1]] = -(10**9)
+
+    return spoil
+
+
 def _newer(document: dict[str, Any]) -> None:
     document["schema_version"] = 99
 
@@ -196,6 +203,10 @@ def _newer(document: dict[str, Any]) -> None:
         (_newer, "newer"),
         (_beyond, "covers_through_seq 99"),
         (_no_summary, "state"),
+        (_negative("usage", "prompt_tokens"), r"usage\.prompt_tokens: .*greater than or equal to 0"),
+        (_negative("usage", "cost_usd"), r"usage\.cost_usd: .*greater than or equal to 0"),
+        (_negative("usage", "elapsed_s"), r"usage\.elapsed_s: .*greater than or equal to 0"),
+        (_negative("state", "turn_count"), r"turn_count: .*greater than or equal to 0"),
     ],
     ids=[
         "no transcript",
@@ -205,6 +216,10 @@ def _newer(document: dict[str, Any]) -> None:
         "a newer version",
         "a summary of nothing",
         "no summary",
+        "negative tokens",
+        "a negative cost",
+        "a negative time",
+        "a negative number of turns",
     ],
 )
 def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(
@@ -215,6 +230,15 @@ def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(
     with pytest.raises((InputError, ConfigError), match=says):
         debates.import_document(document, name="bad_value")
     assert [row.name for row in debates.rows()] == ["whole"]
+
+
+def test_the_state_of_a_document_replaces_nothing_that_the_document_says(debates: Debates) -> None:
+    document = debates.start("Whole?", DebateConfig(turns=2), name="whole").run()
+    document["state"] |= {"usage": {"prompt_tokens": -5}, "verdicts": [], "evil": 1}
+    values = debates.import_document(document, name="again").state().values
+    assert values["usage"] == document["usage"]
+    assert values["verdicts"] == document["verdicts"]
+    assert "evil" not in values
 
 
 def test_counts_of_a_document_are_not_believed(debates: Debates) -> None:
