@@ -114,9 +114,26 @@ def shielded(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Corou
     return await_call
 
 
+async def to_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a worker thread.
+
+    Raises:
+        RuntimeError: The function raised `StopIteration`, which a future cannot hold. Its caller would wait
+            for ever.
+    """
+
+    def run() -> T:
+        try:
+            return function(*arguments)
+        except StopIteration as error:
+            raise RuntimeError(f"{function!r} raised StopIteration") from error
+
+    return await asyncio.to_thread(run)
+
+
 async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
     """Run a blocking function on a worker thread. The function finishes even if its caller is cancelled."""
-    return await shield(asyncio.to_thread(function, *arguments))
+    return await shield(to_thread(function, *arguments))
 
 
 class NonBlocking(threading.local):

@@ -31,7 +31,7 @@ class EvaluationRecord:
 
     def arm(self, name: str) -> Arm:
         """Return the configuration under evaluation that has the given name."""
-        return next(arm for arm in self.arms if arm.name == name)
+        return {arm.name: arm for arm in self.arms}[name]
 
     def extended_by(self, later: EvaluationRecord) -> EvaluationRecord:
         """Return a copy of this evaluation record with the configurations and seeds of `later` added.

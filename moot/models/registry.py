@@ -19,6 +19,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from moot.calls.event_loop import to_thread
 from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
@@ -348,7 +349,7 @@ class Models:
                 here.closers.append(self._close_with_loop())
                 await anext(here.closers[0])
             if key not in here.clients:
-                here.clients[key] = await asyncio.to_thread(self._build, *key)
+                here.clients[key] = await to_thread(self._build, *key)
         return here.clients[key]
 
     async def _close_with_loop(self) -> AsyncGenerator[None, None]:

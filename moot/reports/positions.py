@@ -489,5 +489,5 @@ def _stacked_bars(
 def _ticks(top: float) -> list[float]:
     """Return three to five round numbers from 0 to `top` for the labels of an axis."""
     unit = 10.0 ** math.floor(math.log10(top))
-    step = next(each * unit for each in (0.2, 0.25, 0.5, 1.0, 2.0) if top / (each * unit) < 5)
+    step = next((each for each in (0.2, 0.25, 0.5, 1.0) if top / (each * unit) < 5), 2.0) * unit
     return [step * number for number in range(math.floor(top / step) + 1)]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from typing import cast
 
 from moot.documents import DebateDocument
@@ -233,7 +233,8 @@ class Participant:
     """CSS class for the speaker's color, such as `d0` for the first debater. The class of speakers who are
     not debaters is `house`."""
     monogram: str
-    """Up to three letters that identify the speaker without relying on color. Unique among debaters."""
+    """Up to three letters, or a letter and a number, that identify the speaker without relying on color.
+    Unique among debaters."""
     role: str = ""
     stance: str = ""
     turns: int = 0
@@ -256,14 +257,14 @@ class Participants(dict[str, Participant]):
         listed.pop("", None)
         spoke = [key for key in turns if key and key not in _SYSTEM_SPEAKERS]
         unknown = DocumentDebater(id="", name="", role="", stance="")
-        taken: set[str] = set()
+        taken, numbers = set[str](), Counter[str]()
         for index, (key, known) in enumerate((listed or dict.fromkeys(spoke, unknown)).items()):
             name = known["name"].strip() or key
             self[key] = Participant(
                 key,
                 name,
                 f"d{index % COLOURS}",
-                _monogram(name, taken),
+                _monogram(name, taken, numbers),
                 known["role"],
                 known["stance"],
                 turns[key],
@@ -284,14 +285,22 @@ class Participants(dict[str, Participant]):
         return NO_WINNER.get(key) or (self[key].name if key in self else key)
 
 
-def _monogram(name: str, taken: set[str]) -> str:
-    """Return unique initials for a debater's name, avoiding initials that are already taken."""
+def _monogram(name: str, taken: set[str], numbers: Counter[str]) -> str:
+    """Return unique initials for a debater's name, and add them to the initials that are already taken.
+
+    If all initials from the name are taken, its first letter gets a number. `numbers` holds the last number
+    of each letter.
+    """
     words = [word for word in "".join(c if c.isalnum() else " " for c in name).split() if word]
     letters = "".join(words) or "?"
     initials = "".join(word[0] for word in words[:2]) or "?"
-    first = [initials, letters[:2], *(letters[0] + letter for letter in letters[1:])]
-    options = chain(first, (f"{letters[0]}{number}" for number in range(1, 10_000)))
-    chosen = next(option.upper()[:3] for option in options if option.upper()[:3] not in taken)
+    options = [initials, letters[:2], *(letters[0] + letter for letter in letters[1:])]
+    chosen = next((short for each in options if (short := each.upper()[:3]) not in taken), "")
+    letter = letters[0].upper()
+    while not chosen:
+        numbers[letter] += 1
+        numbered = f"{letter}{numbers[letter]}"
+        chosen = "" if numbered in taken else numbered
     taken.add(chosen)
     return chosen
 

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from moot.api import Debate, DebateConfig, Event, aopen_debates
-from moot.calls.event_loop import run_in_thread
+from moot.calls.event_loop import run_in_thread, to_thread
 from moot.configuration.configure import validate
 from moot.debates.dry_run import with_plan
 from moot.embedding import MAX_QUESTION_CHARS, VERDICT_SHARE, DebateRequest, DebaterRequest
@@ -385,7 +385,7 @@ class McpDebates:
         The transcript does not change.
         """
         found = await self._get(debate)
-        answer = (await asyncio.to_thread(self._host.ask, found, question)).to_json()
+        answer = (await to_thread(self._host.ask, found, question)).to_json()
         return {key: answer[key] for key in ("answer", "citations", "not_found")}
 
     async def compare(

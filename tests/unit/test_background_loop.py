@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
+from moot.calls.event_loop import run_in_thread
 from moot.runtime.background_loop import call_from_sync, iterate_from_async, iterate_from_sync
 
 mark: contextvars.ContextVar[str] = contextvars.ContextVar("mark", default="unset")
@@ -36,6 +37,14 @@ def test_errors_reach_the_caller() -> None:
 
     with pytest.raises(KeyError, match="here"):
         call_from_sync(fail)
+
+
+def test_a_function_that_raises_stop_iteration_on_a_thread_ends_with_an_error() -> None:
+    async def run() -> None:
+        await asyncio.wait_for(run_in_thread(next, iter(())), 5)
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        asyncio.run(run())
 
 
 def test_closing_an_iteration_early_waits_for_its_cleanup() -> None:

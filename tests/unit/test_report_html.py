@@ -133,6 +133,17 @@ def test_a_citation_of_a_message_that_does_not_exist_is_no_link() -> None:
     assert 'href="#m999999"' not in html
 
 
+@pytest.mark.parametrize("name", ["A{}", "ß {}", "!{}", "Ann"])
+def test_each_of_many_debaters_has_initials_of_their_own(name: str) -> None:
+    debaters = [
+        {"id": f"d{number}", "name": name.format(number), "role": "", "stance": ""} for number in range(1200)
+    ]
+    people = Participants(typed(config={"debaters": debaters}))
+    shown = [people[f"d{number}"].monogram for number in range(1200)]
+    assert len({*shown}) == 1200
+    assert max(map(len, shown)) <= 6
+
+
 def test_a_failed_verdict_names_no_winner_even_where_one_is_given() -> None:
     failed = {**VERDICT, "status": "failed", "error": "no JSON"}
     for render in (render_html, render_markdown):

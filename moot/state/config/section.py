@@ -129,7 +129,7 @@ def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
     """Return a hint on how to correct a setting of the wrong type, or `""` for other errors."""
     inner = _model_at(loc, model)
     fields = inner.model_fields
-    first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
+    first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields), "…"))
     within_list = bool(loc) and isinstance(loc[-1], int)
     match kind:
         case "tuple_type" | "list_type":
