@@ -309,8 +309,7 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     cleaned = [(entry, clean_text(entry["content"])) for entry in document["transcript"]]
     # Tokens are counted again, because budgets need exact counts.
     entries: list[Entry] = [{**entry, "content": text, "tokens": count(text)} for entry, text in cleaned]
-    board, stored = document["blackboard"], document.get("state", {})
-    carried = {key: stored[key] for key in CarriedState.__annotations__ if key in stored}
+    board, carried = document["blackboard"], document.get("state", {})
     # Without its state, a summary cannot be continued, so its messages are summarized again.
     rolling = carried.get("rolling_summary")
     shown = entries[rolling["covers_through_seq"] + 1 if rolling else 0 :]
@@ -342,5 +341,5 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
         "current_speaker": "",
         "status": document["status"],
         "schema_version": document["schema_version"],
-        **carried,
+        **{key: value for key, value in carried.items() if key in CarriedState.__annotations__},
     }

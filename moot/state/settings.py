@@ -14,10 +14,15 @@ from moot.state.errors import ConfigError, InputError, file_error_reason
 MIN_SECRET_CHARS = 8
 """Minimum number of characters that a secret must have to be redacted in output. Redacting shorter values
 would hide ordinary words."""
+MIN_PART_CHARS = 4
+"""Minimum number of characters that a part of a malformed password must have to be redacted in output."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
 _PASSWORD = re.compile(r"://([^/\s:@]*):([^/\s]+)@")
+_SEPARATOR = re.compile(r"[@/?#\s]")
+"""Character that ends a password in a URL unless it is escaped."""
+_QUERY_PASSWORD = re.compile(r"[?&](?:password|sslpassword)=([^&]*)", re.IGNORECASE)
 _IN_URL = (
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
     re.compile(r"(https?://)[^/\s:@]+(?=@)"),
@@ -41,6 +46,24 @@ def register_password(url: str | None) -> str | None:
         user, password = (unquote(part) for part in found.groups())
         for secret in (found[2], password, b64encode(f"{user}:{password}".encode()).decode()):
             register_secret(secret)
+    return url
+
+
+def register_database_password(url: str) -> str:
+    """Register everything in a database URL that could be its password, and return the URL.
+
+    If a password contains an unescaped `@`, `/` or space, the database driver takes its parts for a host, a
+    port or a database, and prints them in its errors.
+    """
+    register_password(url)
+    for found in _QUERY_PASSWORD.findall(url):
+        _secrets.update(filter(None, (found, unquote(found))))
+    password = url.partition("://")[2].partition(":")[2].rpartition("@")[0]
+    if _SEPARATOR.search(password):
+        starts = [0, *(separator.end() for separator in _SEPARATOR.finditer(password))]
+        parts = [*_SEPARATOR.split(password), *(password[start:] for start in starts)]
+        known = {form for part in parts for form in (part, unquote(part))}
+        _secrets.update(part for part in known if len(part) >= MIN_PART_CHARS)
     return url
 
 
@@ -281,7 +304,7 @@ def check_database(db: str | None = None) -> str:
         InputError: The value is neither a path nor a supported URL.
     """
     url = database_url() if db is None else db
-    register_password(url)
+    register_database_password(url)
     known = is_postgres(url) or url.startswith("sqlite:///") or "://" not in url
     if not url.strip() or not known:
         raise InputError(

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from moot.calls.event_loop import WouldBlock, non_blocking
 from moot.state.errors import InputError, StorageError
-from moot.state.settings import redact_url
+from moot.state.settings import redact_url, register_database_password
 from moot.storage.sqlite import DISK_FULL, Permit, Row, Sql, Statement, Value
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class PostgresSql(Sql):
 
     def __init__(self, url: str) -> None:
         super().__init__()
-        self._url, self._lock = url, threading.Lock()
+        self._url, self._lock = register_database_password(url), threading.Lock()
         try:
             self._connection = self._connect()
         except psycopg.Error as error:

@@ -10,7 +10,16 @@ import pytest
 
 from moot.api import open_debates
 from moot.state.config import DebateConfig
-from moot.state.settings import StreamRedactor, redact, redact_url, register_password, register_secret
+from moot.state.errors import MootError
+from moot.state.settings import (
+    StreamRedactor,
+    check_database,
+    redact,
+    redact_url,
+    register_database_password,
+    register_password,
+    register_secret,
+)
 from tests.support.moot_command import Moot
 from tests.support.openai_server import Act, OpenAIServer
 
@@ -172,3 +181,37 @@ def test_a_password_is_redacted_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -
     register_password("http://me:pw-canary%40x@h/v1")
     sent = httpx.BasicAuth("me", "pw-canary@x")._auth_header
     assert redact(f"Authorization: {sent}") == "Authorization: Basic ***"
+
+
+@pytest.mark.parametrize("how", ["MOOT_DB", "--db"])
+@pytest.mark.parametrize(
+    "userinfo",
+    ["ro:p@w-SECRET-8", "ro:pw SECRET 7", "ro:a@b@SECRET@c", "ro:pw/SECRET", "ro:pw?SECRET", "ro:%zz SECRET"],
+)
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
+def test_no_error_shows_a_part_of_a_password_that_is_not_escaped(
+    scheme: str, userinfo: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.state.settings._secrets", set())
+    url = f"{scheme}://{userinfo}@127.0.0.1:1/x"
+    if how == "MOOT_DB":
+        monkeypatch.setenv("MOOT_DB", url)
+    with pytest.raises(MootError) as told:
+        open_debates(check_database(url if how == "--db" else None))
+    assert "SECRET" not in redact(str(told.value))
+    assert "SECRET" not in str(told.value)
+
+
+def test_a_program_that_opens_a_database_sees_no_part_of_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("moot.state.settings._secrets", set())
+    with pytest.raises(MootError) as told:
+        open_debates("postgresql://ro:p@w-SECRET-8@127.0.0.1:1/x")
+    assert "SECRET" not in str(told.value)
+
+
+def test_a_well_formed_address_hides_no_ordinary_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.state.settings._secrets", set())
+    register_database_password("postgresql://ro:data@127.0.0.1:5432/moot")
+    assert redact("the database moot") == "the database moot"

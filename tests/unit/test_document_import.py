@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -234,7 +235,8 @@ def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(
 
 def test_the_state_of_a_document_replaces_nothing_that_the_document_says(debates: Debates) -> None:
     document = debates.start("Whole?", DebateConfig(turns=2), name="whole").run()
-    document["state"] |= {"usage": {"prompt_tokens": -5}, "verdicts": [], "evil": 1}
+    others = {"usage": {"prompt_tokens": -5}, "verdicts": [], "evil": 1}
+    cast(dict[str, Any], document["state"]).update(others)
     values = debates.import_document(document, name="again").state().values
     assert values["usage"] == document["usage"]
     assert values["verdicts"] == document["verdicts"]
@@ -295,3 +297,31 @@ def test_a_large_import_is_summarised_within_its_budget(tmp_path: Path) -> None:
     assert document["summaries"][-1]["after_tokens"] <= config.memory.budget.summary
     assert model.calls
     assert all(call.prompt_tokens <= 4000 for call in model.calls)
+
+
+@pytest.mark.parametrize("at", ["9999-99-99T99:99:99", "9999-01-01T00:00:00+00:00", "x" * 100_000, "", "-1"])
+def test_a_time_that_is_invalid_or_in_the_future_is_not_believed(debates: Debates, at: str) -> None:
+    document = debates.start("When?", DebateConfig(turns=1), name="when").run()
+    document["created_at"] = document["updated_at"] = at
+    imported = debates.import_document(document, name="again").row
+    newer = debates.start("Now?", DebateConfig(turns=1), name="now")
+    assert datetime.fromisoformat(imported.created_at) <= datetime.now(UTC)
+    assert debates.get("latest").id == newer.id
+
+
+def test_a_valid_time_of_a_document_is_kept_in_utc(debates: Debates) -> None:
+    document = debates.start("When?", DebateConfig(turns=1), name="when").run()
+    document["created_at"], document["updated_at"] = "2026-01-02T03:04:05", "2026-01-02T03:04:05+14:00"
+    row = debates.import_document(document, name="again").row
+    assert (row.created_at, row.updated_at) == (
+        "2026-01-02T03:04:05.000+00:00",
+        "2026-01-01T13:04:05.000+00:00",
+    )
+
+
+def test_a_document_cannot_be_named_latest(debates: Debates) -> None:
+    document = debates.start("Name?", DebateConfig(turns=1)).run()
+    document["id"], document["name"] = "11111111-1111-1111-1111-111111111111", "latest"
+    with pytest.raises(InputError, match="'latest' is reserved"):
+        debates.import_document(document)
+    assert len(debates.rows()) == 1
