@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
@@ -39,7 +40,7 @@ from moot.state.entries import (
 )
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
-from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, new_debate_id, row_usage
+from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
 from moot.storage.sqlite import Sql, SqliteSql, Statement, reading
 from moot.text.topic_title import question_in
@@ -345,27 +346,43 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     )
 
 
+def _past_time(text: object, now: str) -> str:
+    """Return a document's ISO 8601 time in UTC, or the present time if it is invalid or in the future."""
+    try:
+        at = datetime.fromisoformat(str(text))
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        is_past = at <= datetime.fromisoformat(now)
+    except (ValueError, OverflowError):
+        return now
+    return at.isoformat(timespec="milliseconds") if is_past else now
+
+
 def imported_row(values: Values, name: str | None, now: str, document: Mapping[str, Any] | None) -> DebateRow:
     """Return the catalogue row for an imported debate.
 
-    A document keeps its id, name and times, unless `name` gives a new name.
+    A document keeps its id and name, unless `name` gives a new name. It keeps its times if they are valid.
+
+    Raises:
+        InputError: The name is not valid.
     """
     known = document or {}
     try:
         thread = str(uuid.UUID(known["id"])) if name is None else new_debate_id(name)
     except (KeyError, ValueError):
         thread = str(uuid.uuid4())
+    shown = name or known.get("name") or thread
+    check_name(shown)
     return DebateRow(
         id=thread,
-        name=name or known.get("name") or thread,
+        name=shown,
         topic=values["topic"][:TOPIC_CHARS],
         protocol=values["config"]["protocol"],
         status=values["status"] if values["status"] in ENDED_STATUSES else "paused",
         turns=values["turn_count"],
         **row_usage(values.get("usage") or {}),
         parent=known.get("parent", ""),
-        created_at=known.get("created_at") or now,
-        updated_at=known.get("updated_at") or now,
+        created_at=_past_time(known.get("created_at"), now),
+        updated_at=_past_time(known.get("updated_at"), now),
     )
 
 

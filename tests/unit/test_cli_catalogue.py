@@ -306,3 +306,15 @@ def test_a_wait_ends_once_a_person_asks_to_stop(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(stop, "times", 1)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(sleep_until_stop(60))
+
+
+@pytest.mark.parametrize("cost", [1.7e308, -1.7e308, 12345678.9])
+def test_the_list_keeps_its_columns_whatever_a_debate_cost(tmp_path: Path, cost: float) -> None:
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
+        debate = debates.start("Trams?", short, name="trams")
+        debates.records.catalogue.update(debate.id, cost_usd=cost)
+    heading, line = moot("list", "--db", path).stdout.splitlines()[:2]
+    assert heading.split() == ["debate", "question", "decision", "sure", "status", "cost", "age"]
+    assert {"trams", "Trams?"} <= {*line.split()}

@@ -306,12 +306,18 @@ def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[Renderabl
 
 def _confidence(result: ListedResult, label: str = "") -> str:
     """Return the confidence in the decision as text, or `""` if there is none."""
-    return "" if result.confidence is None else f"{label}{result.confidence:.0f}"
+    return "" if result.confidence is None else f"{label}{result.confidence:.0f}"[:40]
+
+
+LONGEST_COST_USD = 1e6
+"""Cost in US$ from which lists show only two digits and a power of ten."""
 
 
 def _cost(row: DebateRow) -> str:
     """Return the known cost of a debate in US$ as text, or `""` if no call has a known price."""
-    return f"${row.cost_usd:.4f}" if row.cost_usd else ""
+    if not row.cost_usd:
+        return ""
+    return f"${row.cost_usd:.4f}" if abs(row.cost_usd) < LONGEST_COST_USD else f"${row.cost_usd:.1e}"
 
 
 def age(at: str, now: datetime | None = None) -> str:
@@ -333,11 +339,11 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
     table.add_column("debate", max_width=30, overflow="ellipsis", no_wrap=True)
     for heading in ("question", "decision"):
         table.add_column(heading, ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    table.add_column("sure", justify="right", no_wrap=True)
-    table.add_column("status", no_wrap=True)
+    table.add_column("sure", justify="right", no_wrap=True, max_width=4, overflow="ellipsis")
+    table.add_column("status", no_wrap=True, max_width=12, overflow="ellipsis")
     costs = any(_cost(row) for row, _ in known)
     for heading in ("cost", "age") if costs else ("age",):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", no_wrap=True, max_width=12, overflow="ellipsis")
     for row, outcome in known:
         result = outcome or ListedResult()
         cells = (
