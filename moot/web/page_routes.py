@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -37,7 +39,7 @@ from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
 from moot.models.registry import access_to
 from moot.prompts.templates import ROLES
-from moot.protocols.registry import PROTOCOLS, load_plugins
+from moot.protocols.registry import PROTOCOLS, load_plugins, turns_planned
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, ReportPart, render_messages, render_part
 from moot.reports.markdown_html import Prose
@@ -97,6 +99,57 @@ MAX_DOCUMENT_BYTES = 900_000
 """Maximum size in bytes of the text of an uploaded document."""
 UPLOADS_AT_ONCE = 2
 """Maximum number of uploaded documents to convert at the same time."""
+
+
+PLAN_TIME_S = 20.0
+"""Maximum time in seconds for which the cost of one debate is estimated."""
+PLAN_WAIT_S = 5.0
+"""Maximum time in seconds that an estimate waits for another one."""
+LONG_PLAN = 1000
+"""Number of debaters times turns from which a debate takes long to estimate. On one core, 10 debaters with
+60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
+DISCONNECT_POLL_S = 0.25
+"""Number of seconds between checks whether the client of an estimate is still connected."""
+
+
+class PlanCheck:
+    """Check that ends an estimate after its time limit, or if its client disconnects."""
+
+    def __init__(self) -> None:
+        self.gone = False
+        """True if nobody waits for the estimate any more."""
+        self._until = time.monotonic() + PLAN_TIME_S
+
+    def __call__(self) -> None:
+        """Raise an error if the estimate has to end.
+
+        Raises:
+            InputError: The client has disconnected, or the time is up.
+        """
+        if self.gone:
+            raise InputError("the client has disconnected, so the estimate ended")
+        if time.monotonic() > self._until:
+            raise InputError(
+                f"the cost of this debate cannot be estimated within {PLAN_TIME_S:g} s: use fewer debaters "
+                "or turns, or run `moot plan`"
+            )
+
+
+@asynccontextmanager
+async def _slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Hold a slot during an `async with` block.
+
+    Raises:
+        HTTPException: No slot becomes free in time.
+    """
+    try:
+        await asyncio.wait_for(slots.acquire(), PLAN_WAIT_S)
+    except TimeoutError:
+        raise HTTPException(503, "the server is busy with other estimates: try again later") from None
+    try:
+        yield
+    finally:
+        slots.release()
 
 
 class EmptyBody(BaseModel):
@@ -161,8 +214,10 @@ class LivePage:
         self._debates, self._default_config = debates, default_config
         self._host: DebateHost | None = None
         self._opening, self._converting = asyncio.Lock(), asyncio.Semaphore(UPLOADS_AT_ONCE)
-        self._planning = asyncio.Lock()
-        """Held while a debate is estimated, so that estimates need one processor at most."""
+        self._planning = {True: asyncio.Semaphore(1), False: asyncio.Semaphore(1)}
+        """Held while a debate is estimated, by whether the debate is long. Long estimates cannot delay short
+        ones."""
+        self._proposing = asyncio.Lock()
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes of the live page."""
@@ -281,9 +336,11 @@ class LivePage:
         _, settings, _ = (await body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(OPERATOR))
 
+        config = await run_in_thread(partial(host.requested, settings, by_operator=by_operator))
+        is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
+
         def plan() -> JsonObject:
-            config = host.requested(settings, by_operator=by_operator)
-            planned = estimate(config)
+            planned = estimate(config, check)
             if planned is None:
                 raise InputError(
                     f"the cost of a debate with protocol {config.protocol!r} cannot be estimated"
@@ -291,8 +348,15 @@ class LivePage:
             cost = expected_cost(planned, config)
             return {"calls": planned.calls, **({"unpriced": cost} if isinstance(cost, list) else cost)}
 
-        async with self._planning:
-            return await run_in_thread(plan)
+        async with _slot(self._planning[is_long]):
+            check = PlanCheck()
+            planning = asyncio.create_task(run_in_thread(plan))
+            try:
+                while not (await asyncio.wait({planning}, timeout=DISCONNECT_POLL_S))[0]:
+                    check.gone = check.gone or await request.is_disconnected()
+            finally:
+                check.gone = True  # ends the estimate if the server stops
+            return await planning
 
     async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
         """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
@@ -310,7 +374,7 @@ class LivePage:
             proposed = [each.model_dump(include={"name", "role", "stance"}) for each in debaters]
             return {"debaters": proposed, "cost_usd": spent}
 
-        async with self._planning:
+        async with self._proposing:
             return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> Response:

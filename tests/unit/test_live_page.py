@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.testclient import TestClient
 
 from moot import DebateConfig
+from moot.debates.dry_run import estimate
 from moot.models.local import ScriptedModel
 from moot.models.offline import recording_config
+from moot.web import page_routes
 from moot.web.auth_middleware import MAX_BYTES, POLICY
 from moot.web.debate_host import DebateHost, DebateReader, follow
-from moot.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, page_app
+from moot.web.page_routes import FILES, MAX_UPLOAD_BYTES, STATIC, PlanCheck, page_app
 from tests.support.live_page import open_page
 from tests.support.openai_server import Act, OpenAIServer
 from tests.support.patience import until
@@ -311,6 +315,79 @@ def test_the_operator_sees_the_models_of_the_endpoint(
     with OpenAIServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         assert operators.get(f"{API}/models").json() == {"models": ["test-model"]}
+
+
+LONG: dict[str, Any] = {"question": TOPIC, "turns": 1000, "debaters": [{"name": "Ada"}, {"name": "Ben"}]}
+
+
+def test_an_estimate_that_takes_too_long_is_ended(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_routes, "PLAN_TIME_S", 0.0)
+    refused = page.post(f"{API}/plan", json=LONG)
+    assert (refused.status_code, "use fewer debaters or turns" in refused.json()["error"]) == (400, True)
+
+
+def test_a_long_estimate_delays_no_short_one(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_routes, "PLAN_WAIT_S", 0.05)
+    began, go_on = threading.Event(), threading.Event()
+
+    def wait(config: DebateConfig, check: Callable[[], object]) -> Any:
+        if config.turns == LONG["turns"]:
+            began.set()
+            go_on.wait(20)
+        return estimate(config, check)
+
+    monkeypatch.setattr(page_routes, "estimate", wait)
+    monkeypatch.setattr(page_routes, "PLAN_TIME_S", 0.0)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(page.post, f"{API}/plan", json=LONG)
+        assert began.wait(20)
+        monkeypatch.setattr(page_routes, "PLAN_TIME_S", 60.0)
+        assert page.post(f"{API}/plan", json=SHORT).status_code == 200
+        refused = page.post(f"{API}/plan", json=LONG)
+        assert (refused.status_code, "busy" in refused.json()["error"]) == (503, True)
+        go_on.set()
+        assert first.result(20).status_code == 400
+    assert page.post(f"{API}/plan", json=SHORT).status_code == 200
+
+
+def test_an_estimate_ends_when_its_client_disconnects(
+    page: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def wait(_: DebateConfig, check: PlanCheck) -> Any:
+        assert until(lambda: check.gone)
+        ended.set()
+        check()
+
+    monkeypatch.setattr(page_routes, "estimate", wait)
+    body = json.dumps(SHORT).encode()
+    messages = iter([{"type": "http.request", "body": body}, {"type": "http.disconnect"}])
+    headers = {"host": "127.0.0.1:2025", "content-type": "application/json"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"{API}/plan",
+        "raw_path": f"{API}/plan".encode(),
+        "query_string": b"",
+        "root_path": "",
+        "scheme": "http",
+        "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 2025),
+        "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+    }
+
+    async def receive() -> Any:
+        return next(messages, {"type": "http.disconnect"})
+
+    async def send(_: object) -> None:
+        pass
+
+    async def disconnect() -> None:
+        await cast(Any, page.app)(scope, receive, send)
+
+    cast(Any, page.portal).call(disconnect)
+    assert ended.is_set()
 
 
 def test_the_price_is_told_before_the_debate_begins(page: TestClient) -> None:

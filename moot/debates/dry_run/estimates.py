@@ -15,7 +15,7 @@ from langsmith import tracing_context
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Purpose
-from moot.debates.dry_run.stub_replies import DryRun, EndlessDebate, PlannedCall, Scenario, StubReplies
+from moot.debates.dry_run.stub_replies import Check, DryRun, EndlessDebate, PlannedCall, Scenario, StubReplies
 from moot.graph.debate import build_graph
 from moot.models.registry import Models
 from moot.people.person_questions import questions_in
@@ -55,22 +55,22 @@ MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
 
-def dry_run(config: DebateConfig, scenario: Scenario) -> DryRun:
+def dry_run(config: DebateConfig, scenario: Scenario, check: Check = bool) -> DryRun:
     """Simulate a debate in one scenario, and return the model calls.
 
     For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
     The missing rounds are
-    extrapolated.
+    extrapolated. `check` is called before each simulated call, and can raise an error to end the dry run.
     """
     config = _without_side_effects(config)
     length = FIRST_LENGTH
     while shorter := _shortened(config, length):
         shortened, missing = shorter
-        run = _run(shortened, scenario)
+        run = _run(shortened, scenario, check)
         if run.calls >= ENOUGH_CALLS or _is_settled(run.planned):
             return _extended(run, missing, _turns_a_round(config))
         length *= 2
-    return _run(config, scenario)
+    return _run(config, scenario, check)
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
@@ -198,8 +198,8 @@ def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
     return replace(run, planned=[extended(each) for each in run.planned], turns=run.turns + missing * a_round)
 
 
-def _run(config: DebateConfig, scenario: Scenario) -> DryRun:
-    replies = StubReplies(scenario, config)
+def _run(config: DebateConfig, scenario: Scenario, check: Check = bool) -> DryRun:
+    replies = StubReplies(scenario, config, check)
     # Without a concurrency limit, all calls of a batch run at the same time.
     unbounded = config.model_copy(
         update={"limits": config.limits.model_copy(update={"concurrency": MAX_CONCURRENCY})}
@@ -353,16 +353,20 @@ def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
     return merged
 
 
-def estimate(config: DebateConfig) -> Estimate | None:
+def estimate(config: DebateConfig, check: Check = bool) -> Estimate | None:
     """Estimate a debate's calls and tokens. Return `None` if it does not end within `MAX_BATCHES` batches.
 
     The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.
+
+    Args:
+        config: The configuration of the debate.
+        check: Function that is called before each simulated call. It can raise an error to end the estimate.
 
     Raises:
         ConfigError: The configuration cannot run.
     """
     try:
-        return Estimate([dry_run(config, scenario) for scenario in ("agreeing", "disputing")])
+        return Estimate([dry_run(config, scenario, check) for scenario in ("agreeing", "disputing")])
     except EndlessDebate:
         return None
 

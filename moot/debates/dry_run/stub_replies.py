@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, cycle, islice
@@ -161,6 +161,10 @@ weekend whistle window winter wonder yellow
 """.split()  # noqa: SIM905  # 160 words
 
 
+Check = Callable[[], object]
+"""Function that is called before each simulated call. It can raise an error to end the dry run."""
+
+
 class EndlessDebate(MootError):
     """Error raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
 
@@ -177,6 +181,7 @@ class StubReplies:
 
     scenario: Scenario
     config: DebateConfig
+    check: Check = bool
     planned: list[PlannedCall] = field(default_factory=list)
     _batch: int = 0
     _in_flight: int = 0
@@ -190,6 +195,7 @@ class StubReplies:
         self, call: ModelCall, models: Models, *, config: RunnableConfig | None = None
     ) -> Reply:
         """Return a stub reply to a model call, and record the call."""
+        self.check()
         if not self._in_flight:
             self._batch += 1
             if self._batch > MAX_BATCHES:
