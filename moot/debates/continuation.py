@@ -433,6 +433,7 @@ def judge_debate(session: DebateSession, options: JudgingOptions, *, dry_run: bo
             held.update(update)
         spent = row_usage(add_totals(values.get("usage") or {}, [judgement.usage]))
         held.records.results.note(session.thread, values, update)
+        held.records.imports.note(session.thread, values["verdict"] if "verdict" not in update else decision)
         held.records.catalogue.update(session.thread, **spent, updated_at=environment.clock())
     return replace(judgement, stored=True)
 

@@ -272,6 +272,7 @@ def fork_debate(
     )
     with _creating(session, row) as made:
         made.records.grants.add(thread, {*made.records.grants.of(session.thread), *granted})
+        made.records.imports.copy(session.thread, thread)
         # The fork's own inbox is empty.
         made.update_after("trim", {**filled_channels(values), "last_inbox_number": 0})
         made.note_status(row.status)
@@ -414,6 +415,8 @@ def store_import(
                 made.update({"status": "running"})
             stored = made.state().values
             made.records.results.note(row.id, stored, {})
+            if stored.get("verdict"):
+                made.records.imports.add(row.id, stored["verdict"], session.environment.clock())
             # The run above changed the row, which has to describe the import.
             progress: dict[str, str | float] = {"status": row.status, "turns": row.turns}
             spent = row_usage(stored.get("usage") or {})

@@ -73,7 +73,13 @@ class Debate:
         """Return the debate as a `moot.debate/1` document."""
         snapshot = snapshot or self.state()
         values = self.spent(snapshot.values)
-        return {**make_document(self.row, values), "questions": questions_at(snapshot)}
+        document: DebateDocument = {
+            **make_document(self.row, values),
+            "questions": questions_at(snapshot),
+        }
+        if imported := self.session.records.imports.time_of(self.id, values.get("verdict")):
+            document["imported_at"] = imported
+        return document
 
     def spent(self, values: StateValues) -> JsonObject:
         """Return the debate's state values, with pending usage added to the usage totals.

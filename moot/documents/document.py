@@ -246,6 +246,9 @@ class DebateDocument(TypedDict):
     """Id of the original debate if this debate is a fork, otherwise `""`."""
     created_at: str
     updated_at: str
+    imported_at: NotRequired[str]
+    """Time of the import in ISO 8601 format. Only debates whose verdict comes from an imported file have this
+    key."""
     schema_version: int
 
 

@@ -46,6 +46,7 @@ from moot.reports.verdict_view import Message, Panel, Participants, Transcript, 
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config.model_settings import RECORDED
 from moot.state.entries import Entry, entry_id
+from moot.state.verdict import import_note
 from moot.text.plain_text import clip, count_noun, show_reordering
 
 TITLE = 160
@@ -82,6 +83,8 @@ class Report:
         self.facts = tuple(fact for fact in self._facts(because) if fact.value)
         self.panel = Panel(document, self.people)
         self.verdict = self.panel.decision
+        self.import_note = import_note(document.get("imported_at", "") if self.verdict else "")
+        """Warning that the verdict comes from an imported file. Empty if Moot judged the debate."""
 
         self.rules = rules_of(document)
         """Protocol of the debate, which names the headings of the result."""

@@ -25,6 +25,18 @@ TIE = "tie"
 """Value of `winner` if no debater outperformed the others."""
 SYNTHESIS = "synthesis"
 """Value of `winner` if the best answer combines the answers of several debaters."""
+
+
+def import_note(imported_at: str) -> str:
+    """Return a warning about a verdict that was imported at an ISO 8601 time, or `""` without a time."""
+    if not imported_at:
+        return ""
+    return (
+        f"Imported on {imported_at[:10]}: Moot did not judge this debate. The verdict comes from the "
+        "imported file."
+    )
+
+
 NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
 """Texts shown instead of a winner's name if the result is a tie or a synthesis of several answers."""
 UNDECIDED = "undecided"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import json
 import logging
@@ -21,7 +22,7 @@ from typing_extensions import TypedDict
 from moot.state.config.boundary import Capability
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject
-from moot.state.errors import DebateExists, InputError
+from moot.state.errors import DebateExists, InputError, StorageError
 from moot.state.identity_cache import memoize_by_identity
 from moot.state.plugins import require_extra
 from moot.state.settings import is_postgres, sqlite_path
@@ -165,6 +166,58 @@ class Grants(DebateTable):
             self._insert({"debate": debate, **reach._asdict()}, "ON CONFLICT DO NOTHING")
 
 
+class ImportTable(DebateTable):
+    """Table of debates whose verdict comes from an imported file.
+
+    Documents and state updates cannot write to this table.
+    """
+
+    name = "moot_imports"
+    columns = "debate TEXT PRIMARY KEY, verdict TEXT NOT NULL, at TEXT NOT NULL"
+
+    def add(self, debate: str, verdict: Mapping[str, object], at: str) -> None:
+        """Store that the verdict of a debate was imported at an ISO 8601 time."""
+        row = {"debate": debate, "verdict": _digest(verdict), "at": at}
+        self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
+
+    def note(self, debate: str, verdict: Mapping[str, object] | None) -> None:
+        """Remove the mark of a debate whose verdict was replaced by one that Moot made."""
+        if verdict and verdict.get("status") == "ok":
+            self._execute(
+                "DELETE FROM moot_imports WHERE debate = ? AND verdict <> ?", (debate, _digest(verdict))
+            )
+
+    def time_of(self, debate: str, verdict: Mapping[str, object] | None) -> str:
+        """Return the time at which a debate's verdict was imported, or `""` if Moot made the verdict."""
+        known = (debate, _digest(verdict or {}))
+        rows = self._rows("SELECT at FROM moot_imports WHERE debate = ? AND verdict = ?", known)
+        return str(rows[0][0]) if rows else ""
+
+    def times(self) -> dict[str, str]:
+        """Return the times of all imported verdicts, keyed by debate id."""
+        return {str(debate): str(at) for debate, at in self._rows("SELECT debate, at FROM moot_imports")}
+
+    def copy(self, source: str, target: str) -> None:
+        """Mark a fork of a debate like the debate."""
+        for verdict, at in self._rows("SELECT verdict, at FROM moot_imports WHERE debate = ?", (source,)):
+            row = {"debate": target, "verdict": verdict, "at": at}
+            self._insert(row, "ON CONFLICT (debate) DO NOTHING")
+
+    def _rows(self, statement: str, parameters: Sequence[str] = ()) -> Sequence[tuple[object, ...]]:
+        """Return the rows of a query. A read-only database of an earlier build has no such table."""
+        try:
+            return self._execute(statement, parameters)
+        except StorageError:
+            if self._sql.read_only:
+                return []
+            raise
+
+
+def _digest(verdict: Mapping[str, object]) -> str:
+    content = json.dumps(verdict, sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Records:
     """Access to all of Moot's database tables except LangGraph's checkpoints."""
@@ -180,6 +233,7 @@ class Records:
     follow_ups: FollowUpTable
     rate_limiter: RateLimiter
     budgets: Budgets
+    imports: ImportTable
 
     def rows(self) -> list[DebateRow]:
         """Return the catalogue rows of all debates, starting with the most recently active debate.
@@ -237,7 +291,7 @@ class Records:
     def tables(self) -> Sequence[DebateTable]:
         """Return all tables with data about debates, except the catalogue."""
         rows = self.journal, self.inbox, self.failed, self.grants, self.results, self.follow_ups
-        return (*rows, self.budgets, self.leases)
+        return (*rows, self.imports, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
         """Copy a debate's records to a fork of the debate.
@@ -249,6 +303,7 @@ class Records:
         self.catalogue.copy(source, target)
         self.inbox.copy(source, target)
         self.grants.add(target, self.grants.of(source))
+        self.imports.copy(source, target)
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
@@ -265,6 +320,7 @@ class Records:
             failed=self.failed.fenced_by(permit),
             grants=self.grants.fenced_by(permit),
             results=self.results.fenced_by(permit),
+            imports=self.imports.fenced_by(permit),
         )
 
     def close(self) -> None:
@@ -310,6 +366,7 @@ def _records(sql: Sql, has_other_child: HasOtherChild | None = None) -> Records:
             FollowUpTable(sql),
             RateLimiter(sql, leases),
             Budgets(sql),
+            ImportTable(sql),
         )
         if 0 < version < 3 and not sql.read_only:  # the table has existed without these columns
             for column in ("question TEXT NOT NULL DEFAULT ''", "confidence DOUBLE PRECISION"):

@@ -17,6 +17,7 @@ from moot.importing import parse_transcript
 from moot.importing.transcript import transcript_config
 from moot.judging.response_check import failed_verdict
 from moot.memory.window import entries_to_cover
+from moot.reports import render_brief, render_html, render_markdown
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.entries import EntryKind, make_entry
@@ -78,7 +79,7 @@ def test_what_was_exported_comes_back_the_same_in_another_database(
     original = debates.start("Is a round trip possible?", config, name="trip").run()
     with open_debates(str(tmp_path / "other.sqlite")) as others:
         imported = others.import_document(original)
-        assert imported.document() == original
+        assert {**imported.document(), "imported_at": ""} == {**original, "imported_at": ""}
         assert imported.is_over()
         assert not entries_to_cover(imported.state().values)
 
@@ -325,3 +326,19 @@ def test_a_document_cannot_be_named_latest(debates: Debates) -> None:
     with pytest.raises(InputError, match="'latest' is reserved"):
         debates.import_document(document)
     assert len(debates.rows()) == 1
+
+
+def test_an_imported_verdict_is_marked_until_the_debate_is_judged(debates: Debates) -> None:
+    document = debates.start("Judged?", DebateConfig(turns=2), name="own").run()
+    assert "imported_at" not in document
+    document["verdict"] |= {"placeholder": False, "model": "gpt-5", "decision": "Merge.", "reasoning": "So."}
+    imported = debates.import_document({**document, "imported_at": ""}, name="foreign")
+    forks = imported.fork(), imported
+    for debate in forks:
+        shown = debate.document()
+        for render in (render_html, render_markdown, render_brief, lambda told: render_brief(told, "adr")):
+            assert "Moot did not judge this debate" in render(shown)
+    assert {*debates.records.imports.times()} == {debate.id for debate in forks}
+    imported.judge()
+    assert "Moot did not judge" not in render_markdown(imported.document())
+    assert imported.id not in debates.records.imports.times()

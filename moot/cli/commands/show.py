@@ -23,6 +23,7 @@ from moot.cli.screen.output import (
     print_result,
 )
 from moot.state.errors import InputError
+from moot.state.verdict import import_note
 from moot.storage.catalogue import ListedResult, handle
 from moot.text.plain_text import count_noun
 from moot.text.topic_title import question_in
@@ -243,6 +244,7 @@ def list_debates(
     with open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
         revisit = records.follow_ups.revisit_dates() if records else {}
+        imported = records.imports.times() if records else {}
     known = []
     for row in rows:
         outcome = outcomes.get(row.id)
@@ -258,7 +260,13 @@ def list_debates(
     if as_json:
         return print_json(
             [
-                {**asdict(row), **(asdict(found) if found else {}), "revisit": revisit.get(row.id)}
+                {
+                    **asdict(row),
+                    **(asdict(found) if found else {}),
+                    "revisit": revisit.get(row.id),
+                    "imported_at": imported.get(row.id),
+                    "note": import_note(imported.get(row.id, "")),
+                }
                 for row, found in known[:limit]
             ]
         )

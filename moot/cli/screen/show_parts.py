@@ -33,7 +33,7 @@ from moot.reports.positions import cited_quotation
 from moot.state.config import OFFLINE
 from moot.state.config.debate_config import frozen_config
 from moot.state.entries import JsonMapping, tokens_of, turns_taken
-from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict
+from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
@@ -69,13 +69,15 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     won, is_placeholder = winner_text(verdict, names, protocol), verdict.get("placeholder")
     whose = " · ".join(filter(None, [one_line(verdict["judge"], 40), one_line(verdict["model"], 60)]))
     if is_placeholder:  # the scores and reasons of a placeholder have no meaning
-        return [Text.assemble((f"{protocol.result}: {won}", "bold"), (f"  {whose}", "dim")), *answer]
+        headline = Text.assemble((f"{protocol.result}: {won}", "bold"), (f"  {whose}", "dim"))
+        return [*_import_note(document), headline, *answer]
     fields = shown(verdict, names, headline=won, winner_label=protocol.result)
     if solution and one_line(solution, len(solution)) in won:
         answer = []  # the headline of a vote is the answer already
 
     speaker = verdict.get("speaker")
     parts = [
+        *_import_note(document),
         *_answer(fields),
         Text(f"Judged by {whose}", "dim") if whose else Text(),
         *_ruling(verdict, names),
@@ -85,6 +87,12 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     ]
     leads = protocol.answer_heading and answer and not verdict.get("decision")
     return [*answer, Text(), *parts] if leads else [*parts, *answer]
+
+
+def _import_note(document: JsonMapping) -> list[RenderableType]:
+    """Return the warning that the verdict comes from an imported file, as a part to print."""
+    note = import_note(document.get("imported_at", ""))
+    return [Text(safe(note), "yellow")] if note else []
 
 
 def bulleted(text: str) -> str:
@@ -120,7 +128,8 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     names, protocol = debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
     fields = shown(verdict, names, headline=won, winner_label=protocol.result)
-    return _answer([each for each in fields if each.lead or each.name == "question"])
+    answer = _answer([each for each in fields if each.lead or each.name == "question"])
+    return [*_import_note(document), *answer]
 
 
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
@@ -137,6 +146,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     ]
     title = [fields["question"]] if "question" in fields else []
     return [
+        *_import_note(document),
         *_answer(title),
         *debaters,
         *(part for field in turning for part in (Text(), *_answer([field]))),
