@@ -95,6 +95,8 @@ class ClaimExtraction:
     is one of its options."""
     background: BackgroundTexts = no_background
     """Background texts given to the model as context, not for claim extraction."""
+    background_tokens: int = 0
+    """Number of tokens in the background texts that every prompt of the debate shows."""
     threshold: float = 0.0
     """Minimum confidence, from 0 to 1, that the extractor must assign to a stance event. Events with a
     lower confidence are dropped."""

@@ -39,7 +39,7 @@ from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, ids_in, traits_of
 from moot.text.plain_text import sanitize_line
-from moot.text.tokens import TokenCounter, batches, common_length, truncate_middle
+from moot.text.tokens import TokenCounter, batches, common_length, prompt_tokens, truncate_middle
 
 EXTRACT = load_prompt_template(
     "extract", "topic", "aspect", "debaters", "ledger", "main_question", "answers", "retractions"
@@ -239,6 +239,16 @@ class QuotationChecks(BaseModel):
     checks: list[QuotationCheck]
 
 
+def as_context(texts: Iterable[str]) -> list[str]:
+    """Return texts with the mark that tells a model not to extract claims from them."""
+    return [f"{CONTEXT_MARK}\n{text}" for text in texts]
+
+
+def context_tokens(texts: Iterable[str], count: TokenCounter) -> int:
+    """Return the number of tokens that several texts need as messages of a prompt."""
+    return sum(count(text) + MESSAGE_TOKENS for text in texts)
+
+
 def extract_claims(
     extraction: ClaimExtraction, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter
 ) -> CallGenerator[str]:
@@ -267,13 +277,6 @@ def extract_claims(
     cited = [
         entry for key, entry in extraction.entries.items() if key in named or entry["speaker"] not in debaters
     ]
-    said = shown_entries(entries, config, remaining // 2, count)
-    left = remaining // 2 - sum(map(count, said))
-    if left > MIN_CITED_TOKENS * len(cited):
-        # A message that changed the facts stands where it was written, not before what it changed.
-        texts = [f"{CONTEXT_MARK}\n{text}" for text in shown_entries(cited, config, left, count)]
-        pairs = [*zip(cited, texts, strict=True), *zip(entries, said, strict=True)]
-        said = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
     schema = extraction_schema(
         entries,
         extraction.debaters,
@@ -283,9 +286,22 @@ def extract_claims(
         aspects=extraction.aspects,
     )
     budget = prompt_budget(config.memory.budget.total, schema, count)
-    left = budget - count(system) - sum(count(text) + MESSAGE_TOKENS for text in ("", *said))
-    known = extraction.background("\n".join(entry["content"] for entry in entries), left)
-    said = [f"{CONTEXT_MARK}\n{text}" for text in known] + said
+    budget -= prompt_tokens([system_message(system, config.fence)], count)
+    # A long message is shortened before the background is, which every prompt shows.
+    beside = budget - extraction.background_tokens - MESSAGE_TOKENS * len(entries)
+    said = shown_entries(entries, config, min(remaining // 2, max(remaining // 4, beside)), count)
+    left = remaining // 2 - sum(map(count, said))
+    if left > MIN_CITED_TOKENS * len(cited):
+        # A message that changed the facts stands where it was written, not before what it changed.
+        texts = as_context(shown_entries(cited, config, left, count))
+        pairs = [*zip(cited, texts, strict=True), *zip(entries, said, strict=True)]
+        said = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
+    left = budget - sum(count(text) + MESSAGE_TOKENS for text in said)
+    query = "\n".join(entry["content"] for entry in entries)
+    known = as_context(extraction.background(query, left))
+    if (excess := context_tokens(known, count) - left) > 0:  # the marks of the texts need tokens, too
+        known = as_context(extraction.background(query, left - excess))
+    said = known + said
     least = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)
     call = structured_call(
         "extract", config, system, said, schema, count, memory_kind="ledger", about=entries, least=least

@@ -6,7 +6,7 @@ from moot.calls.effects import CallGenerator, NodeBody, Update, errors_update
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import with_entries
-from moot.claims.model_extraction import extract_claims, extraction_batches
+from moot.claims.model_extraction import as_context, context_tokens, extract_claims, extraction_batches
 from moot.memory.background import background_entries, select_background
 from moot.nodes.trim import leaving_through
 from moot.protocols.registry import protocol_named
@@ -88,6 +88,9 @@ def _extract_claims(
     cited |= {entry["seq"] for entry in since if traits_of(entry).by == "person"}
     cited -= {entry["seq"] for entry in (*entries, *background_entries(state, config))}
     earlier = [transcript[seq] for seq in sorted(cited) if 0 < seq < entries[-1]["seq"]]
+    count = context.env.token_counter_for(config)
+    background = select_background(state, config, count)
+    shown = as_context(background.texts("", background.tokens))
     extraction = ClaimExtraction(
         known=state.get("claim_events") or [],
         topic=state["topic"],
@@ -96,13 +99,14 @@ def _extract_claims(
         by="model",
         aspects=(state.get("protocol_state") or {}).get("aspects") or (),
         options=options_of(state),
-        background=select_background(state, config, context.env.token_counter_for(config)).texts,
+        background=background.texts,
+        background_tokens=context_tokens(shown, count),
         threshold=config.blackboard.confidence,
     )
     failures = []
     for chunk in extraction_batches(entries, config):
         extraction.aspect, extraction.about = _subject(state, chunk)
-        failed = yield from extract_claims(extraction, config, chunk, context.env.token_counter_for(config))
+        failed = yield from extract_claims(extraction, config, chunk, count)
         if failed:
             failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failed}")
     return extraction, failures

@@ -388,6 +388,14 @@ def test_no_prompt_of_any_protocol_leaves_out_what_fits(protocol: str, data: st.
     check_prompts(*data.draw(prompt_cases([protocol])))
 
 
+def test_a_giant_message_leaves_the_background_whole_in_the_prompt_for_its_claims() -> None:
+    budget = {"total": 5000, "system": 1250, "summary": 625, "messages": 3125}
+    config = {"protocol": "council", "rounds": 1, "model": "test", "memory": {"budget": budget}}
+    config |= {"debaters": [{"id": "ada", "name": "Ada"}, {"id": "bo", "name": "Bo"}]}
+    extraction = {"blackboard": {"extraction": "llm", "verify_changes": False}}
+    check_prompts(DebateConfig.model_validate({**config, **extraction}), [7000], [False], [300], 0)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
 @MANY
