@@ -200,7 +200,7 @@ def _newer(document: dict[str, Any]) -> None:
     [
         (_without("transcript"), "transcript"),
         (_without("blackboard"), "blackboard"),
-        (_renumbered, "the entry has seq 7"),
+        (_renumbered, "7 and the id 'm000001', but must have the sequence number 1"),
         (_bad_config, "protocl"),
         (_newer, "newer"),
         (_beyond, "covers_through_seq 99"),
