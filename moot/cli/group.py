@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
@@ -461,6 +462,8 @@ class LazyGroup(TyperGroup):
             return name, load_command(name) if stub is not None else stub, rest
         near = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
         advice = f"Did you mean {near!r}?" if near else "`moot --help` lists the commands."
+        if not near and len(args) > 1:
+            advice = f"To debate a question, put it in quotes: {shlex.join(['moot', ' '.join(args)])}"
         return ctx.fail(f"No such command {name!r}. {advice}")
 
     def format_commands(self, ctx: Click, formatter: Click) -> None:

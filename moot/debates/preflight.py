@@ -12,6 +12,7 @@ from moot.calls.effects import CallGenerator
 from moot.configuration.configure import check_names
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.window import WindowLimits
+from moot.models.endpoints import OTHER_MODEL
 from moot.models.model_call import complete
 from moot.prompts.request import counter_of, make_call, many, model_params
 from moot.prompts.templates import load_prompt_template
@@ -276,7 +277,7 @@ def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObj
     ]
     prompt = truncate_blocks(blocks, config.memory.budget.total, counter_of(params, config))
     (reply,) = yield [make_call(params, "evaluate", prompt, schema=ProposedDebaters, reply=REPLY_TOKENS)]
-    if reply.error:
-        raise ModelError(reply.error)
+    if reply.error:  # no debate is stored yet that could be resumed
+        raise ModelError(reply.error.replace(OTHER_MODEL, "choose another model with --model NAME"))
     found = ProposedDebaters.model_validate(reply.data or {})
     return [each.model_dump() for each in found.debaters]

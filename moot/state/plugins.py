@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -42,7 +44,13 @@ def require_extra(name: str, what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ConfigError(f"{what} needs additional packages: run `pip install 'moot[{name}]'`") from error
+        raise missing_extra(what, name) from error
+
+
+def missing_extra(what: str, name: str) -> ConfigError:
+    """Return the error for missing packages of an extra. It says how to install the extra."""
+    pip = f"{shlex.quote(sys.executable)} -m pip"  # the bare command may belong to another Python
+    return ConfigError(f"{what} needs additional packages: run `{pip} install 'moot[{name}]'`")
 
 
 def plugin_entry_points(group: str) -> dict[str, EntryPoint]:

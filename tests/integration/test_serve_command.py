@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import sys
 from importlib import util
 from pathlib import Path
 
@@ -60,5 +61,5 @@ def answers(page: httpx.Client) -> bool:
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.cli.commands.servers.find_spec", lambda name: util.find_spec(f"no_{name}"))
-    with pytest.raises(ConfigError, match=re.escape("pip install 'moot[serve]'")):
+    with pytest.raises(ConfigError, match=re.escape(f"{sys.executable} -m pip install 'moot[serve]'")):
         serve()

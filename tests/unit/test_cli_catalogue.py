@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from moot.api import DebateConfig, open_debates
 from moot.calls.event_loop import sleep_until_stop, stop
+from moot.cli.commands.demo import QUESTIONS
 from moot.cli.commands.show import age
 from moot.cli.group import app_of
 from moot.cli.screen.output import wrap_for_terminal
@@ -300,6 +301,12 @@ def test_the_demo_invites_to_nothing_that_fails_without_a_key(
     assert all(len(line) <= 80 for line in said.stderr.splitlines() if "moot " in line)
     monkeypatch.setenv("MOOT_MODEL", "mine")
     assert "setup" not in moot("demo", name).stderr
+
+
+def test_the_demos_question_is_answered_by_passages_without_a_key() -> None:
+    for name, question in QUESTIONS.items():
+        assert f"ask {name} '{question}'" in moot("demo", name).stderr
+        assert "most relevant passages" in moot("ask", name, question).stdout
 
 
 def test_a_wait_ends_once_a_person_asks_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,13 @@ def test_a_mistyped_command_is_answered_with_the_nearest_one() -> None:
     assert "'resume'" in done.stderr
 
 
+def test_a_question_without_quotes_is_answered_with_the_quoted_question() -> None:
+    words = "['moot', 'Should', 'we', 'split', 'it']"
+    done = _python(f"import sys; sys.argv = {words}; from moot.cli import main; main()")
+    assert done.returncode == 2
+    assert "put it in quotes: moot 'Should we split it'" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("words", [["-h"], ["show", "-h"], ["config", "init", "-h"]], ids=str)
 def test_h_asks_for_help(words: list[str]) -> None:
     said = [

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.models.endpoints import advice
+from moot.calls.effects import Reply
+from moot.debates.preflight import propose_debaters
+from moot.models.endpoints import OTHER_MODEL, advice
 from moot.models.failures import Backoff, Failure, failure_of, retry_after
+from moot.state.config import DebateConfig
 from moot.state.config.model_settings import ModelSettings
 from moot.state.errors import ModelError
+from tests.support.fakes import FakeModel
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -110,3 +114,10 @@ def test_a_permanent_failure_comes_with_advice(
     said = advice(Failure("no", status=status), ModelSettings(**settings), "http://there", "m")
     assert all(word in said for word in named)
     assert advice(Failure("later", status=503), ModelSettings(), "http://there", "m") == ""
+
+
+def test_a_failed_proposal_advises_to_resume_no_debate() -> None:
+    failed = FakeModel(lambda call: Reply(error=f"m: HTTP 404 (check the name; {OTHER_MODEL})"))
+    with pytest.raises(ModelError, match="check the name; choose another model with --model NAME") as raised:
+        propose_debaters("Trams?", DebateConfig(model="m"), failed.environment())
+    assert "resume" not in str(raised.value)

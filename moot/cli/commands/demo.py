@@ -85,17 +85,25 @@ def demo(
             write_file(path, render(document, format_of(path)))
             print_result(*digest_parts(document))
         if not quiet and code == 0:
-            _invite(name, path, document, db)
+            _invite(sample, name, path, document, db)
     raise Exit(code)
 
 
-def _invite(name: str, path: Path, document: JsonMapping, db: str | None) -> None:
+QUESTIONS = {
+    "free-transport": "Who pays for the lost fares?",
+    "monolith": "What would make checkout a service?",
+    "rate-limiter": "What happens if Redis fails?",
+}
+"""A question about each sample debate. Even without a model, `moot ask` finds passages that answer it."""
+
+
+def _invite(sample: str, name: str, path: Path, document: JsonMapping, db: str | None) -> None:
     """Print four commands that the user can try after the demo."""
     said = [each["id"] for each in document["transcript"] if each["kind"] == "interjection"]
     other = ("fork", name, "--without", said[0], "--run") if said else ("judge", name)
     for label, line in (
         ("read the report", command_line("report", name, "--open", db=db)),
-        ("ask about it", command_line("ask", name, "What would reverse the decision?", db=db)),
+        ("ask about it", command_line("ask", name, QUESTIONS[sample], db=db)),
         ("without the news" if said else "judge it again", after_setup(command_line(*other, db=db))),
         ("your question", after_setup(command_line("Should we …?"))),
     ):

@@ -19,7 +19,7 @@ from typer import Exit, Option
 from moot.cli.group import INTERRUPTED, command
 from moot.cli.options import ConfigOption, DbOption
 from moot.cli.screen.output import print_note
-from moot.state.errors import ConfigError
+from moot.state.plugins import missing_extra
 from moot.state.settings import (
     check_database,
     environment_with,
@@ -67,7 +67,7 @@ def serve(
     creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
-        raise ConfigError("the live page needs additional packages: run `pip install 'moot[serve]'`")
+        raise missing_extra("the live page", "serve")
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
     from moot.web.auth_middleware import is_loopback
@@ -118,7 +118,7 @@ def mcp(
     model.
     """
     if find_spec("mcp") is None:
-        raise ConfigError("the MCP server needs additional packages: run `pip install 'moot[mcp]'`")
+        raise missing_extra("the MCP server", "mcp")
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
@@ -148,7 +148,7 @@ def studio(
     beside = str(Path(sys.executable).parent)
     langgraph = shutil.which("langgraph", path=beside) or shutil.which("langgraph")
     if langgraph is None or find_spec("langgraph_api") is None:
-        raise ConfigError("LangGraph Studio needs additional packages: run `pip install 'moot[studio]'`")
+        raise missing_extra("LangGraph Studio", "studio")
     command = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
     command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
     token = "?token=… with the value of MOOT_TOKEN" if variable("MOOT_TOKEN") else ""
