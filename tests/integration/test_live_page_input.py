@@ -137,6 +137,7 @@ def test_by_keyboard_alone_a_debate_is_found_answered_read_and_left(
     assert "none" not in browser.execute_script(outlined)
 
 
+@pytest.mark.slow
 def test_a_council_is_begun_by_its_form_and_all_three_are_heard_at_once(
     browser: webdriver.Chrome, page: Page, tmp_path: Path
 ) -> None:

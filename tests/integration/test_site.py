@@ -39,6 +39,7 @@ def shown_in(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if shown_in(page)], ids=lambda page: str(page.relative_to(ROOT))
 )

@@ -54,6 +54,7 @@ def test_whatever_stands_anywhere_a_configuration_is_one_or_refused_with_words(
         assert make_config(json.loads(json.dumps(config.to_json()))) == config
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(bad_value=st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_size=1, max_size=2))
 def test_what_is_a_configuration_can_be_planned_or_is_refused_with_words(

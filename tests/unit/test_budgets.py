@@ -151,7 +151,7 @@ def test_no_prompt_of_any_protocol_exceeds_its_budget_and_none_is_empty(
     _hold(graph, model, config)
 
 
-@pytest.mark.parametrize("layout", ["shared", "per-speaker"])
+@pytest.mark.parametrize("layout", [pytest.param("shared", marks=pytest.mark.slow), "per-speaker"])
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 def test_a_topic_and_personas_of_a_megabyte_leave_room_for_the_instruction(
     protocol: str, layout: str
