@@ -64,6 +64,8 @@ FRAME_TOKENS = 1050
 OUTPUT_TOKENS_PER_INPUT = 4
 """Maximum number of output tokens per input token in an extraction. A capable model used 1.5 to 4.4 in
 two debates."""
+LEAST_SAID_TOKENS = 200
+"""Minimum number of tokens for messages from which claims are extracted, however long the background is."""
 CONTEXT_MARK = "(for context)"
 """Marker for messages that an extraction prompt includes only as context and not for extraction."""
 _MARGIN = 400
@@ -288,9 +290,10 @@ def extract_claims(
     budget = prompt_budget(config.memory.budget.total, schema, count)
     budget -= prompt_tokens([system_message(system, config.fence)], count)
     # A long message is shortened before the background is, which every prompt shows.
-    beside = budget - extraction.background_tokens - MESSAGE_TOKENS * len(entries)
-    said = shown_entries(entries, config, min(remaining // 2, max(remaining // 4, beside)), count)
-    left = remaining // 2 - sum(map(count, said))
+    beside = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
+    room = min(remaining // 2, max(LEAST_SAID_TOKENS, beside))
+    said = shown_entries(entries, config, room, count)
+    left = room - sum(map(count, said))
     if left > MIN_CITED_TOKENS * len(cited):
         # A message that changed the facts stands where it was written, not before what it changed.
         texts = as_context(shown_entries(cited, config, left, count))

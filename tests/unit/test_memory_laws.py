@@ -388,10 +388,17 @@ def test_no_prompt_of_any_protocol_leaves_out_what_fits(protocol: str, data: st.
     check_prompts(*data.draw(prompt_cases([protocol])))
 
 
-def test_a_giant_message_leaves_the_background_whole_in_the_prompt_for_its_claims() -> None:
-    budget = {"total": 5000, "system": 1250, "summary": 625, "messages": 3125}
-    config = {"protocol": "council", "rounds": 1, "model": "test", "memory": {"budget": budget}}
-    config |= {"debaters": [{"id": "ada", "name": "Ada"}, {"id": "bo", "name": "Bo"}]}
+@pytest.mark.parametrize("total", [4000, 5000])
+@pytest.mark.parametrize("protocol", ["council", "dialogue"])
+def test_a_giant_message_leaves_the_background_whole_in_the_prompt_for_its_claims(
+    protocol: str, total: int
+) -> None:
+    word = {"after": 0, "text": "Keep to the facts.", "speaker": "moderator"}
+    config: dict[str, Any] = {"protocol": protocol, "model": "test", "memory": {"budget": {"total": total}}}
+    config |= {
+        "interjections": [word],
+        "debaters": [{"id": "ada", "name": "Ada"}, {"id": "bo", "name": "Bo"}],
+    }
     extraction = {"blackboard": {"extraction": "llm", "verify_changes": False}}
     check_prompts(DebateConfig.model_validate({**config, **extraction}), [7000], [False], [300], 0)
 
