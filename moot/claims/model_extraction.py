@@ -246,7 +246,7 @@ def as_context(texts: Iterable[str]) -> list[str]:
     return [f"{CONTEXT_MARK}\n{text}" for text in texts]
 
 
-def context_tokens(texts: Iterable[str], count: TokenCounter) -> int:
+def texts_tokens(texts: Iterable[str], count: TokenCounter) -> int:
     """Return the number of tokens that several texts need as messages of a prompt."""
     return sum(count(text) + MESSAGE_TOKENS for text in texts)
 
@@ -299,10 +299,10 @@ def extract_claims(
         texts = as_context(shown_entries(cited, config, left, count))
         pairs = [*zip(cited, texts, strict=True), *zip(entries, said, strict=True)]
         said = [text for _, text in sorted(pairs, key=lambda pair: pair[0]["seq"])]
-    left = budget - sum(count(text) + MESSAGE_TOKENS for text in said)
+    left = budget - texts_tokens(said, count)
     query = "\n".join(entry["content"] for entry in entries)
     known = as_context(extraction.background(query, left))
-    if (excess := context_tokens(known, count) - left) > 0:  # the marks of the texts need tokens, too
+    if (excess := texts_tokens(known, count) - left) > 0:  # the marks of the texts need tokens, too
         known = as_context(extraction.background(query, left - excess))
     said = known + said
     least = _MARGIN + OUTPUT_TOKENS_PER_INPUT * sum(entry["tokens"] for entry in entries)

@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-import shlex
 import signal
 import sys
 import traceback
@@ -463,7 +462,9 @@ class LazyGroup(TyperGroup):
         near = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
         advice = f"Did you mean {near!r}?" if near else "`moot --help` lists the commands."
         if not near and len(args) > 1:
-            advice = f"To debate a question, put it in quotes: {shlex.join(['moot', ' '.join(args)])}"
+            from moot.cli.inputs import command_line
+
+            advice = f"To debate a question, put it in quotes: {command_line(' '.join(args))}"
         return ctx.fail(f"No such command {name!r}. {advice}")
 
     def format_commands(self, ctx: Click, formatter: Click) -> None:

@@ -6,7 +6,7 @@ from moot.calls.effects import CallGenerator, NodeBody, Update, errors_update
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import with_entries
-from moot.claims.model_extraction import as_context, context_tokens, extract_claims, extraction_batches
+from moot.claims.model_extraction import as_context, extract_claims, extraction_batches, texts_tokens
 from moot.memory.background import background_entries, select_background
 from moot.nodes.trim import leaving_through
 from moot.protocols.registry import protocol_named
@@ -100,7 +100,7 @@ def _extract_claims(
         aspects=(state.get("protocol_state") or {}).get("aspects") or (),
         options=options_of(state),
         background=background.texts,
-        background_tokens=context_tokens(shown, count),
+        background_tokens=texts_tokens(shown, count),
         threshold=config.blackboard.confidence,
     )
     failures = []

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli.group import command
-from moot.cli.inputs import after_setup, command_line, configured_model, open_database, open_stored_debate
+from moot.cli.inputs import (
+    after_setup,
+    command_line,
+    configured_model,
+    open_database,
+    open_stored_debate,
+    own_model,
+)
 from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, QuietOption
 from moot.cli.screen.output import (
     MarkdownText,
@@ -25,7 +32,7 @@ from moot.cli.screen.output import (
     print_text,
 )
 from moot.judging.panel import RULES
-from moot.state.config.model_settings import OFFLINE, is_built_in, recording_in
+from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.entries import tokens_of, traits_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
@@ -66,9 +73,12 @@ def ask(
 
     Asking changes no message. The answer's tokens and cost are added to the debate's totals.
     """
+    from moot.prompts.request import model_params
+
     asked = sys.stdin.read() if question == "-" else question
     with open_stored_debate(db, debate_id) as debate:
-        if model is None and is_built_in(_judge_model(debate)):
+        config = debate.config()
+        if model is None and is_built_in(model_params(config, config.judge).model):
             model = configured_model()  # a built-in model has no replies to new questions
         answer = debate.ask(asked, model=model)
         if as_json:
@@ -96,12 +106,6 @@ def ask(
             "the embedding model failed, so messages were found by their words only: "
             f"{one_line(failure, 300)}"
         )
-
-
-def _judge_model(debate: Debate) -> str:
-    """Return the name of the model that answers questions about a debate by default."""
-    config = debate.config()
-    return config.judge.model or config.model
 
 
 def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
@@ -238,8 +242,8 @@ def judge(
         options = _with_config(options, config)
         with open_database(db) as debates:
             debate = debates.get(subject)
-            if not model and config is None and recording_in(debate.config().model_names()):
-                options = replace(options, model=configured_model())  # a recording judges only once
+            if not model and config is None:
+                options = replace(options, model=own_model(debate.config()))  # a recording judges only once
             judgement = judge_debate(debate.session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
 

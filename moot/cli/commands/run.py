@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import after_setup, configured_model, open_database, open_stored_debate
+from moot.cli.inputs import after_setup, open_database, open_stored_debate, own_model
 from moot.cli.screen.output import (
     borderless_table,
     columns,
@@ -315,7 +315,7 @@ def resume(
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
         if config is None and model is None and (turns or debate.row.parent):
-            model = _own_model(debate.config())
+            model = own_model(debate.config())
         change = _change_of(debate.config(), config, model, judge_model)
         if change is not None:
             if not reconfigure and (keys := debate.differing_keys(change.from_file)):
@@ -398,7 +398,7 @@ def fork(
         start = fork_values(debate.session, after=seq, without=without)
         former = frozen_config(start)
         if run and config is None and model is None:
-            model = _own_model(former)
+            model = own_model(former)
         change = _change_of(former, config, model, judge_model)
         # Everything is checked before the fork is stored, so a refused fork leaves nothing behind.
         settings, granted = _checked(debate, former, change, run=run)
@@ -472,14 +472,6 @@ def _checked(
     if change is not None:
         return debate.check_change(change.config, config, change.named)
     return debate.check_change(config, config) if run else (config, set())
-
-
-def _own_model(config: DebateConfig) -> str | None:
-    """Return the user's default model if a configured model only replays recorded replies.
-
-    Otherwise, return `None`.
-    """
-    return configured_model() if recording_in(config.model_names()) else None
 
 
 TABLE_CHARS = 72
