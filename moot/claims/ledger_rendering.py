@@ -503,7 +503,7 @@ class _LedgerRenderer:
         def needs_evidence(key: str) -> bool:
             """Return True if evidence for a claim should be listed.
 
-            This is so unless the debater has given up the claim.
+            Evidence is listed unless the debater has given up the claim.
             """
             return key == MAIN_QUESTION or not is_given_up(self.ledger.stance(who, key))
 

@@ -29,7 +29,7 @@ INSTEAD = {
     "maxTokens": "`memory.budget.reply` in a Moot configuration",
     "trace": "the environment variable MOOT_OTEL=1",
 }
-"""Moot's replacements for settings of another program, named dialectic. Each key is the last component of a
+"""Moot's replacements for settings of the debate program dialectic. Each key is the last component of a
 setting's dotted name."""
 
 SECTIONS = {
@@ -96,7 +96,7 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file has the format of another program, named dialectic."""
+    """Return True if a configuration file has the format of the debate program dialectic."""
     return "agents" in data or "debate" in data
 
 
@@ -140,7 +140,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 class _DialecticSection:
     """Configuration section that keeps track of which of its keys were read.
 
-    The section comes from a file of another program, named dialectic.
+    The file belongs to the debate program dialectic.
     """
 
     def __init__(self, data: Any, path: str) -> None:
@@ -162,7 +162,7 @@ class _DialecticSection:
 
 
 class _DialecticFile:
-    """Configuration file of another program, named dialectic, for conversion to Moot's format."""
+    """Configuration file of the debate program dialectic, for conversion to Moot's format."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

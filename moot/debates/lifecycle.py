@@ -152,7 +152,7 @@ def start_debate(
     """Create a debate from the input of the graph. The topic defaults to the configured topic.
 
     Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
-    operator's configuration if a client chose `config`, which then grants nothing.
+    operator's configuration if a client chose `config`. The client's configuration then grants nothing.
     """
     topic = topic_text(config.topic if given["topic"] is None else given["topic"])
     if not topic:

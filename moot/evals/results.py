@@ -34,7 +34,7 @@ class RoundChange:
     """Counts of debaters' answers that a debate round changed from right to wrong or from wrong to right."""
 
     round: int
-    """Number of the debate round. Round 1 follows the debaters' first answers."""
+    """Round number. Round 1 is the first round after the debaters' initial answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int

@@ -162,7 +162,7 @@ class _Solution(BaseModel):
 
 
 class _DialecticDebate(BaseModel):
-    """Contents of a debate file written by another program, named dialectic.
+    """Contents of a debate file that the program dialectic wrote.
 
     Only the keys that this module reads are listed.
     """
@@ -267,7 +267,7 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
-    """Settings of one evaluator in a configuration file of another program, named dialectic."""
+    """Settings of one evaluator in a configuration file of the program dialectic."""
 
     model: str = Field(pattern=r"\S")
     """Name of the evaluator's model."""

@@ -39,7 +39,7 @@ def _step_before_end(
 def judge(state: ConversationState, context: NodeContext) -> NodeBody:
     """Judge the debate and add the verdict to the state.
 
-    A failed verdict is recorded as failed, never replaced. It does not replace a usable verdict.
+    A verdict that failed is stored as failed, but a usable verdict stays in its place.
     """
     config = frozen_config(state)
     count, protocol = context.env.token_counter_for(config), protocol_named(config.protocol)

@@ -327,8 +327,8 @@ class Message:
     label: str
     person: Participant
     new_phase: bool
-    """True if a heading with the debate phase appears above the message. The heading marks the first
-    message of each phase in a block."""
+    """True if the report shows the name of the debate phase above this message. It does so above the first
+    message of each phase."""
     targets: tuple[tuple[str, str], ...]
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""

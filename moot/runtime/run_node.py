@@ -105,8 +105,8 @@ class JournalPosition:
     resumed: bool = False
     """True if the run continues an interrupted step."""
     stores_replies: bool = True
-    """True if model replies are stored in, and reused from, the debate's journal. It is not used for
-    calls outside the debate's graph."""
+    """True if the debate's journal stores model replies and supplies stored ones. Calls outside the debate's
+    graph do not use the journal."""
 
     @property
     def journal(self) -> Journal | None:

@@ -243,7 +243,7 @@ class InboxTable(DebateTable):
     def since(self, debate: str, number: int) -> UnreadInbox:
         """Return the contents of a debate's inbox after row `number`.
 
-        They are interjections and the model usage of answering questions.
+        The rows are interjections and the model usage of answered questions.
         """
         # One statement reads both kinds, so that no row with a smaller number can come in between.
         rows = self._execute(

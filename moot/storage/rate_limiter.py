@@ -288,7 +288,7 @@ class Budgets(DebateTable):
         return _budget_in(rows).reached
 
     def spend(self, debate: str, usage: EntryUsage) -> None:
-        """Add the tokens and cost of a model call to the usage of the debate's group of debates."""
+        """Charge a model call's tokens and cost to the budget that the debate shares with its group."""
         self._execute(
             "UPDATE moot_budgets SET tokens = tokens + ?, cost = cost + ? "
             "WHERE name = (SELECT budget FROM moot_budget_debates WHERE debate = ?)",

@@ -30,7 +30,7 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _SPELLED = re.compile(r"(?<![^\W_])(?:[^\W\d_][._]){2,}[^\W\d_]?(?![^\W_])")
 _MAYBE_SPELLED = re.compile(r"[._][^\W\d_][._]")
 _PRINTED = re.compile("[‘’“”„‚‹›«»–—…•·]")
-"""Pattern for typographic characters, such as curly quotes and dashes, which are replaced with spaces."""
+"""Pattern for curly quotes, dashes and other typographic characters. Spaces replace them."""
 # `re` treats vowel signs and accents as non-letters, but words in Hindi or Hebrew contain them.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"

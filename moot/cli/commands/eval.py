@@ -424,7 +424,7 @@ def evaluate_debates(
         Argument(
             metavar="ID|FILE…",
             help="Debates to score, given as names, ids or files. A file contains a debate exported by Moot "
-            "or saved by dialectic, another debate program.",
+            "or saved by the debate program dialectic.",
         ),
     ],
     problem: Annotated[

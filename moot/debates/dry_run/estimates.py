@@ -134,7 +134,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
     """Return two adjacent, equally long ranges of rounds whose model calls can be compared.
 
-    They lie near the end of a simulated debate.
+    Both ranges are in the last two thirds of the simulated debate.
     """
     last = max((each.round for each in calls), default=0)
     start, end = last // 3, last - 1
@@ -143,10 +143,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the rounds from `early` to `late` in which each kind of model call occurs.
-
-    Only rounds in the parts `early` and `late` are included.
-    """
+    """Return the rounds of `early` and `late` in which each kind of model call occurs."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:

@@ -201,8 +201,8 @@ notice instead."""
 TOKENS_PER_SPEAKER = 60
 """Number of tokens that a summary needs per speaker to include a point from every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
-"""Factors that turn a summary's token limit into a character limit for tool errors. The first is the
-maximum share of tool errors, and the second the estimated number of characters per token."""
+"""Constants that limit the length of tool errors in a summary. Tool errors may use the share `ERROR_SHARE` of
+the summary's tokens, and a token counts as `CHARS_PER_TOKEN` characters."""
 _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 

@@ -42,8 +42,8 @@ def provider_of(name: str) -> str:
 
 
 _SIMILARITY = 0.85
-"""Minimum similarity, from 0 to 1, of a mistyped name and the name to suggest. The unrelated names `llama3`
-and `ollama` have a similarity of 0.83."""
+"""Minimum similarity (0 to 1) at which Moot suggests a known name for an unknown one. The unrelated names
+`llama3` and `ollama` have a similarity of 0.83."""
 
 
 def similar_model_name(name: str) -> str:
