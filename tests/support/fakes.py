@@ -22,9 +22,7 @@ def answer(call: ModelCall) -> Reply:
     usage: Any = {"prompt_tokens": call.prompt_tokens, "completion_tokens": 20}
     if call.schema is not None:
         return Reply(data=dict(OPINION), model=call.model, usage=usage)
-    return Reply(
-        text=f"I say {call.digest[:8]}, because 40 % of cases fail.", model=call.model, usage=usage
-    )
+    return Reply(text=f"I say {call.digest[:8]}, because 40 % of cases fail.", model=call.model, usage=usage)
 
 
 @dataclass
