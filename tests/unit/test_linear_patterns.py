@@ -35,6 +35,7 @@ SOURCES = {path: path.read_text() for path in ROOT.rglob("*.py")}
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
 _USE = re.compile(rf"\b(\w+)\.({'|'.join(METHODS)})\b")
 ANCHORED = {"match", "fullmatch"}
+REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -65,8 +66,29 @@ def _called_patterns() -> Iterator[tuple[str, str, int]]:
                     yield method, str(first.value), node.lineno
 
 
+def _repeats(items: object) -> bool:
+    """Return whether a parsed pattern repeats a part without a bound.
+
+    Every other pattern reads a bounded number of characters at each position, so it takes linear time.
+    """
+    for operation, argument in items:  # type: ignore[attr-defined]
+        if operation in REPEATS and (argument[1] is sre.MAXREPEAT or _repeats(argument[2])):
+            return True
+        if operation is sre.SUBPATTERN and _repeats(argument[3]):
+            return True
+        if operation is sre.ATOMIC_GROUP and _repeats(argument):
+            return True
+        if operation in (sre.ASSERT, sre.ASSERT_NOT) and _repeats(argument[1]):
+            return True
+        if operation is sre.BRANCH and any(_repeats(branch) for branch in argument[1]):
+            return True
+        if operation is sre.GROUPREF_EXISTS:
+            return True
+    return False
+
+
 def _collect() -> dict[tuple[str, int], tuple[str, set[str]]]:
-    """Return the patterns of the package, each with its name and the methods that are called on it."""
+    """Return the package's patterns with unbounded repeats: their names and the methods called on them."""
     used = {path: _USE.findall(text) for path, text in SOURCES.items()}
     found: dict[tuple[str, int], tuple[str, set[str]]] = {}
     for module in _modules():
@@ -79,7 +101,9 @@ def _collect() -> dict[tuple[str, int], tuple[str, set[str]]]:
                     users = [
                         path
                         for path, text in SOURCES.items()
-                        if str(path) == module.__file__ or f"from {module.__name__} import" in text
+                        if str(path) == module.__file__
+                        or f"from {module.__name__} import" in text
+                        or f"import {module.__name__.rpartition('.')[2]}" in text
                     ]
                     methods = {method for path in users for own, method in used[path] if own == name}
                     methods = methods or set(METHODS)
@@ -87,7 +111,7 @@ def _collect() -> dict[tuple[str, int], tuple[str, set[str]]]:
                     found.setdefault(key, (f"{module.__name__}.{name}", set()))[1].update(methods)
     for method, text, line in _called_patterns():
         found.setdefault((text, re.compile(text).flags), (f"line {line}: {text}", {method}))
-    return found
+    return {key: each for key, each in found.items() if _repeats(_parser.parse(key[0], key[1] & ~re.DEBUG))}
 
 
 FOUND = _collect()
@@ -105,7 +129,7 @@ def _samples(items: object) -> list[str]:  # noqa: C901  # one case an operation
             texts.append("a")
         elif operation is sre.IN:
             texts += _of_class(argument)
-        elif operation in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+        elif operation in REPEATS:
             texts += _samples(argument[2])
         elif operation is sre.SUBPATTERN:
             texts += _samples(argument[3])

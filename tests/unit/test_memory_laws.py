@@ -388,8 +388,15 @@ def test_no_prompt_of_any_protocol_leaves_out_what_fits(protocol: str, data: st.
     check_prompts(*data.draw(prompt_cases([protocol])))
 
 
-@pytest.mark.parametrize("total", [4000, 5000])
-@pytest.mark.parametrize("protocol", ["council", "dialogue"])
+@pytest.mark.parametrize(
+    ("protocol", "total"),
+    [
+        ("council", 4000),
+        pytest.param("council", 5000, marks=pytest.mark.slow),
+        pytest.param("dialogue", 4000, marks=pytest.mark.slow),
+        ("dialogue", 5000),
+    ],
+)
 def test_a_giant_message_leaves_the_background_whole_in_the_prompt_for_its_claims(
     protocol: str, total: int
 ) -> None:
