@@ -130,6 +130,8 @@ SLOW = {
     "council by rule",
     "council of two, one round",
     "council judged in two orders",
+    "council read by a model",
+    "council that may converge",
     "council unjudged",
     "council until so many turns",
     "council with clarifications",

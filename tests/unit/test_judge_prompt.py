@@ -103,7 +103,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     said=st.lists(st.tuples(st.sampled_from(["alice", "bob", "chair"]), TEXTS), min_size=1, max_size=30),
     budget=st.sampled_from([400, 600, 1500, 8000]),
@@ -249,7 +249,7 @@ def debate_shown(call: ModelCall) -> list[str]:
     return [message["content"] for message, section in sections if section in ("messages", "summary")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     said=st.lists(
         st.tuples(st.sampled_from(["alice", "bob"]), st.integers(5, 400).map("carbon ".__mul__)),

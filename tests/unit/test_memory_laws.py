@@ -381,7 +381,10 @@ def prompt_cases(among: Sequence[str] = PROTOCOLS) -> st.SearchStrategy[Any]:
     )
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "protocol",
+    [pytest.param(each, marks=[pytest.mark.slow] if each == "moderated" else []) for each in PROTOCOLS],
+)
 @settings(QUICK, max_examples=3)
 @given(data=st.data())
 def test_no_prompt_of_any_protocol_leaves_out_what_fits(protocol: str, data: st.DataObject) -> None:

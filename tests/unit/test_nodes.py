@@ -121,7 +121,7 @@ def test_a_huge_transcript_is_summarised_before_the_first_turn() -> None:
     assert model.calls[0].prompt_tokens <= 8000
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     lengths=st.lists(st.integers(1, 400), min_size=12, max_size=12),
     keep=st.integers(1, 5),

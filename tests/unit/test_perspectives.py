@@ -151,7 +151,14 @@ def test_fresh_summaries_read_the_whole_perspective_and_rolling_ones_what_is_new
     assert seen["fresh"][0] == 7
 
 
-@pytest.mark.parametrize("bad", ["", "   ", "error: overloaded"], ids=["empty", "blank", "error text"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param("", id="empty", marks=pytest.mark.slow),
+        pytest.param("   ", id="blank", marks=pytest.mark.slow),
+        pytest.param("error: overloaded", id="error text"),
+    ],
+)
 def test_where_a_summary_is_useless_the_whole_is_shown_while_it_fits_then_the_rules(
     bad: str, tmp_path: Path
 ) -> None:
