@@ -263,7 +263,7 @@ def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
 @pytest.mark.parametrize("token", [pytest.param("", marks=pytest.mark.slow), "set-by-the-operator"])
 def test_an_agent_with_the_set_token_is_the_operators(token: str, tmp_path: Path) -> None:
     async def talk(url: str) -> None:
-        http = httpx2.AsyncClient(headers={"x-api-key": token}, trust_env=False)
+        http = httpx2.AsyncClient(headers={"x-api-key": token}, trust_env=False, timeout=120)
         async with http, Client(streamable_http_client(url, http_client=http)) as client:
             said = {"question": "Tabs?", "turns": 1, "model": "another-model"}
             for tool in ("start", "debate"):
