@@ -137,9 +137,22 @@ def unused_name(records: Records, text: str) -> str | None:
 
 
 def find_debate(session: DebateSession, name: str) -> DebateSession:
-    """Return the session of the debate with the given id, name or unique id prefix."""
-    _delete_unstarted(session, name)
-    return session.on(session.records.find(name).id)
+    """Return the session of the debate with the given id, name or unique id prefix.
+
+    A debate whose creation was interrupted is not found. If only its status was not listed yet, the status
+    is stored, unless the database takes no writes.
+
+    Raises:
+        DebateNotFound: There is no such debate.
+    """
+    row = session.records.find(name)
+    found = session.on(row.id)
+    if session.records.never_began(row):
+        if found.state().values.get("status", "new") == "new":
+            raise session.records.catalogue.not_found(name)
+        with suppress(DebateBusy, StorageError), found.writing() as held:
+            held.note_status(held.state().values["status"])
+    return found
 
 
 def start_debate(
@@ -205,9 +218,7 @@ def _delete_unstarted(session: DebateSession, name: str) -> None:
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
             with session.on(row.id).writing() as left:
-                if (status := left.state().values.get("status", "new")) != "new":
-                    left.note_status(status)
-                else:
+                if left.state().values.get("status", "new") == "new":
                     _discard(left)
 
 
