@@ -520,7 +520,8 @@ class LivePage:
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await body_of(request, kind)
-        return await action.perform(host, await run_in_thread(_debate_of, request, host))
+        debate = await run_in_thread(_debate_of, request, host)
+        return await action.perform(host, debate, by_operator=bool(request.scope.get(OPERATOR)))
 
 
 def _sample(name: str) -> JsonObject:

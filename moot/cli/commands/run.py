@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import after_setup, open_database, open_stored_debate, own_model
+from moot.cli.inputs import after_setup, configured_model, open_database, open_stored_debate
 from moot.cli.screen.output import (
     borderless_table,
     columns,
@@ -309,13 +309,13 @@ def resume(
     """
     from moot.cli.running import deliver, resume_line, run_to_end
     from moot.cli.screen.live import check_answers
-    from moot.debates.continuation import verdict_failed
+    from moot.debates.continuation import model_after_recording, verdict_failed
 
     with open_stored_debate(delivery.db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
         if config is None and model is None and (turns or debate.row.parent):
-            model = own_model(debate.config())
+            model = model_after_recording(debate.config(), configured_model())
         change = _change_of(debate.config(), config, model, judge_model)
         if change is not None:
             if not reconfigure and (keys := debate.differing_keys(change.from_file)):
@@ -388,7 +388,7 @@ def fork(
             "--turns needs --run: without --run, `moot fork` copies the debate but runs no turns"
         )
     from moot.cli.running import resume_line, run_to_end
-    from moot.debates.continuation import check_fork
+    from moot.debates.continuation import check_fork, model_after_recording
     from moot.debates.lifecycle import dropped_interjections, fork_debate, fork_values, unused_name
     from moot.state.config.debate_config import frozen_config
 
@@ -398,7 +398,7 @@ def fork(
         start = fork_values(debate.session, after=seq, without=without)
         former = frozen_config(start)
         if run and config is None and model is None:
-            model = own_model(former)
+            model = model_after_recording(former, configured_model())
         change = _change_of(former, config, model, judge_model)
         # Everything is checked before the fork is stored, so a refused fork leaves nothing behind.
         settings, granted = _checked(debate, former, change, run=run)
