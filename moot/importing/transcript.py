@@ -26,7 +26,7 @@ from moot.importing.formats import (
 from moot.memory.window import window_message
 from moot.protocols.turn_suffix import evict_through
 from moot.runtime.environment import Environment
-from moot.state.channel_values import check_channels
+from moot.state.channel_values import check_types
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import stored_settings
@@ -299,8 +299,8 @@ def document_values(given: Mapping[str, object], environment: Environment) -> Js
     """
     document = whole_document(given)
     values = _values(document, make_config(stored_settings(document["config"])), environment)
-    # An empty channel is valid, and `window_message` makes the messages.
-    check_channels({key: value for key, value in values.items() if value and key != "messages"})
+    # `whole_document` has checked that the values can be stored. An empty channel is valid.
+    check_types({key: value for key, value in values.items() if value})
     return values
 
 
