@@ -12,6 +12,7 @@ from moot.documents.document import CarriedState
 from moot.documents.read_document import document_config
 from moot.importing.formats import (
     BOLD,
+    TIME_STAMP,
     ParsedMessage,
     ParsedTranscript,
     header_of,
@@ -171,7 +172,7 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 def _format_of(text: str) -> str:
     start = text.lstrip()[:1]
     lines = [line for line in text.splitlines() if line.strip()]
-    if start in ("{", "["):
+    if start in ("{", "[") and not TIME_STAMP.match(text.lstrip()):
         each = len(lines) > 1 and all(line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines)
         return "jsonl" if each else "json"
     if any(BOLD.match(line) or line.startswith("## ") for line in lines):
