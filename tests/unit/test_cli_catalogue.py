@@ -325,3 +325,28 @@ def test_the_list_keeps_its_columns_whatever_a_debate_cost(tmp_path: Path, cost:
     heading, line = moot("list", "--db", path).stdout.splitlines()[:2]
     assert heading.split() == ["debate", "question", "decision", "sure", "status", "cost", "age"]
     assert {"trams", "Trams?"} <= {*line.split()}
+
+
+@pytest.mark.parametrize(
+    ("width", "question", "shown"),
+    [
+        (120, "Trams?", 60),
+        (120, "Should the city replace " + "its buses and " * 12 + "its cars?", 39),
+        (200, "Should the city replace " + "its buses and " * 12 + "its cars?", 60),
+    ],
+    ids=["where there is room", "a third of the width beside a long question", "a wide terminal"],
+)
+def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
+) -> None:
+    monkeypatch.setattr("moot.cli.commands.show.columns", lambda: width)
+    monkeypatch.setattr("moot.cli.screen.output.columns", lambda: width)
+    path, name = str(tmp_path / "d.sqlite"), "n" * 60
+    with open_debates(path) as debates:
+        short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
+        debates.start(question, short, name=name)
+    line = moot("list", "--db", path).stdout.splitlines()[1]
+    assert line.count("n" * shown) == 1
+    assert (name in line) == (shown == 60)
+    assert len(line) <= width
+    assert ("…" in line.partition(" ")[0]) == (shown < 60)

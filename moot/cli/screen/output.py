@@ -341,7 +341,11 @@ class Grid:
         return table
 
 
-def borderless_table(*words: str, figures: Iterable[str] = (), expand: bool = False) -> Table:
+COLUMN_GAP = 2
+"""Number of spaces after each column of a table."""
+
+
+def borderless_table(*words: str, figures: Iterable[str] = ()) -> Table:
     """Return an empty table that is drawn without lines.
 
     Columns of `words` are aligned left, columns of `figures` right.
@@ -349,7 +353,7 @@ def borderless_table(*words: str, figures: Iterable[str] = (), expand: bool = Fa
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=expand)
+    table = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0))
     for heading in words:
         table.add_column(Text(heading))
     for heading in figures:
