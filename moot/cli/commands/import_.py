@@ -26,6 +26,7 @@ from moot.cli.screen.output import (
     print_result,
     print_text,
     render,
+    suffix_error,
     write_file,
 )
 from moot.state.entries import traits_of
@@ -272,9 +273,7 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
     chosen = chosen or fitting[:1]
     if not set(chosen) & set(fitting):
         suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
-        raise InputError(
-            f"the name of the output file {str(output)!r} must end in one of {', '.join(suffixes)}"
-        )
+        raise suffix_error(output, suffixes)
     return chosen
 
 

@@ -253,9 +253,16 @@ def format_of(path: Path) -> str:
         InputError: the suffix is unknown, or the folder does not exist.
     """
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"the name of the output file {str(path)!r} must end in one of {', '.join(FORMATS)}")
+        raise suffix_error(path, FORMATS)
     check_folder(path)
     return FORMATS[path.suffix.lower()]
+
+
+def suffix_error(path: Path, suffixes: Iterable[str]) -> InputError:
+    """Return the error for an output file whose name has none of the given suffixes."""
+    listed = [*suffixes]
+    choice = "one of " if len(listed) > 1 else ""
+    return InputError(f"the name of the output file {str(path)!r} must end in {choice}{', '.join(listed)}")
 
 
 def check_folder(path: Path) -> None:
