@@ -90,7 +90,7 @@ def ask(
         print_text("\n".join([said, *sources]))
     receipt = answer.receipt
     if not quiet:
-        shown, omitted = len(receipt["message_ids"]), receipt["messages_left_out"]
+        shown, omitted = receipt["messages_read"], receipt["messages_left_out"]
         tokens = f"{receipt['total_tokens']:,} of {receipt['budget']:,} tokens"
         line = f"read {count_noun(shown, 'message')}, {tokens}"
         if omitted:

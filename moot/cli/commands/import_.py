@@ -29,7 +29,7 @@ from moot.cli.screen.output import (
     suffix_error,
     write_file,
 )
-from moot.state.entries import traits_of
+from moot.state.entries import message_count, traits_of
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
@@ -120,7 +120,9 @@ def import_debate(
         messages = [entry for entry in document["transcript"] if traits_of(entry).is_message]
         names = [each["name"] for each in document["config"]["debaters"][:8]]
         tokens = sum(entry["tokens"] for entry in messages)
-        said = f"{count_noun(len(messages), 'message')} · {count_noun(tokens, 'token')}"
+        said = (
+            f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
+        )
         print_note(f"{said} · debaters: {', '.join(names)}")
         print_note(f"  judge it   {command_line('judge', debate.name, db=db)}")
         print_note(f"  report it  {command_line('report', debate.name, db=db)}")
