@@ -101,6 +101,8 @@ def _last_human_message(state: object) -> str:
     return texts[-1] if texts else ""
 
 
+MAX_REQUESTED_NAME = 200
+"""Maximum number of characters in the name of a model or a protocol in a request. Errors repeat the name."""
 MAX_QUESTION_CHARS = 300_000
 """Maximum number of characters in a question that an agent passes to the debate tool."""
 
@@ -115,6 +117,7 @@ class DebaterRequest(BaseModel):
     stance: str = Field("", description="Position to defend.", examples=["Use one repository."])
     model: str = Field(
         "",
+        max_length=MAX_REQUESTED_NAME,
         description="Name of the debater's model. Default: the model of the debate.",
         examples=["anthropic:claude-sonnet-5"],
     )
@@ -130,7 +133,9 @@ class DebateRequest(BaseModel):
         max_length=MAX_QUESTION_CHARS, description="Question to debate, including the relevant facts."
     )
     protocol: str = Field(
-        "", description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: the configured protocol."
+        "",
+        max_length=MAX_REQUESTED_NAME,
+        description=f"Protocol of the debate: {', '.join(PROTOCOLS)}. Default: the configured protocol.",
     )
     turns: int = Field(0, ge=0, description="Maximum number of turns. Default: the configured maximum.")
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moot.state.config.model_settings import is_built_in, recording_in
+from moot.state.config.model_settings import is_built_in
 from moot.state.entries import clean_text
 from moot.state.errors import DebateNotFound, InputError
 from moot.state.settings import check_database, database_exists, is_postgres, redact_url, variable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from moot.api import Debate, Debates
     from moot.importing import ImportedTranscript
     from moot.runtime.environment import Environment
-    from moot.state.config import DebateConfig
     from moot.storage.records import Records
     from moot.work_queue import WorkQueue
 
@@ -28,11 +27,6 @@ def configured_model() -> str | None:
     """Return the user's default model, or `None` if no model or a built-in model is configured."""
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
-
-
-def own_model(config: DebateConfig) -> str | None:
-    """Return the user's default model if a configured model only replays recorded replies, or else `None`."""
-    return configured_model() if recording_in(config.model_names()) else None
 
 
 STDIN = Path("-")

@@ -87,6 +87,7 @@ def run_to_end(
     turns: int | None = None,
     answer: object = None,
     gate: Gate | None = None,
+    model_chosen: bool = False,
 ) -> int:
     """Run a debate to its end, show the result, and return the exit code.
 
@@ -96,6 +97,7 @@ def run_to_end(
         turns: number of turns to add.
         answer: a person's reply to the questions that the debate waits for.
         gate: decision that the debate must reach. `None`: any.
+        model_chosen: True if the user named the model of the debate.
 
     Raises:
         UserError: the run could not start, for example because another process runs the debate.
@@ -104,7 +106,8 @@ def run_to_end(
     taken = debate.row.turns if turns else 0
     try:
         if delivery.remarks:
-            for line in (*header_lines(debate.state().values["topic"], debate.config()), ""):
+            topic, config = debate.state().values["topic"], debate.config()
+            for line in (*header_lines(topic, config, model_chosen=model_chosen), ""):
                 print_note(line)
         _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:

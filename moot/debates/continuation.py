@@ -32,7 +32,7 @@ from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Capability, capabilities_of
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import frozen_config, read_stored, runnable_config
-from moot.state.config.model_settings import recording_in
+from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.config.participants import unique_slug
 from moot.state.conversation import CallReceipt, ConversationState, EndReason, StateValues, Step, step_number
 from moot.state.entries import JsonObject
@@ -170,6 +170,21 @@ def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
     config = frozen_config(values)
     spent = session.records.with_pending_usage(session.thread, values)
     return bool(limit_reached(spent, config)) and not limit_reached(values, config)
+
+
+def model_after_recording(config: DebateConfig, default: str | None) -> str | None:
+    """Return the model with which a debate continues after its recorded replies.
+
+    Args:
+        config: configuration of the debate.
+        default: default model of the user or of the server. `None`: none is configured.
+
+    Returns:
+        The default model, or `None` if it is a built-in model or the debate uses no recording.
+    """
+    if default is None or is_built_in(default) or not recording_in(config.model_names()):
+        return None
+    return default
 
 
 OWN_MODEL = (

@@ -24,7 +24,7 @@ from moot.models.registry import Models
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
 from moot.state.config import DebateConfig, slug
-from moot.state.config.boundary import Capability, ClientConfig, Permissions
+from moot.state.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
 from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
@@ -137,9 +137,22 @@ def unused_name(records: Records, text: str) -> str | None:
 
 
 def find_debate(session: DebateSession, name: str) -> DebateSession:
-    """Return the session of the debate with the given id, name or unique id prefix."""
-    _delete_unstarted(session, name)
-    return session.on(session.records.find(name).id)
+    """Return the session of the debate with the given id, name or unique id prefix.
+
+    A debate whose creation was interrupted is not found. If only its status was not listed yet, the status
+    is stored, unless the database takes no writes.
+
+    Raises:
+        DebateNotFound: There is no such debate.
+    """
+    row = session.records.find(name)
+    found = session.on(row.id)
+    if session.records.never_began(row):
+        if found.state().values.get("status", "new") == "new":
+            raise session.records.catalogue.not_found(name)
+        with suppress(DebateBusy, StorageError), found.writing() as held:
+            held.note_status(held.state().values["status"])
+    return found
 
 
 def start_debate(
@@ -205,9 +218,7 @@ def _delete_unstarted(session: DebateSession, name: str) -> None:
         row = session.records.catalogue.find(name)
         if session.records.never_began(row):
             with session.on(row.id).writing() as left:
-                if (status := left.state().values.get("status", "new")) != "new":
-                    left.note_status(status)
-                else:
+                if left.state().values.get("status", "new") == "new":
                     _discard(left)
 
 
@@ -248,7 +259,12 @@ def fork_values(session: DebateSession, *, after: int | None, without: str | Non
 
 
 def fork_debate(
-    session: DebateSession, values: Values, name: str | None, granted: Iterable[Capability] = ()
+    session: DebateSession,
+    values: Values,
+    name: str | None,
+    granted: Iterable[Capability] = (),
+    *,
+    by_operator: bool = True,
 ) -> DebateSession:
     """Store a fork of a debate.
 
@@ -257,6 +273,8 @@ def fork_debate(
         values: state with which the fork starts, from `fork_values`.
         name: name of the fork. `None`: its id.
         granted: capabilities that the fork gets in addition to those of the original debate.
+        by_operator: True if the operator makes the fork. Otherwise the fork does not get the limits that the
+            operator raised for the original debate.
     """
     thread, now = new_debate_id(name), session.environment.clock()
     row = replace(
@@ -271,7 +289,9 @@ def fork_debate(
         updated_at=now,
     )
     with _creating(session, row) as made:
-        made.records.grants.add(thread, {*made.records.grants.of(session.thread), *granted})
+        inherited = made.records.grants.of(session.thread)
+        made.records.grants.add(thread, inherited if by_operator else without_raised_limits(inherited))
+        made.records.grants.add(thread, granted)
         made.records.imports.copy(session.thread, thread)
         # The fork's own inbox is empty.
         made.update_after("trim", {**filled_channels(values), "last_inbox_number": 0})

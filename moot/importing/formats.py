@@ -452,6 +452,13 @@ _BOLD = (
 )
 BOLD = re.compile(_BOLD)
 LISTED = re.compile(rf"(?:[-*+]|\d+[.)])\s+{_BOLD}")
+_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+TIME_STAMP = re.compile(
+    rf"[\[(]?(?:{_DATE}(?:,?\s+|T))?\d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:\.\d+)?Z?(?:\s?[AP]\.?M\.?)?[\])]?"
+    r"(?:\s+[-–])?\s+(?=[^\s:][^:]{0,59}:)",
+    re.IGNORECASE,
+)
+"""Pattern for the date and time before the speaker's name in a line of an exported chat."""
 _LABEL = re.compile(
     r"(?i)topic|title|motion|questions?|answers?|notes?|examples?|summary|conclusion|first|second|third|finally"
     r"|however|yes|no|so|but|and|also|remember|warning|ps|sources?|evidence|result|update|date|todo|re"
@@ -571,6 +578,13 @@ def _markdown_message(head: str, text: str) -> ParsedMessage:
 def _messages_under(lines: Sequence[str], heads: SpeakerLines, form: str) -> ParsedTranscript:
     """Split lines into messages, given the first line of each message."""
     if not heads:
+        for number, line in enumerate(lines, start=1):
+            if stamp := TIME_STAMP.match(line):
+                raise InputError(
+                    f"line {number}: the line begins with a time stamp in an unknown form, "
+                    f"{stamp[0].strip()!r}; remove the time stamps, or write each message as "
+                    f"`[09:41] {form}`"
+                )
         raise InputError(f"line 1: no speaker was found; write each message as `{form}`")
     starts = [*heads, len(lines)]
     messages = [

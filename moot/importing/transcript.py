@@ -12,6 +12,7 @@ from moot.documents.document import CarriedState
 from moot.documents.read_document import document_config
 from moot.importing.formats import (
     BOLD,
+    TIME_STAMP,
     ParsedMessage,
     ParsedTranscript,
     header_of,
@@ -26,7 +27,7 @@ from moot.importing.formats import (
 from moot.memory.window import window_message
 from moot.protocols.turn_suffix import evict_through
 from moot.runtime.environment import Environment
-from moot.state.channel_values import check_channels
+from moot.state.channel_values import check_types
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import stored_settings
@@ -171,7 +172,7 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 def _format_of(text: str) -> str:
     start = text.lstrip()[:1]
     lines = [line for line in text.splitlines() if line.strip()]
-    if start in ("{", "["):
+    if start in ("{", "[") and not TIME_STAMP.match(text.lstrip()):
         each = len(lines) > 1 and all(line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines)
         return "jsonl" if each else "json"
     if any(BOLD.match(line) or line.startswith("## ") for line in lines):
@@ -299,8 +300,8 @@ def document_values(given: Mapping[str, object], environment: Environment) -> Js
     """
     document = whole_document(given)
     values = _values(document, make_config(stored_settings(document["config"])), environment)
-    # An empty channel is valid, and `window_message` makes the messages.
-    check_channels({key: value for key, value in values.items() if value and key != "messages"})
+    # `whole_document` has checked that the values can be stored. An empty channel is valid.
+    check_types({key: value for key, value in values.items() if value})
     return values
 
 

@@ -27,7 +27,7 @@ from moot.state.verdict import (
     VerdictField,
     tenths,
 )
-from moot.text.plain_text import clip
+from moot.text.plain_text import clip, count_noun
 
 MAJOR_CAP = 40.0
 """Maximum confidence (0 to 100) of a verdict if a major requirement is unmet."""
@@ -323,12 +323,16 @@ def changed_text(verdict: Verdict) -> str:
     Return `""` if nothing was dropped or clamped.
     """
     counts = (
-        (verdict["dropped_scores"], "scores given twice, or of nobody"),
-        (verdict["clamped_scores"], "scores brought within their scale"),
-        (verdict["dropped_citations"], "citations of messages that do not exist"),
+        (
+            verdict["dropped_scores"],
+            "score",
+            "ignored (no debater's, unknown criterion, or given twice)",
+        ),
+        (verdict["clamped_scores"], "score", "outside the scale, set to its nearest end"),
+        (verdict["dropped_citations"], "citation", "ignored (no such message)"),
     )
-    said = [f"{count} {which}" for count, which in counts if count]
-    return f"Not taken as given: {'; '.join(said)}." if said else ""
+    said = [f"{count_noun(count, noun)} {change}" for count, noun, change in counts if count]
+    return f"Corrected in the judge's reply: {'; '.join(said)}." if said else ""
 
 
 def _side_meant(said: str, sides: Sequence[str]) -> str | None:

@@ -18,7 +18,7 @@ from moot.prompts.request import citation_type, make_call, model_params, narrow_
 from moot.prompts.truncation import display_name
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import Entry, JsonObject, cited_id, entry_id, seq_of
+from moot.state.entries import Entry, JsonObject, cited_id, entries_of, entry_id, message_count, seq_of
 from moot.text.plain_text import sanitize_line
 
 PASSAGE = Splitting(long=48, passage=48)
@@ -132,7 +132,8 @@ def ask(
             "sections": dict(prompt.sections),
             "message_ids": list(prompt.shown),
             "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
-            "messages_left_out": len(asked.messages.omitted(transcript)),
+            "messages_read": message_count(entries_of(prompt.shown, transcript)),
+            "messages_left_out": message_count(asked.messages.omitted(transcript)),
             "omitted": [*prompt.omitted, *asked.messages.notes(transcript)],
             "unknown_terms": list(asked.unknown),
             "embeddings_error": asked.failure,

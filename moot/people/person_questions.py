@@ -16,7 +16,9 @@ from langchain_core.messages import BaseMessage
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Ask, Effect
+from moot.state.config.section import MAX_KEY_CHARS
 from moot.state.entries import JsonObject, clean_text
+from moot.text.plain_text import clip
 
 MAX_REPLY_CHARS = 100_000
 """Maximum number of characters in a person's reply. A longer reply is truncated."""
@@ -95,7 +97,7 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
     if isinstance(plain, Mapping):
         known = {key for question in questions for key in _keys(question)}
         if unknown := [str(key) for key in plain if str(key) not in known]:
-            return f"{unknown[0]!r} is not the id of a question: use {ids}"
+            return f"{clip(unknown[0], MAX_KEY_CHARS)!r} is not the id of a question: use {ids}"
     replies = _replies(questions, plain).values()
     passes = isinstance(plain, Mapping) and any(reply is not None for reply in replies)
     if passes or any(replies):

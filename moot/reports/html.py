@@ -112,7 +112,7 @@ class Report:
             self.claims[MAIN_QUESTION] = "The main question"
         self.no_claims = ""
         """Reason why the report has no claims, and how to get them. Empty if it has claims or no messages."""
-        if self.transcript.count:
+        if self.transcript.blocks:
             self.no_claims = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
         self.has_rounds = bool(
             board["standing"]["rounds"] or board["reflections"] or document.get("convergence")
@@ -198,7 +198,7 @@ def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tup
 
 
 def _render(template: str, report: Report, **more: object) -> str:
-    speaking_sizes = (WIDE, NARROW) if report.transcript.count > 3 and len(report.people) else ()
+    speaking_sizes = (WIDE, NARROW) if report.transcript.count > 2 and len(report.people) else ()
     prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
     environment = _environment(Prose(report.anchors))
     page = environment.get_template(template).render(

@@ -17,7 +17,7 @@ from moot.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.protocols.base import Protocol
 from moot.protocols.registry import rules_of
 from moot.reports.markdown_html import group_digits
-from moot.state.entries import ENTRY_ID, Entry
+from moot.state.entries import ENTRY_ID, Entry, message_count
 from moot.state.errors import ConfigError
 from moot.state.verdict import (
     NO_WINNER,
@@ -342,6 +342,8 @@ class Fold:
 
     def __init__(self, title: str, messages: Sequence[Message]) -> None:
         self.title, self.messages = title, messages
+        self.count = message_count(message.entry for message in messages)
+        """Number of messages in the block, without the topic, documents, tool results and notices."""
         first, last = messages[0].label, messages[-1].label
         self.span = first if len(messages) == 1 else f"{first} – {last}"
         """Ids of the first and the last message in the block, as one string."""
@@ -354,11 +356,12 @@ class Transcript:
 
     def __init__(self, document: DebateDocument, people: Participants, anchors: Mapping[str, str]) -> None:
         entries = document["transcript"]
-        self.count = len(entries)
+        self.count = message_count(entries)
+        """Number of messages, without the topic, documents, tool results and notices."""
         characters = sum(len(entry["content"]) for entry in entries)
-        self.lazy = self.count > LAZY_ABOVE or characters > LAZY_CHARACTERS
+        self.lazy = len(entries) > LAZY_ABOVE or characters > LAZY_CHARACTERS
         """True if the transcript's blocks are stored in `<template>` elements."""
-        self.open = self.count <= OPEN_UP_TO
+        self.open = len(entries) <= OPEN_UP_TO
         self.blocks: list[Fold] = []
         views = {}
         for receipt in document["receipts"]:
@@ -424,12 +427,12 @@ def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
     for chunk in chunks:
         first, last = chunk[0]["round"], chunk[-1]["round"]
         if not in_rounds:
-            name = f"Messages {before + 1}–{before + len(chunk)}"
+            name = f"Messages {before + 1}–{before + message_count(chunk)}"
         elif first == last:
             name = f"Round {first}" if first else "Opening"
         else:
             name = f"Rounds {first}–{last}" if first else f"Opening and rounds 1–{last}"
         continued = bool(titles) and titles[-1].removesuffix(", continued") == name
         titles.append(f"{name}, continued" if continued else name)
-        before += len(chunk)
+        before += message_count(chunk)
     return titles

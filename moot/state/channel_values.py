@@ -38,6 +38,7 @@ _NARROWER: Mapping[str, Any] = {
     "status": Literal["new", "running", "paused", "waiting", "done", "limit", "failed"],
     "turn_count": Annotated[int, Field(ge=0)],
     "round": Annotated[int, Field(ge=0)],
+    "planned_interjections_used": Annotated[int, Field(ge=0)],
     "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
 }
 """Stricter replacements for the declared types of some LangGraph state channels. They validate values that
@@ -67,6 +68,15 @@ def check_channels(values: Mapping[str, Any]) -> None:
         check_storable(channel, value, cleans=channel in ConversationInput.__annotations__)
     if "messages" in values:
         _check_messages(values["messages"])
+    check_types(values)
+
+
+def check_types(values: Mapping[str, Any]) -> None:
+    """Validate the types of state channel values whose numbers and texts are known to be storable.
+
+    Raises:
+        InputError: A value has the wrong type. The message names the channel and the location.
+    """
     for channel in values.keys() & ConversationState.__annotations__.keys() - _CHECKED_ELSEWHERE:
         value = values[channel]
         if isinstance(value, Mapping) and "__overwrite__" in value:

@@ -292,6 +292,16 @@ def cited_id(said: str) -> str:
     return next(iter(ids_in(said)), entry_id(int(number[1])) if number else bare)
 
 
+def message_count(entries: Iterable[Entry]) -> int:
+    """Return the number of messages among transcript entries, as all outputs show it.
+
+    Messages are what debaters and people say to the participants, including questions, answers and
+    interjections. The topic, documents, tool calls, tool results and notices are no messages. A judge's
+    verdict is no transcript entry.
+    """
+    return sum(traits_of(entry).is_message for entry in entries)
+
+
 def entries_of(ids: Iterable[str], transcript: Sequence[Entry]) -> list[Entry]:
     """Return the transcript entries with the given ids, in the order of the ids.
 

@@ -177,20 +177,27 @@ class Catalogue(DebateTable):
                 f"no debate has this name, because the name of a debate has at most {MAX_NAME} printable "
                 "characters"
             )
-        if name == LATEST and (latest := self._select("ORDER BY updated_at DESC, id LIMIT 1", [])):
-            return latest[0]
+        if name == LATEST:
+            begun = "WHERE status <> 'new' ORDER BY updated_at DESC, id LIMIT 1"
+            if latest := self._select(begun, []):
+                return latest[0]
         rows = self._select("WHERE id = ?", [thread_id_of(name)]) or self._select("WHERE name = ?", [name])
         if not rows and len(name) >= 4 and name.replace("-", "").isalnum():
             rows = self._select("WHERE id LIKE ?", [f"{name.lower()}%"])
         if not rows:
-            near = get_close_matches(name, [row.name for row in self.rows()], n=1)
-            meant = f"is {near[0]!r} meant? " if near else ""
-            raise DebateNotFound(f"there is no debate {name!r}: {meant}run `moot list` to see all debates")
+            raise self.not_found(name)
         if len(rows) > 1:
             raise InputError(
                 f"{name!r} matches the beginning of {len(rows)} debate ids: give more characters"
             )
         return rows[0]
+
+    def not_found(self, name: str) -> DebateNotFound:
+        """Return the error for a name that no debate has. It suggests a similar name."""
+        begun = [row.name for row in self.rows() if row.status != "new"]
+        near = get_close_matches(name, [*begun, LATEST] if begun else [], n=1)
+        meant = f"is {near[0]!r} meant? " if near else ""
+        return DebateNotFound(f"there is no debate {name!r}: {meant}run `moot list` to see all debates")
 
     def name_of(self, debate: str) -> str:
         """Return the name of the debate with this id, or the id itself if the debate is unknown."""

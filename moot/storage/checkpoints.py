@@ -63,7 +63,10 @@ class LazyStore(BaseStore):
         if is_postgres(self._url):
             with require_extra("postgres", "Postgres"):
                 from langgraph.store.postgres.aio import AsyncPostgresStore
+
+                from moot.storage.postgres_saver import is_migrated
             store = await self._stack.enter_async_context(AsyncPostgresStore.from_conn_string(self._url))
+            ready = await is_migrated(store.conn, "store_migrations", store.MIGRATIONS)
         else:
             import aiosqlite
             from langgraph.store.sqlite.aio import AsyncSqliteStore
@@ -71,9 +74,10 @@ class LazyStore(BaseStore):
             opening = aiosqlite.connect(sqlite_path(self._url), timeout=30, isolation_level=None)
             connection = await self._stack.enter_async_context(opening)
             await connection.execute("PRAGMA journal_mode=WAL")
-            store = AsyncSqliteStore(connection)
+            store, ready = AsyncSqliteStore(connection), False
         self._stack.push_async_callback(close_store, store)
-        await store.setup()
+        if not ready:
+            await store.setup()
         return cast(BaseStore, store)
 
 
@@ -291,10 +295,15 @@ async def open_saver(url: str | None = None) -> AsyncIterator[BaseCheckpointSave
                 yield saver
         else:
             with require_extra("postgres", "Postgres"):
-                from moot.storage.postgres_saver import MootPostgresSaver, open_pool
+                from moot.storage.postgres_saver import MootPostgresSaver, is_migrated, open_pool
             async with open_pool(url) as pool:
                 server_saver = MootPostgresSaver(pool, serde=CompressingSerializer(), records=records)
-                await server_saver.setup()
+                async with pool.connection() as server_connection:
+                    ready = await is_migrated(
+                        server_connection, "checkpoint_migrations", server_saver.MIGRATIONS
+                    )
+                if not ready:
+                    await server_saver.setup()
                 yield server_saver
     finally:
         await anyio.to_thread.run_sync(records.close)

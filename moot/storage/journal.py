@@ -128,8 +128,8 @@ class FailedRuns(DebateTable):
 
     def __init__(self, sql: Sql) -> None:
         super().__init__(sql)
-        if not sql.read_only:
-            sql.execute("CREATE INDEX IF NOT EXISTS moot_failed_runs_debate ON moot_failed_runs (debate)")
+        index = "moot_failed_runs_debate"
+        sql.create(index, f"CREATE INDEX IF NOT EXISTS {index} ON moot_failed_runs (debate)")
 
     def add(self, debate: str, failed: FailedRun) -> None:
         """Add a failed run of a debate to the table."""

@@ -26,6 +26,7 @@ ever."""
 _ADVICE = {
     "53100": DISK_FULL,
     "53300": "it has too many connections: close some, or allow more",
+    "42501": "ask the owner of the database for the permission, or use another role",
     "25006": "it takes no writes: wait, or give the address of the server that does",
 }
 """Advice to the user for each database error, keyed by SQLSTATE. The last codes come from a standby or from
@@ -63,6 +64,7 @@ class PostgresSql(Sql):
     """Postgres database with one autocommit connection. A lost connection is reopened."""
 
     clock = "extract(epoch FROM clock_timestamp())"
+    exists_query = "SELECT to_regclass(?) IS NOT NULL"
     version_query = "SELECT obj_description(to_regclass('moot_debates'), 'pg_class')"
     version_statement = "COMMENT ON TABLE moot_debates IS '{}'"
 

@@ -49,6 +49,22 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
     await connection.execute(IDLE_TIMEOUT)
 
 
+async def is_migrated(connection: AsyncConnection[DictRow], table: str, migrations: Sequence[object]) -> bool:
+    """Return True if all of LangGraph's migrations have run, so that its `setup` has nothing to create.
+
+    Args:
+        connection: connection to the database.
+        table: table in which LangGraph records the migrations that have run.
+        migrations: all migrations of the installed version of LangGraph.
+    """
+    cursor = await connection.execute("SELECT to_regclass(%s) IS NOT NULL AS created", (table,))
+    if not (found := await cursor.fetchone()) or not found["created"]:
+        return False
+    cursor = await connection.execute(f"SELECT max(v) AS last FROM {table}".encode())  # noqa: S608  # of LangGraph
+    found = await cursor.fetchone()
+    return found is not None and found["last"] is not None and found["last"] >= len(migrations) - 1
+
+
 class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  # type: ignore[misc]  # `_cursor`
     """Postgres checkpointer with Moot's tables, leases and support for the LangGraph server."""
 

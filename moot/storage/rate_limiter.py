@@ -241,11 +241,11 @@ class Budgets(DebateTable):
 
     def __init__(self, sql: Sql) -> None:
         super().__init__(sql)
-        if not sql.read_only:
-            sql.execute(
-                "CREATE TABLE IF NOT EXISTS moot_budgets (name TEXT PRIMARY KEY, max_tokens BIGINT, "
-                "max_cost DOUBLE PRECISION, tokens BIGINT NOT NULL, cost DOUBLE PRECISION NOT NULL)"
-            )
+        sql.create(
+            "moot_budgets",
+            "CREATE TABLE IF NOT EXISTS moot_budgets (name TEXT PRIMARY KEY, max_tokens BIGINT, "
+            "max_cost DOUBLE PRECISION, tokens BIGINT NOT NULL, cost DOUBLE PRECISION NOT NULL)",
+        )
 
     def set(self, name: str, budget: SharedBudget) -> None:
         """Create a group's budget, or replace the limits and usage of the existing budget."""

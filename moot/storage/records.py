@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import aiosqlite
 from typing_extensions import TypedDict
 
-from moot.state.config.boundary import Capability
+from moot.state.config.boundary import Capability, without_raised_limits
 from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject
 from moot.state.errors import DebateExists, InputError, StorageError
@@ -294,15 +294,16 @@ class Records:
         return (*rows, self.imports, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's records to a fork of the debate.
+        """Copy a debate's records to a fork that a client of a LangGraph server made of the debate.
 
-        The records are the catalogue row, the granted capabilities and the inbox.
+        The records are the catalogue row, the granted capabilities and the inbox. Limits that the operator
+        raised for the debate are not copied, because the client need not be the operator.
 
         The journal is not copied.
         """
         self.catalogue.copy(source, target)
         self.inbox.copy(source, target)
-        self.grants.add(target, self.grants.of(source))
+        self.grants.add(target, without_raised_limits(self.grants.of(source)))
         self.imports.copy(source, target)
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another

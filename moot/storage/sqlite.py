@@ -53,6 +53,8 @@ class Sql(ABC):
     """True if the database is read-only. The default is False."""
     clock: ClassVar[str]
     """SQL expression for the current time of the database's clock, as a Unix timestamp in seconds."""
+    exists_query: ClassVar[str]
+    """SQL query that returns a true value if the database has a table or index with the given name."""
     version_query: ClassVar[str]
     """SQL query that returns the version of Moot's tables."""
     version_statement: ClassVar[str]
@@ -109,6 +111,15 @@ class Sql(ABC):
     def close(self) -> None:
         """Close the database connection."""
 
+    def create(self, name: str, statement: str) -> None:
+        """Create a table or an index, unless it exists or the database is read-only.
+
+        Postgres demands the permission to create tables even of `CREATE TABLE IF NOT EXISTS`, so the
+        statement is executed only if it has something to create.
+        """
+        if not self.read_only and not self.execute(self.exists_query, (name,))[0][0]:
+            self.execute(statement)
+
     def version(self) -> int:
         """Return the version of Moot's tables, or 0 if the database has no such tables."""
         return int(self.execute(self.version_query)[0][0] or 0)
@@ -151,8 +162,7 @@ class DebateTable:
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
         self._permit: Permit | None = None
-        if not sql.read_only:
-            sql.execute(f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
+        sql.create(self.name, f"CREATE TABLE IF NOT EXISTS {self.name} ({self.columns})")
 
     def fenced_by(self, permit: Permit) -> Self:
         """Return a copy of this table object that writes to the database only if `permit` allows it."""
@@ -225,6 +235,7 @@ class SqliteSql(Sql):
     """
 
     clock = "((julianday('now') - 2440587.5) * 86400.0)"
+    exists_query = "SELECT count(*) FROM sqlite_master WHERE name = ?"
     version_query, version_statement = "PRAGMA user_version", "PRAGMA user_version = {}"
 
     def __init__(self, path: str | Path) -> None:

@@ -35,7 +35,7 @@ from moot.protocols.registry import turns_planned
 from moot.reports.verdict_view import Participants
 from moot.runtime.qa import spending_ceiling_reached
 from moot.state.config.debate_config import frozen_config
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonObject, message_count
 from moot.state.errors import DebatePaused, InputError, MootError, WaitingForPerson
 
 MAX_ASKED_AT_ONCE = 4
@@ -314,6 +314,7 @@ class DebateReader:
             "nodes": list(snapshot.next),
             "step": values.get("step") or {},
             "entries": len(document["transcript"]),
+            "messages": message_count(document["transcript"]),
             "planned_turns": turns_planned(frozen_config(values)) if values.get("config") else None,
             "people": [asdict(person) for person in Participants(parsed).values()],
             "model": document["config"].get("model", ""),

@@ -13,11 +13,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, ParamSpec, Self, TypeVar, cast
 
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
@@ -26,7 +34,13 @@ from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.event_loop import run_in_thread, to_thread
 from moot.configuration.configure import validate
 from moot.debates.dry_run import with_plan
-from moot.embedding import MAX_QUESTION_CHARS, VERDICT_SHARE, DebateRequest, DebaterRequest
+from moot.embedding import (
+    MAX_QUESTION_CHARS,
+    MAX_REQUESTED_NAME,
+    VERDICT_SHARE,
+    DebateRequest,
+    DebaterRequest,
+)
 from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
 from moot.nodes.close import result_text
 from moot.people.interjections import MAX_MESSAGE_CHARS
@@ -34,11 +48,12 @@ from moot.protocols.registry import turns_planned
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
+from moot.state.config.section import MAX_KEY_CHARS, errors_in
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.langgraph_internals import set_server_version
 from moot.state.verdict import TIE
-from moot.text.plain_text import show_reordering
+from moot.text.plain_text import clip, show_reordering
 from moot.text.tokens import counter, truncate_end
 from moot.web.auth_middleware import OPERATOR, AuthMiddleware
 from moot.web.debate_host import DebateHost
@@ -79,7 +94,12 @@ Question = Annotated[
     ),
 ]
 ProtocolName = Annotated[
-    str, Field(description=_REQUEST_FIELDS["protocol"].description, examples=["council", "round-robin"])
+    str,
+    Field(
+        max_length=MAX_REQUESTED_NAME,
+        description=_REQUEST_FIELDS["protocol"].description,
+        examples=["council", "round-robin"],
+    ),
 ]
 TurnsWanted = Annotated[
     int, Field(ge=0, le=200, description=_REQUEST_FIELDS["turns"].description, examples=[6])
@@ -87,6 +107,7 @@ TurnsWanted = Annotated[
 ModelName = Annotated[
     str,
     Field(
+        max_length=MAX_REQUESTED_NAME,
         description="Model for all debaters and the judge. If omitted, the server's default is used.",
         examples=["anthropic:claude-sonnet-5"],
     ),
@@ -168,20 +189,30 @@ def _reporting_errors(
     return call
 
 
+MAX_SHOWN_ERRORS = 5
+"""Maximum number of errors in the arguments that one error message of an MCP tool names."""
+
+
 class _KnownArguments(BaseModel):
-    """Base class for the arguments of MCP tools. It refuses unknown arguments."""
+    """Base class for the arguments of MCP tools. It refuses unknown arguments.
+
+    The error messages repeat at most a short part of the arguments.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _check_names(cls, given: object) -> object:
+    def _check(cls, given: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         known = [field.alias or name for name, field in cls.model_fields.items()]
         unknown = [name for name in given if name not in known] if isinstance(given, dict) else []
         if unknown:
-            names = ", ".join(map(repr, unknown))
+            names = ", ".join(repr(clip(str(name), MAX_KEY_CHARS)) for name in unknown[:MAX_SHOWN_ERRORS])
             raise ValueError(f"unknown argument {names}: use only {', '.join(known)}")
-        return given
+        try:
+            return handler(given)
+        except ValidationError as error:
+            raise ValueError("; ".join(errors_in(error)[:MAX_SHOWN_ERRORS])) from error
 
 
 def _outcome_as_text(

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from moot.api import Debate
 from moot.calls.event_loop import run_in_thread
+from moot.debates.continuation import model_after_recording
 from moot.debates.feedback import give_feedback
 from moot.debates.lifecycle import fork_debate, fork_values
 from moot.evals.report import evaluation_report, item_rows
@@ -20,7 +21,6 @@ from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.reports.markdown_html import Prose
 from moot.state.config.boundary import Capability
 from moot.state.config.debate_config import frozen_config
-from moot.state.config.model_settings import is_built_in, recording_in
 from moot.state.entries import JsonObject, seq_of
 from moot.state.errors import InputError
 from moot.storage.records import Rating
@@ -36,8 +36,13 @@ class PageAction(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
         """Perform this action on a debate, and return the action's result as JSON for the live web page.
+
+        Args:
+            host: the runner of the server's debates.
+            debate: the debate.
+            by_operator: True if the client is the operator.
 
         Raises:
             UserError: the action is not possible.
@@ -49,12 +54,6 @@ class PageAction(BaseModel):
         raise NotImplementedError
 
 
-def _model_instead(host: DebateHost, debate: Debate) -> str | None:
-    """Return the server's default model if the debate uses a model that only replays recorded replies."""
-    model = host.default_config.model
-    return model if recording_in(debate.config().model_names()) and not is_built_in(model) else None
-
-
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
     """Let the server's default model continue a debate whose earlier replies came from a recording.
 
@@ -63,8 +62,9 @@ def _use_own_model(host: DebateHost, debate: Debate) -> None:
     Raises:
         ConfigError: the configuration names something else that the operator must allow.
     """
-    if model := _model_instead(host, debate):
-        debate.reconfigure(debate.config().model_copy(update={"model": model}))
+    config = debate.config()
+    if model := model_after_recording(config, host.default_config.model):
+        debate.reconfigure(config.model_copy(update={"model": model}))
 
 
 class ContinueDebate(PageAction):
@@ -74,7 +74,7 @@ class ContinueDebate(PageAction):
     answers: dict[str, str] | None = None
 
     @override
-    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
         if self.turns:
             await run_in_thread(_use_own_model, host, debate)
         run = host.run(debate, turns=self.turns, answer=self.answers)
@@ -98,10 +98,10 @@ class JudgeNow(PageAction):
     """Action that makes the judge decide a debate now, even if the debate is paused or already judged."""
 
     @override
-    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
         if (await run_in_thread(debate.state)).values.get("verdict"):
             await run_in_thread(host.check_spending, debate)
-        return await super().perform(host, debate)
+        return await super().perform(host, debate, by_operator=by_operator)
 
     @override
     def act(self, debate: Debate) -> JsonObject:
@@ -157,19 +157,19 @@ class ForkDebate(PageAction):
     after: str = ""
 
     @override
-    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
         seq = seq_of(self.after) if self.after else None
         if self.after and seq is None:
             raise InputError(f"{self.after!r} is not the id of a message")
 
         def fork() -> str:
             start, granted = fork_values(debate.session, after=seq), set[Capability]()
-            if model := _model_instead(host, debate):
-                former = frozen_config(start)
+            former = frozen_config(start)
+            if model := model_after_recording(former, host.default_config.model):
                 changed = former.model_copy(update={"model": model})
                 config, granted = debate.check_change(changed, former)
                 start = {**start, "config": config.to_json()}
-            return fork_debate(debate.session, start, None, granted).thread
+            return fork_debate(debate.session, start, None, granted, by_operator=by_operator).thread
 
         return {"id": await run_in_thread(fork)}
 
@@ -180,7 +180,7 @@ class AskQuestion(PageAction):
     question: str = Field(max_length=MAX_MESSAGE_CHARS)
 
     @override
-    async def perform(self, host: DebateHost, debate: Debate) -> JsonObject:
+    async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
         answer = await run_in_thread(host.ask, debate, self.question)
         return {"html": str(Prose({}).block(answer.to_markdown(), base=3))}
 

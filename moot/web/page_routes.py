@@ -32,7 +32,7 @@ from moot.debates.preflight import propose_debaters
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.documents import DebateDocument
 from moot.documents.read_document import extracts_claims
-from moot.embedding import DebateRequest, DebaterRequest
+from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
 from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
 from moot.importing.read_context import CONVERTED, read_upload
 from moot.models.endpoints import offered_models
@@ -186,7 +186,7 @@ class NewDebate(DebateRequest):
 
     debaters: Sequence[DebaterRequest] = Field((), max_length=MAX_REQUESTED_DEBATERS)
     turns: int = Field(0, ge=0, le=1000)
-    model: str = ""
+    model: str = Field("", max_length=MAX_REQUESTED_NAME)
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
     """Address of each model's endpoint and name of its API key environment variable, keyed by model name.
     Only the operator may set them."""
@@ -520,7 +520,8 @@ class LivePage:
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
         action = await body_of(request, kind)
-        return await action.perform(host, await run_in_thread(_debate_of, request, host))
+        debate = await run_in_thread(_debate_of, request, host)
+        return await action.perform(host, debate, by_operator=bool(request.scope.get(OPERATOR)))
 
 
 def _sample(name: str) -> JsonObject:

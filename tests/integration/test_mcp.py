@@ -121,6 +121,18 @@ def test_an_agent_has_a_question_debated_over_stdio(tmp_path: Path) -> None:
             assert "protocol" in await refused(client, "debate", question="Tabs?", protocol="shouting")
             unknown = await refused(client, "debate", question="Tabs?", turnz=3)
             assert "unknown argument 'turnz': use only question, protocol, debaters, turns, model" in unknown
+            long = "x" * 100_000
+            for arguments in (
+                {"question": "Tabs?", long: 1},
+                {"question": "Tabs?", **{f"{long[:50]}{number}": 1 for number in range(1000)}},
+                {"question": "Tabs?", "debaters": [{"name": "Ada", long: 1}, {"name": "Ben"}]},
+                {"question": "Tabs?", "debaters": [{"name": long}, {"name": "Ben"}]},
+                {"question": "Tabs?", "debaters": [{"name": "Ada", "model": long}, {"name": "Ben"}]},
+                {"question": "Tabs?", "protocol": long},
+                {"question": "Tabs?", "model": long},
+            ):
+                assert len(await refused(client, "debate", **arguments)) < 1000, str(arguments)[:100]
+            assert len(await refused(client, "status", debate=long)) < 1000
             alone = await refused(client, "debate", question="Tabs?", debaters=[{"name": "Ada"}])
             assert "protocol 'round-robin' needs at least two debaters" in alone
             assert "topic is empty" in await refused(client, "debate", question=" ")

@@ -288,6 +288,44 @@ def test_a_sample_and_its_fork_keep_to_the_operators_limit(
         assert not {*debates.records.grants.of(sample), *debates.records.grants.of(fork)}
 
 
+@pytest.mark.parametrize("by_operator", [False, True], ids=["visitor", "operator"])
+def test_a_fork_keeps_a_raised_limit_only_if_the_operator_makes_it(
+    tmp_path: Path, operators_file: Callable[..., None], by_operator: bool
+) -> None:
+    operators_file(limits={"total_tokens": CEILING})
+    path = str(tmp_path / "d.sqlite")
+    raised = make_config({"turns": 60, "judge": OFF, "limits": {"total_tokens": 10**6}})
+    with open_debates(path) as debates:
+        source = debates.start("T?", raised, name="raised")
+        assert source.config().limits.total_tokens == 10**6
+    served = Environment(default_config=operators_config)
+    app = page_app(lambda: open_debates(path, environment=served), operators_config(), None, "launched")
+    headers = {"x-api-key": "launched"} if by_operator else {}
+    with TestClient(app, base_url="http://127.0.0.1:2025", client=("127.0.0.1", 5), headers=headers) as page:
+        fork = page.post("/moot/api/debates/raised/fork", json={}).json()["id"]
+        page.post(f"/moot/api/debates/{fork}/run", json={})
+        assert until(lambda: page.get(f"/moot/api/debates/{fork}").json()["over"])
+        row = page.get(f"/moot/api/debates/{fork}").json()
+    if by_operator:
+        assert (row["status"], row["tokens"] > ABOVE) == ("done", True)
+    else:
+        assert (row["status"], row["tokens"] < ABOVE) == ("limit", True)
+    with open_debates(path) as debates:
+        assert debates.records.grants.of(source.id) == {Capability("limit", "total_tokens 1e+06")}
+
+
+def test_a_thread_that_a_client_copies_does_not_get_a_raised_limit(
+    tmp_path: Path, operators_file: Callable[..., None]
+) -> None:
+    operators_file(limits={"total_tokens": CEILING}, model="named")
+    raised = make_config({"model": "offline", "judge": OFF, "limits": {"total_tokens": 10**6}})
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        source = debates.start("T?", raised)
+        debates.records.grants.add(source.id, [Capability("model", "other")])
+        debates.records.copy(source.id, "copy")
+        assert debates.records.grants.of("copy") == {Capability("model", "other")}
+
+
 def test_what_a_client_configures_is_granted_only_if_the_operator_named_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

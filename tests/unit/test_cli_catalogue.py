@@ -325,3 +325,59 @@ def test_the_list_keeps_its_columns_whatever_a_debate_cost(tmp_path: Path, cost:
     heading, line = moot("list", "--db", path).stdout.splitlines()[:2]
     assert heading.split() == ["debate", "question", "decision", "sure", "status", "cost", "age"]
     assert {"trams", "Trams?"} <= {*line.split()}
+
+
+@pytest.mark.parametrize(
+    ("width", "question", "shown"),
+    [
+        (120, "Trams?", 60),
+        (120, "Should the city replace " + "its buses and " * 12 + "its cars?", 39),
+        (200, "Should the city replace " + "its buses and " * 12 + "its cars?", 60),
+    ],
+    ids=["where there is room", "a third of the width beside a long question", "a wide terminal"],
+)
+def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
+) -> None:
+    monkeypatch.setattr("moot.cli.commands.show.columns", lambda: width)
+    monkeypatch.setattr("moot.cli.screen.output.columns", lambda: width)
+    path, name = str(tmp_path / "d.sqlite"), "n" * 60
+    with open_debates(path) as debates:
+        short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
+        debates.start(question, short, name=name)
+    line = moot("list", "--db", path).stdout.splitlines()[1]
+    assert line.count("n" * shown) == 1
+    assert (name in line) == (shown == 60)
+    assert len(line) <= width
+    assert ("…" in line.partition(" ")[0]) == (shown < 60)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--model", "offline"], False),
+        (["--config", "chosen.yaml"], False),
+        ([], True),
+    ],
+    ids=["by option", "in a file", "not chosen"],
+)
+def test_a_run_with_a_chosen_offline_model_does_not_ask_for_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], told: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MOOT_MODEL", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    Path("chosen.yaml").write_text("model: offline\n")
+    done = moot("run", "Trams?", "--turns", "1", "--no-judge", "--db", "d.sqlite", *words)
+    assert ("choose a model" in done.stderr) == told
+
+
+def test_a_name_close_to_latest_suggests_latest(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.sqlite")
+    with open_debates(path) as debates:
+        with pytest.raises(DebateNotFound, match="there is no debate 'lates': run"):
+            debates.get("lates")
+        short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})
+        debates.start("Trams?", short, name="trams")
+        with pytest.raises(DebateNotFound, match="is 'latest' meant"):
+            debates.get("lates")

@@ -116,6 +116,15 @@ def test_a_key_without_a_model_is_told_what_it_lacks(monkeypatch: pytest.MonkeyP
     assert header_lines("Why?", DebateConfig())[-1] == "OPENAI_API_KEY is set: choose a model with --model."
 
 
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "OPENAI_BASE_URL", "NONE"])
+def test_who_chose_the_offline_model_is_told_of_no_other(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
+    lines = header_lines("Why?", DebateConfig(model="offline"), model_chosen=True)
+    assert not [line for line in lines if "--model" in line]
+
+
 @pytest.mark.parametrize(
     ("payload", "lines"),
     [

@@ -209,6 +209,10 @@ def _newer(document: dict[str, Any]) -> None:
         (_negative("usage", "cost_usd"), r"usage\.cost_usd: .*greater than or equal to 0"),
         (_negative("usage", "elapsed_s"), r"usage\.elapsed_s: .*greater than or equal to 0"),
         (_negative("state", "turn_count"), r"turn_count: .*greater than or equal to 0"),
+        (
+            _negative("state", "planned_interjections_used"),
+            r"planned_interjections_used: .*greater than or equal to 0",
+        ),
     ],
     ids=[
         "no transcript",
@@ -222,6 +226,7 @@ def _newer(document: dict[str, Any]) -> None:
         "a negative cost",
         "a negative time",
         "a negative number of turns",
+        "a negative number of interjections",
     ],
 )
 def test_documents_that_are_not_whole_are_refused_and_leave_nothing_behind(

@@ -442,3 +442,29 @@ def test_content_that_is_nested_too_deeply_is_refused(content: str) -> None:
 def test_a_lone_surrogate_in_a_name_or_a_message_is_replaced() -> None:
     read = parse_transcript('[{"speaker": "A\\ud800nn", "content": "x\\udfff"}]')
     assert [(one.speaker, one.content) for one in read.messages] == [("a-nn", "x?")]
+
+
+@pytest.mark.parametrize(
+    ("text", "stamp"),
+    [
+        ("12/03/2024, 09:41 - Hidden\n12/03/2024, 09:42 - Ann Lee: Yes.\n", "'12/03/2024, 09:42 -'"),
+        ("[12/03/2024, 09:41:12] Ann: Yes.\n", "'[12/03/2024, 09:41:12]'"),
+        ("3/12/24, 9:41 AM - Ann: Yes.\n", "'3/12/24, 9:41 AM -'"),
+        ("2024-03-12T09:41:00Z Ann: Yes.\n", "'2024-03-12T09:41:00Z'"),
+        ("[9:41 AM] Ann: Yes.\n", "'[9:41 AM]'"),
+        ("09:41 Ann: Yes.\n", "'09:41'"),
+    ],
+    ids=["WhatsApp on Android", "WhatsApp on iOS", "with AM", "ISO 8601", "Slack", "a clock alone"],
+)
+def test_lines_that_begin_with_another_time_stamp_are_refused_with_the_form_to_use(
+    text: str, stamp: str
+) -> None:
+    with pytest.raises(InputError, match="begins with a time stamp") as refused:
+        parse_transcript(text)
+    assert stamp in str(refused.value)
+    assert "`[09:41] NAME: text`" in str(refused.value)
+
+
+def test_a_clock_in_square_brackets_at_the_start_is_not_taken_for_json() -> None:
+    (only,) = parse_transcript("[09:41] Ann: Yes.\n").messages
+    assert (only.speaker, only.at, only.content) == ("ann", "09:41", "Yes.")

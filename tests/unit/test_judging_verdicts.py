@@ -24,7 +24,7 @@ from moot.judging.judge_response import (
     response_type,
 )
 from moot.judging.panel import ballots_of
-from moot.judging.response_check import ResponseCheck, failed_verdict
+from moot.judging.response_check import ResponseCheck, changed_text, failed_verdict
 from moot.judging.rubrics import (
     Criterion,
     Rubric,
@@ -104,6 +104,15 @@ def test_a_score_that_cannot_stand_is_dropped_and_counted(bad: CriterionScore) -
     verdict = check(response("bo", score("bo", "evidence", 5), bad))
     assert verdict["dropped_scores"] == 1
     assert verdict["totals"].keys() == {"bo"}
+
+
+def test_the_changes_to_a_reply_are_told_in_plain_words() -> None:
+    given = (score("ada", "evidence", 99, "m999999"), score("bo", "clarity", -3), score("cy", "evidence", 5))
+    assert changed_text(check(response("ada", *given))) == (
+        "Corrected in the judge's reply: 1 score ignored (no debater's, unknown criterion, or given "
+        "twice); 2 scores outside the scale, set to its nearest end; 1 citation ignored (no such message)."
+    )
+    assert changed_text(check(response("ada", score("ada", "evidence", 5)))) == ""
 
 
 def test_criteria_and_debaters_may_be_written_otherwise() -> None:

@@ -32,3 +32,17 @@ def test_the_plan_shows_the_cost_and_the_source_of_the_prices(tmp_path: Path) ->
     assert 0 < cost["usd_at_least"] < cost["usd"] < cost["usd_at_most"]
     nobody = CliRunner().invoke(app_of("plan"), ["Trams?", "--model", "llama3"])
     assert "unknown: no price is known for llama3" in nobody.stdout
+
+
+def test_the_plan_says_in_which_file_and_line_to_set_an_unknown_price(tmp_path: Path) -> None:
+    line = '"llama3": {input_usd_per_million: PRICE, output_usd_per_million: PRICE}'
+    nobody = " ".join(CliRunner().invoke(app_of("plan"), ["Trams?", "--model", "llama3"]).stdout.split())
+    assert f"in a file such as moot.yaml, and add --config moot.yaml: models: {line}" in nobody
+    file = tmp_path / "own.yaml"
+    file.write_text("model: llama3\n")
+    words = ["Trams?", "--config", str(file)]
+    advised = " ".join(CliRunner().invoke(app_of("plan"), words).stdout.split())
+    assert "own.yaml" in advised
+    assert f"models: {line}" in advised
+    file.write_text(f"model: llama3\nmodels:\n  {line.replace('PRICE', '1.5')}\n")
+    assert "unknown" not in CliRunner().invoke(app_of("plan"), words).stdout

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from moot.configuration.configure import requested_config
-from moot.embedding import MAX_QUESTION_CHARS
+from moot.embedding import MAX_QUESTION_CHARS, MAX_REQUESTED_NAME
 from moot.evals.comparison import MAX_COMPARED
 from moot.importing.read_context import MAX_UNPACKED_BYTES, read_upload
 from moot.models import attempt
@@ -47,6 +47,7 @@ LIMITS = {
     "interjection, question about a debate": MAX_MESSAGE_CHARS,
     "a person's reply, which is cut at the limit": person_questions.MAX_REPLY_CHARS,
     "name of a debater": NAME_CHARS,
+    "name of a model or a protocol in a request of the live page or an agent": MAX_REQUESTED_NAME,
     "name of a debate": MAX_NAME,
     "debates that are compared": MAX_COMPARED,
     "uploaded document": page_routes.MAX_UPLOAD_BYTES,

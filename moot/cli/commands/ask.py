@@ -17,7 +17,6 @@ from moot.cli.inputs import (
     configured_model,
     open_database,
     open_stored_debate,
-    own_model,
 )
 from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, QuietOption
 from moot.cli.screen.output import (
@@ -91,7 +90,7 @@ def ask(
         print_text("\n".join([said, *sources]))
     receipt = answer.receipt
     if not quiet:
-        shown, omitted = len(receipt["message_ids"]), receipt["messages_left_out"]
+        shown, omitted = receipt["messages_read"], receipt["messages_left_out"]
         tokens = f"{receipt['total_tokens']:,} of {receipt['budget']:,} tokens"
         line = f"read {count_noun(shown, 'message')}, {tokens}"
         if omitted:
@@ -216,7 +215,7 @@ def judge(
     """
     from moot.cli.inputs import file_of
     from moot.configuration.configure import read_rubric
-    from moot.debates.continuation import JudgingOptions, judge_debate
+    from moot.debates.continuation import JudgingOptions, judge_debate, model_after_recording
 
     several = model if model and len(model) > 1 else None
     if several and panel is not None:
@@ -243,7 +242,8 @@ def judge(
         with open_database(db) as debates:
             debate = debates.get(subject)
             if not model and config is None:
-                options = replace(options, model=own_model(debate.config()))  # a recording judges only once
+                own_model = model_after_recording(debate.config(), configured_model())
+                options = replace(options, model=own_model)  # a recording judges only once
             judgement = judge_debate(debate.session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
 

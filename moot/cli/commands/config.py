@@ -59,7 +59,8 @@ def check(
     from moot.cli.run_config import run_config
 
     checked = run_config(path, {}, imports=False)
-    lines = header_lines(checked.topic or "(no topic: give it to `moot run`)", checked)
+    chosen = "model" in checked.model_fields_set
+    lines = header_lines(checked.topic or "(no topic: give it to `moot run`)", checked, model_chosen=chosen)
     print_answer({"topic": checked.topic, **checked.to_json()}, "ok", *lines, as_json=as_json)
 
 

@@ -26,9 +26,10 @@ from moot.cli.screen.output import (
     print_result,
     print_text,
     render,
+    suffix_error,
     write_file,
 )
-from moot.state.entries import traits_of
+from moot.state.entries import message_count, traits_of
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
 
@@ -119,7 +120,9 @@ def import_debate(
         messages = [entry for entry in document["transcript"] if traits_of(entry).is_message]
         names = [each["name"] for each in document["config"]["debaters"][:8]]
         tokens = sum(entry["tokens"] for entry in messages)
-        said = f"{count_noun(len(messages), 'message')} · {count_noun(tokens, 'token')}"
+        said = (
+            f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
+        )
         print_note(f"{said} · debaters: {', '.join(names)}")
         print_note(f"  judge it   {command_line('judge', debate.name, db=db)}")
         print_note(f"  report it  {command_line('report', debate.name, db=db)}")
@@ -272,9 +275,7 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
     chosen = chosen or fitting[:1]
     if not set(chosen) & set(fitting):
         suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
-        raise InputError(
-            f"the name of the output file {str(output)!r} must end in one of {', '.join(suffixes)}"
-        )
+        raise suffix_error(output, suffixes)
     return chosen
 
 

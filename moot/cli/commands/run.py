@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +13,7 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import after_setup, open_database, open_stored_debate, own_model
+from moot.cli.inputs import after_setup, configured_model, open_database, open_stored_debate
 from moot.cli.screen.output import (
     borderless_table,
     columns,
@@ -25,7 +27,7 @@ from moot.cli.screen.output import (
 from moot.state.config.model_settings import recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
-from moot.state.settings import check_database
+from moot.state.settings import check_database, variable
 from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
@@ -210,7 +212,8 @@ def run(
     with open_database(delivery.db, make=True) as debates:
         name = own.name or unused_name(debates.records, asked or settings.topic or "")
         debate = debates.start(asked, settings, name=name, documents=documents)
-        raise Exit(run_to_end(debate, delivery, gate=gate))
+        chosen = "model" in settings.model_fields_set
+        raise Exit(run_to_end(debate, delivery, gate=gate, model_chosen=chosen))
 
 
 def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
@@ -309,13 +312,13 @@ def resume(
     """
     from moot.cli.running import deliver, resume_line, run_to_end
     from moot.cli.screen.live import check_answers
-    from moot.debates.continuation import verdict_failed
+    from moot.debates.continuation import model_after_recording, verdict_failed
 
     with open_stored_debate(delivery.db, debate_id) as debate:
         if delivery.answers is not None:
             check_answers(delivery.answers, debate.config(), debate.questions())
         if config is None and model is None and (turns or debate.row.parent):
-            model = own_model(debate.config())
+            model = model_after_recording(debate.config(), configured_model())
         change = _change_of(debate.config(), config, model, judge_model)
         if change is not None:
             if not reconfigure and (keys := debate.differing_keys(change.from_file)):
@@ -330,7 +333,8 @@ def resume(
         if answer is not None and not debate.state().interrupts:
             raise InputError(f"debate {debate.name!r} is not waiting for an answer: remove --answer")
         if turns is not None or not debate.is_over() or verdict_failed(debate.state().values):
-            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer))
+            chosen = model is not None
+            raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer, model_chosen=chosen))
         document = debate.document()
         print_note(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
@@ -388,7 +392,7 @@ def fork(
             "--turns needs --run: without --run, `moot fork` copies the debate but runs no turns"
         )
     from moot.cli.running import resume_line, run_to_end
-    from moot.debates.continuation import check_fork
+    from moot.debates.continuation import check_fork, model_after_recording
     from moot.debates.lifecycle import dropped_interjections, fork_debate, fork_values, unused_name
     from moot.state.config.debate_config import frozen_config
 
@@ -398,7 +402,7 @@ def fork(
         start = fork_values(debate.session, after=seq, without=without)
         former = frozen_config(start)
         if run and config is None and model is None:
-            model = own_model(former)
+            model = model_after_recording(former, configured_model())
         change = _change_of(former, config, model, judge_model)
         # Everything is checked before the fork is stored, so a refused fork leaves nothing behind.
         settings, granted = _checked(debate, former, change, run=run)
@@ -413,7 +417,8 @@ def fork(
                     f"dropped the interjection {entry['id']}: {one_line(entry['content'], LINE_CHARS)}"
                 )
         if run:
-            raise Exit(run_to_end(made, shared.Delivery(db=db, as_json=as_json, quiet=quiet), turns=turns))
+            delivery = shared.Delivery(db=db, as_json=as_json, quiet=quiet)
+            raise Exit(run_to_end(made, delivery, turns=turns, model_chosen=model is not None))
         if as_json:
             return print_json(made.document())
         print_text(made.name)
@@ -536,11 +541,29 @@ def plan(
         "seconds_at_most": round(planned.critical_path_at_most * latency, 3),
         **({} if isinstance(cost, list) else cost),
     }
-    print_answer(data, *plan_parts(planned, latency, cost), as_json=as_json)
+    file = setup.config or variable("MOOT_CONFIG")
+    print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
 
 
-def plan_parts(planned: Estimate, latency: float, cost: ExpectedCost | list[str]) -> list[RenderableType]:
-    """Return the estimate as a table and a list of totals to print."""
+def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
+    """Return how to set the prices of models in the user's configuration file, which may not exist yet."""
+    settings = "{input_usd_per_million: PRICE, output_usd_per_million: PRICE}"
+    lines = "".join(f"\n    {json.dumps(name, ensure_ascii=False)}: {settings}" for name in models)
+    where = f"in {str(file)!r}" if file else "in a file such as moot.yaml, and add --config moot.yaml"
+    return f"set the US$ per million tokens {where}:\n  models:{lines}"
+
+
+def plan_parts(
+    planned: Estimate, latency: float, cost: ExpectedCost | list[str], file: Path | str | None = None
+) -> list[RenderableType]:
+    """Return the estimate as a table and a list of totals to print.
+
+    Args:
+        planned: the estimate.
+        latency: assumed duration of one model call in seconds.
+        cost: the expected cost, or the models without a known price.
+        file: configuration file of the user, if there is one.
+    """
     from moot.models.usage import price_list_text
 
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")
@@ -563,7 +586,7 @@ def plan_parts(planned: Estimate, latency: float, cost: ExpectedCost | list[str]
     path, longest = planned.critical_path, planned.critical_path_at_most
     longer = "" if path == longest else f" (at most {longest:,}: {longest * latency:,.1f} s)"
     if isinstance(cost, list):
-        dollars = f"unknown: no price is known for {', '.join(cost)}; set prices under `models`"
+        dollars = f"unknown: no price is known for {', '.join(cost)}; {_price_advice(cost, file)}"
     elif not cost["usd_at_most"]:
         dollars = "0"
     else:

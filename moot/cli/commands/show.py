@@ -6,7 +6,7 @@ import re
 import time
 from dataclasses import asdict
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -14,6 +14,7 @@ from moot.cli.group import command
 from moot.cli.inputs import command_line, open_catalogue, open_database, open_stored_debate
 from moot.cli.options import DbOption, DebateArgument, JsonOption, entry_number
 from moot.cli.screen.output import (
+    COLUMN_GAP,
     borderless_table,
     columns,
     one_line,
@@ -24,7 +25,7 @@ from moot.cli.screen.output import (
 )
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
-from moot.storage.catalogue import ListedResult, handle
+from moot.storage.catalogue import MAX_NAME, ListedResult, handle
 from moot.text.plain_text import count_noun
 from moot.text.topic_title import question_in
 
@@ -308,7 +309,7 @@ def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[Renderabl
         lines = [one_line(result.question or question_in(row.topic), 200), one_line(result.text, 400)]
         lines.append(one_line(" · ".join(filter(None, facts)), 200))
         about = Text("\n".join(filter(None, lines)))
-        parts += [Text(one_line(row.name, 60), "bold"), Padding(about, (0, 0, 0, 2))]
+        parts += [Text(one_line(row.name, MAX_NAME), "bold"), Padding(about, (0, 0, 0, 2))]
     return parts
 
 
@@ -340,30 +341,43 @@ def age(at: str, now: datetime | None = None) -> str:
     return f"{max(0, seconds):.0f} s"
 
 
+NAME_SHARE = 3
+"""The column of names takes at most one part in this many of the terminal's width if the table is too wide. A
+name that is derived from a question has at most 40 characters and is then shown whole from 120 columns on."""
+
+
 def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
+    from rich.cells import cell_len
     from rich.text import Text
 
-    table = borderless_table(expand=True)
-    table.add_column("debate", max_width=30, overflow="ellipsis", no_wrap=True)
-    for heading in ("question", "decision"):
-        table.add_column(heading, ratio=1, no_wrap=True, overflow="ellipsis", min_width=12)
-    table.add_column("sure", justify="right", no_wrap=True, max_width=4, overflow="ellipsis")
-    table.add_column("status", no_wrap=True, max_width=12, overflow="ellipsis")
     costs = any(_cost(row) for row, _ in known)
-    for heading in ("cost", "age") if costs else ("age",):
-        table.add_column(heading, justify="right", no_wrap=True, max_width=12, overflow="ellipsis")
+    headings = ["debate", "question", "decision", "sure", "status", *(["cost"] if costs else []), "age"]
+    rows = [headings]
     for row, outcome in known:
         result = outcome or ListedResult()
-        cells = (
-            one_line(handle(row.id, row.name), 60),
-            one_line(result.question or question_in(row.topic), 200),
-            one_line(result.text, 200),
-            _confidence(result),
-            row.status,
-            *([_cost(row)] if costs else []),
-            age(row.updated_at),
+        rows.append(
+            [
+                one_line(handle(row.id, row.name), MAX_NAME),
+                one_line(result.question or question_in(row.topic), 200),
+                one_line(result.text, 200),
+                _confidence(result),
+                row.status,
+                *([_cost(row)] if costs else []),
+                age(row.updated_at),
+            ]
         )
-        table.add_row(*map(Text, cells))
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    remaining = columns() - sum(widths[1:]) - COLUMN_GAP * len(widths)
+    table = borderless_table()
+    name_width = max(remaining, columns() // NAME_SHARE)
+    table.add_column(headings[0], no_wrap=True, max_width=name_width, overflow="ellipsis")
+    for heading in headings[1:3]:  # `rich` shortens the widest of these columns if the table is too wide
+        table.add_column(heading)
+    for heading in headings[3:]:
+        justify: Literal["left", "right"] = "left" if heading == "status" else "right"
+        table.add_column(heading, justify=justify, no_wrap=True, max_width=12, overflow="ellipsis")
+    for cells in rows[1:]:
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
     return table
 
 

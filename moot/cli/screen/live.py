@@ -165,8 +165,14 @@ class JsonLines(Progress):
         print(redact(json.dumps(line, default=str)), file=sys.stderr, flush=True)
 
 
-def header_lines(topic: str, config: DebateConfig) -> list[str]:
-    """Return the lines that introduce a debate. They show the question, protocol, debaters and models."""
+def header_lines(topic: str, config: DebateConfig, *, model_chosen: bool = False) -> list[str]:
+    """Return the lines that introduce a debate. They show the question, protocol, debaters and models.
+
+    Args:
+        topic: topic of the debate.
+        config: configuration of the debate.
+        model_chosen: True if the user named the model, so that the offline model needs no advice.
+    """
     from moot.state.config import OFFLINE
     from moot.state.config.model_settings import RECORDED
     from moot.state.settings import api_key, variable
@@ -178,7 +184,7 @@ def header_lines(topic: str, config: DebateConfig) -> list[str]:
         argues = "recorded with a capable model; facts unchecked"
     about = f"{config.protocol} · {one_line(names, 200)} · {one_line(argues, 200)}"
     lines = [one_line(question_in(topic), 300), about]
-    if models != [OFFLINE]:
+    if models != [OFFLINE] or model_chosen:
         return lines
 
     advice = "To use a real model: run `moot setup` once, or add --model NAME."

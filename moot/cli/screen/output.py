@@ -253,9 +253,16 @@ def format_of(path: Path) -> str:
         InputError: the suffix is unknown, or the folder does not exist.
     """
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"the name of the output file {str(path)!r} must end in one of {', '.join(FORMATS)}")
+        raise suffix_error(path, FORMATS)
     check_folder(path)
     return FORMATS[path.suffix.lower()]
+
+
+def suffix_error(path: Path, suffixes: Iterable[str]) -> InputError:
+    """Return the error for an output file whose name has none of the given suffixes."""
+    listed = [*suffixes]
+    choice = "one of " if len(listed) > 1 else ""
+    return InputError(f"the name of the output file {str(path)!r} must end in {choice}{', '.join(listed)}")
 
 
 def check_folder(path: Path) -> None:
@@ -341,7 +348,11 @@ class Grid:
         return table
 
 
-def borderless_table(*words: str, figures: Iterable[str] = (), expand: bool = False) -> Table:
+COLUMN_GAP = 2
+"""Number of spaces after each column of a table."""
+
+
+def borderless_table(*words: str, figures: Iterable[str] = ()) -> Table:
     """Return an empty table that is drawn without lines.
 
     Columns of `words` are aligned left, columns of `figures` right.
@@ -349,7 +360,7 @@ def borderless_table(*words: str, figures: Iterable[str] = (), expand: bool = Fa
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=expand)
+    table = Table(box=None, pad_edge=False, padding=(0, COLUMN_GAP, 0, 0))
     for heading in words:
         table.add_column(Text(heading))
     for heading in figures:

@@ -15,7 +15,15 @@ from langsmith import tracing_context
 from typing_extensions import TypedDict
 
 from moot.calls.effects import Purpose
-from moot.debates.dry_run.stub_replies import Check, DryRun, EndlessDebate, PlannedCall, Scenario, StubReplies
+from moot.debates.dry_run.stub_replies import (
+    Check,
+    DryRun,
+    EndlessDebate,
+    PlannedCall,
+    Scenario,
+    StubReplies,
+    no_check,
+)
 from moot.graph.debate import build_graph
 from moot.models.registry import Models
 from moot.people.person_questions import questions_in
@@ -55,7 +63,7 @@ MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
 
-def dry_run(config: DebateConfig, scenario: Scenario, check: Check = bool) -> DryRun:
+def dry_run(config: DebateConfig, scenario: Scenario, check: Check = no_check) -> DryRun:
     """Simulate a debate in one scenario, and return the model calls.
 
     For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
@@ -195,7 +203,7 @@ def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
     return replace(run, planned=[extended(each) for each in run.planned], turns=run.turns + missing * a_round)
 
 
-def _run(config: DebateConfig, scenario: Scenario, check: Check = bool) -> DryRun:
+def _run(config: DebateConfig, scenario: Scenario, check: Check = no_check) -> DryRun:
     replies = StubReplies(scenario, config, check)
     # Without a concurrency limit, all calls of a batch run at the same time.
     unbounded = config.model_copy(
@@ -350,7 +358,7 @@ def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
     return merged
 
 
-def estimate(config: DebateConfig, check: Check = bool) -> Estimate | None:
+def estimate(config: DebateConfig, check: Check = no_check) -> Estimate | None:
     """Estimate a debate's calls and tokens. Return `None` if it does not end within `MAX_BATCHES` batches.
 
     The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.

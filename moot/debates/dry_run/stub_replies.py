@@ -165,6 +165,10 @@ Check = Callable[[], object]
 """Function that is called before each simulated call. It can raise an error to end the dry run."""
 
 
+def no_check() -> None:
+    """Do not end the dry run."""
+
+
 class EndlessDebate(MootError):
     """Error raised if a dry run needs more than `MAX_BATCHES` batches of calls."""
 
@@ -181,7 +185,7 @@ class StubReplies:
 
     scenario: Scenario
     config: DebateConfig
-    check: Check = bool
+    check: Check = no_check
     planned: list[PlannedCall] = field(default_factory=list)
     _batch: int = 0
     _in_flight: int = 0

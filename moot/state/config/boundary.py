@@ -12,7 +12,7 @@ by the file of `MOOT_CONFIG`, or by the configuration that their own program or 
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -204,6 +204,14 @@ class ClientConfig:
 
 CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_for")
 """Names of the limits that requests, imports and stored debates may lower but not raise."""
+
+
+def without_raised_limits(granted: Iterable[Capability]) -> set[Capability]:
+    """Return granted capabilities without the limits that the operator raised for one debate.
+
+    A copy that somebody else makes of this debate keeps to the operator's ceilings, as a new debate does.
+    """
+    return {each for each in granted if each.kind != "limit"}
 
 
 def within_ceilings(

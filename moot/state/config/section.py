@@ -102,6 +102,10 @@ def explain(error: ValidationError, model: type[BaseModel], *, under: str = "") 
     return "\n".join(lines)
 
 
+MAX_KEY_CHARS = 100
+"""Maximum number of characters of a key in untrusted data that an error message repeats."""
+
+
 def errors_in(error: ValidationError, whole: str = "") -> list[str]:
     """Return one message for each validation error in untrusted data, giving the key and the reason.
 
@@ -110,6 +114,7 @@ def errors_in(error: ValidationError, whole: str = "") -> list[str]:
         whole: Name of the data, for errors without a key.
     """
     found = ((_join(*one["loc"]) or whole, one["msg"]) for one in error.errors(include_url=False))
+    found = ((f"{key[:MAX_KEY_CHARS]}…" if len(key) > MAX_KEY_CHARS else key, why) for key, why in found)
     messages = [(key, why.removeprefix("Value error, ")) for key, why in found]  # pydantic's own prefix
     return [f"{key}: {why}" if key else why for key, why in messages]
 

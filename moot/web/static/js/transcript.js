@@ -188,7 +188,7 @@ function Find({ debate, jump, field }) {
   return html`<form class="find" role="search" onSubmit=${search}>
     <input ref=${field} type="search" aria-label="Find in this debate" aria-keyshortcuts="/" placeholder="Find in this debate" value=${words}
       onInput=${(event) => setWords(event.currentTarget.value)} />
-    <span class="muted small" role="status">${found?.words === words && words ? (found.seqs.length ? `${found.index + 1} of ${found.seqs.length}` : "No match") : plural(debate.entries, "message")}</span>
+    <span class="muted small" role="status">${found?.words === words && words ? (found.seqs.length ? `${found.index + 1} of ${found.seqs.length}` : "No match") : plural(debate.messages, "message")}</span>
   </form>`;
 }
 
