@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.claim_fold import ledger_of
@@ -140,6 +141,12 @@ class Splitting:
             yield {**entry, "seq": key, "content": content[start:end], "tokens": tokens}
 
 
+_Counts = tuple[dict[int, int], dict[int, list[Span]]]
+_COUNTS: WeakKeyDictionary[EvidenceIndex, dict[tuple[object, ...], _Counts]] = WeakKeyDictionary()
+"""Cache of the tokens of passages and of the passages' limits, keyed by the transcript's search index and the
+layout of the prompt. They do not depend on the question."""
+
+
 class EntryLines:
     """Renderer that converts transcript entries to prompt text and counts the tokens."""
 
@@ -149,16 +156,22 @@ class EntryLines:
         self.transcript, self.names, self.fence = transcript, config.names(), config.fence
         self.count, self.splitting = count, splitting
         self._labels: dict[str, str] = {}
+        self._whole: dict[tuple[int, str], str] = {}
         self._costs: dict[int, int] = {}
         self._spans: dict[int, list[Span]] = {}
+
+    def share_counts(self, index: EvidenceIndex) -> None:
+        """Use the token counts and passage limits that other questions about the indexed transcript found."""
+        layout = self.fence, tuple(self.names.items()), self.count, self.splitting
+        known = _COUNTS.setdefault(index, {})
+        self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))
 
     def text(self, seq: int) -> str:
         """Return an entry as one paragraph of text.
 
         The paragraph begins with the fence, which no other line contains.
         """
-        entry = self.transcript[seq]
-        return self._line(seq, entry["content"], source_time(entry))
+        return self._paragraph(seq, source_time(self.transcript[seq]))
 
     def cost(self, seq: int) -> int:
         """Return the number of tokens that an entry takes in the prompt."""
@@ -171,14 +184,12 @@ class EntryLines:
         """
         lines, time_above = [], ""
         for seq, parts in by_message(keys):
-            content, spans = self.transcript[seq]["content"], self.spans(seq)
-            shown, end = list[str](), 0
-            for start, after in (spans[part] for part in parts):
-                shown += [TRUNCATION_MARK, content[start:after]] if start > end else [content[start:after]]
-                end = after
             time = source_time(self.transcript[seq])
-            text = "".join([*shown, TRUNCATION_MARK.rstrip() if end < len(content) else ""])
-            lines.append(self._line(seq, text, "" if time == time_above else time))
+            shown_time = "" if time == time_above else time
+            if len(parts) == len(self.spans(seq)):
+                lines.append(self._paragraph(seq, shown_time))
+            else:
+                lines.append(self._line(seq, self._excerpt(seq, parts), shown_time))
             time_above = time
         return "".join(lines)
 
@@ -231,6 +242,21 @@ class EntryLines:
     def lack(self, seq: int, shown: str) -> int:
         """Return approximately how many tokens of a message are missing from the `shown` text."""
         return max(0, self.transcript[seq]["tokens"] - self.count(shown))
+
+    def _paragraph(self, seq: int, time: str) -> str:
+        """Return a whole message as one paragraph."""
+        if (seq, time) not in self._whole:
+            self._whole[seq, time] = self._line(seq, self.transcript[seq]["content"], time)
+        return self._whole[seq, time]
+
+    def _excerpt(self, seq: int, parts: Iterable[int]) -> str:
+        """Return passages of a message, with a mark at each gap."""
+        content, spans = self.transcript[seq]["content"], self.spans(seq)
+        shown, end = list[str](), 0
+        for start, after in (spans[part] for part in parts):
+            shown += [TRUNCATION_MARK, content[start:after]] if start > end else [content[start:after]]
+            end = after
+        return "".join([*shown, TRUNCATION_MARK.rstrip() if end < len(content) else ""])
 
     def _line(self, seq: int, content: str, time: str) -> str:
         entry = self.transcript[seq]
@@ -381,6 +407,7 @@ def question_prompt(
         "turn_suffix", cut_message({"role": "user", "content": asked}, share, count), label="question"
     )
     lines = entry_lines(state, config, count)
+    lines.share_counts(index)
     frame: WireMessage = {"role": "user", "content": lines.block("")}
 
     def remaining_beside(prefix: Sequence[Block]) -> int:

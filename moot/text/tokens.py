@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moot.state.config.model_settings import bare_name
@@ -36,9 +37,16 @@ message every turn."""
 
 CACHED_TEXTS = 4096
 
-CACHED_LONG_TEXTS = 4
-"""Number of long texts whose token counts are cached. Parts of a prompt are counted again when they are
-joined."""
+SPLIT_CHARS = 1_000
+"""Minimum length in characters of a text whose lines are counted one by one. The lines of a prompt are mostly
+cached, because prompts repeat messages."""
+
+CACHED_SPLIT_TEXTS = 8
+"""Number of texts of at least `SPLIT_CHARS` characters whose token counts are cached."""
+
+_LINE_END = re.compile(r"\n(?=[^\s/])")
+"""Line break at which no token continues. In both encodings, the token that contains a line break may contain
+only more white space or slashes after it."""
 
 MESSAGE_OVERHEAD = 3
 """Number of tokens that a chat message needs in addition to its role, name and content."""
@@ -126,8 +134,15 @@ def counter(name: str = DEFAULT_ENCODING) -> TokenCounter:
         chunks = (text[start : start + CHUNK_CHARS] for start in range(0, len(text), CHUNK_CHARS))
         return sum(len(encode(chunk)) for chunk in chunks)
 
-    short, long = (lru_cache(maxsize=size)(count_encoded) for size in (CACHED_TEXTS, CACHED_LONG_TEXTS))
-    return lambda text: short(text) if len(text) <= CACHED_CHARS else long(text)
+    count_cached = lru_cache(maxsize=CACHED_TEXTS)(count_encoded)
+
+    @lru_cache(maxsize=CACHED_SPLIT_TEXTS)
+    def count_lines(text: str) -> int:
+        ends = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text)]
+        lines = (text[start:end] for start, end in pairwise(ends))
+        return sum((count_cached if len(line) <= CACHED_CHARS else count_encoded)(line) for line in lines)
+
+    return lambda text: count_cached(text) if len(text) < SPLIT_CHARS else count_lines(text)
 
 
 @lru_cache(maxsize=4096)

@@ -92,6 +92,24 @@ def test_all_questions_about_a_state_share_the_shortened_summary(monkeypatch: py
     assert len(laid) == 1
 
 
+def test_a_second_question_counts_no_message_again() -> None:
+    said = [f"Filler about meeting {n} and the agenda of that day. " * 4 for n in range(300)]
+    state, counted = _state(said), list[str]()
+    index = ask_index(Indexes(), "", state, CONFIG)
+
+    def recording(text: str) -> int:
+        counted.append(text)
+        return count(text)
+
+    question = "What was on the agenda of meeting 7?"
+    first = question_prompt(state, CONFIG, question, index, recording, budget=4000)
+    shown, singles = len(first.prompt.shown), len(counted)
+    counted.clear()
+    again = {**state, "full_transcript": [dict(entry) for entry in state["full_transcript"]]}  # loaded again
+    assert question_prompt(cast(Any, again), CONFIG, question, index, recording, budget=4000) == first
+    assert len(counted) < 40 < shown < singles
+
+
 def test_retrieval_fills_the_budget_around_what_answers_the_question() -> None:
     said = [f"Filler about meeting {n} and the agenda of that day. " * 4 for n in range(300)]
     said[100] = "The harbour toll was forty crowns in the first winter."

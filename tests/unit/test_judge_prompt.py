@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall
-from moot.judging.judge_prompt import LEDGER_SHARE, MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
+from moot.judging.judge_prompt import MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
 from moot.nodes.judge import assess_debate
 from moot.prompts.request import schema_tokens
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, StanceEvent
@@ -277,7 +277,52 @@ def test_the_ledger_displaces_no_message_that_fits(
     if without.hints["message_ids"] == [entry["id"] for entry in entries[1:]]:
         assert debate_shown(beside) == debate_shown(without)
     else:
-        assert beside.prompt.sections.get("ledger", 0) <= LEDGER_SHARE * total
+        assert beside.prompt.sections.get("ledger", 0) <= 0.1 * total
+
+
+@pytest.mark.parametrize("turns", [60, 300])
+@pytest.mark.parametrize("total", [4000, 8000])
+def test_the_ledger_of_a_debate_that_does_not_fit_leaves_nine_tenths_to_the_messages(
+    turns: int, total: int
+) -> None:
+    entries = long_debate(turns)
+    config = make_config({"debaters": DEBATERS, "memory": {"budget": {"total": total}}})
+    (without, _), (beside, _) = (
+        calls_for(entries, config, {"claim_events": claims}) for claims in ([], claims_about(entries))
+    )
+    assert without.prompt
+    assert beside.prompt
+    assert 0 < beside.prompt.sections["ledger"] <= 0.1 * total
+    said, still_said = (call.prompt.sections["messages"] for call in (without, beside) if call.prompt)
+    assert still_said >= said - 0.15 * total  # whole messages fill their share only approximately
+
+
+@settings(max_examples=15, deadline=None)
+@given(free=st.integers(60, 1200), summary=st.sampled_from(["", "They spoke about carbon. " * 90]))
+def test_notes_displace_no_message_to_judge_while_earlier_ones_are_left_out(free: int, summary: str) -> None:
+    kinds = ["proposal", "proposal", "critique", "critique", "refinement", "refinement"]
+    entries = entries_of(
+        [
+            (("alice", "bob")[n % 2], " ".join(f"w{n}x{i}" for i in range(350 if n < 2 else 80)))
+            for n in range(6)
+        ]
+    )
+    for entry, kind in zip(entries[1:], kinds, strict=True):
+        entry.update({"kind": kind, "phase": kind, "round": int(kind != "proposal")})  # type: ignore[typeddict-item]
+    earlier, judged = entries[1:3], entries[3:]
+    shared: Any = {"protocol": "council", "debaters": DEBATERS, "judge": {"blind": False, "swap": False}}
+    (call,) = calls_for(entries, make_config({**shared, "memory": {"budget": {"total": 20_000}}}))
+    assert call.schema
+    total = call.prompt_tokens + schema_tokens(call.schema, COUNT) + free
+    total -= sum(entry["tokens"] for entry in earlier)
+    claims = claims_about([entries[0], *judged * 12])
+    more = {"rolling_summary": {"text": summary}, "claim_events": claims}
+    (beside,) = calls_for(entries, make_config({**shared, "memory": {"budget": {"total": total}}}), more)
+    assert beside.prompt
+    shown = str([message["content"] for message in beside.messages])
+    assert all(entry["content"] in shown for entry in judged)
+    assert not all(entry["content"] in shown for entry in earlier)
+    assert beside.prompt.sections.get("ledger", 0) <= 0.1 * total
 
 
 def test_a_second_order_that_shows_every_message_leaves_out_the_ledger() -> None:

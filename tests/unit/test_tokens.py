@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from moot.state.errors import ConfigError
 from moot.text.tokens import (
+    SPLIT_CHARS,
     TRUNCATION_MARK,
     batches,
     counter,
@@ -50,6 +51,34 @@ def test_our_tables_and_patterns_are_tiktokens(name: str, monkeypatch: pytest.Mo
 )
 def test_known_counts(text: str, expected: int) -> None:
     assert count(text) == expected
+
+
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+@given(data=st.data())
+def test_a_text_counted_line_by_line_has_the_tokens_of_the_whole_text(name: str, data: st.DataObject) -> None:
+    near = st.sampled_from([*"\n\r\t /.-'a1界é\u0301\x85\u2028\u00a0\x1c\u200b", "'re", "Ab", "🙂"])
+    ends = st.sampled_from(["\n", "\n\n", ".\n", "\n/", ".\n/"])
+    part = data.draw(st.lists(near | ends, max_size=60).map("".join))
+    text = f"{part}\n" * (1 + SPLIT_CHARS // (1 + len(part)))
+    assert counter(name)(text) == len(encoding(name).encode_ordinary(text))
+
+
+def test_of_a_changed_text_only_the_changed_line_is_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+
+    class Recorder:
+        def encode_ordinary(self, text: str) -> list[int]:
+            encoded.append(text)
+            return [0] * len(text)
+
+    monkeypatch.setattr("moot.text.tokens.encoding", lambda name: Recorder())
+    fresh = counter.__wrapped__()
+    lines = [f"m{n:06d} Ada: The toll was {n} crowns.\n" for n in range(200)]
+    fresh("".join(lines))
+    encoded.clear()
+    lines[100] = "m000100 Ada: There was no toll.\n"
+    assert fresh("".join(lines)) == sum(map(len, lines))
+    assert encoded == [lines[100]]
 
 
 def test_a_megabyte_of_spaces_is_counted() -> None:
