@@ -464,7 +464,7 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: Challenge) -> bool:
-        """Return True if the challenged claim was given up, or the challenged debater replied to the point."""
+        """Return True if the claim was given up since, or the challenged debater replied to the point."""
         both = (challenge["debater"], challenge["to"])
         given_up = (
             event["debater"] in both and is_given_up(event)
