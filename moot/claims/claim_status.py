@@ -455,7 +455,8 @@ class Ledger:
     def _unanswered(self) -> tuple[Sequence[Challenge], Sequence[Question]]:
         """Return all unanswered challenges and questions, newest first.
 
-        A challenge to a claim ends when either of its two debaters concedes or withdraws the claim.
+        A challenge to a claim ends when either of its two debaters concedes or withdraws the claim. It also
+        ends when the challenged debater takes a stance on a claim that the challenge itself states.
         """
         waiting = [each for key, each in self.challenges.items() if key not in self.answers]
         challenges = [each for each in waiting if not self._is_over(each)]
@@ -463,13 +464,37 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: Challenge) -> bool:
-        """Return True if the challenger or the challenged debater has since given up the claim."""
-        later = (change.event for change in self.timelines.get(challenge["claim"], ()))
-        return any(
-            is_given_up(event) and message_seq(event) > message_seq(challenge)
-            for event in later
-            if event["debater"] in (challenge["debater"], challenge["to"])
+        """Return True if the claim was given up since, or the challenged debater replied to the point."""
+        both = (challenge["debater"], challenge["to"])
+        given_up = (
+            event["debater"] in both and is_given_up(event)
+            for event in self._since(challenge["claim"], challenge)
         )
+        return any(given_up) or any(
+            event["debater"] == challenge["to"] and event["kind"] != "unsure"
+            for claim in self._claims_stated_in(challenge)
+            for event in self._since(claim, challenge)
+        )
+
+    def _since(self, claim: str, challenge: Challenge) -> list[StanceEvent]:
+        """Return the stances on a claim in messages after that of the challenge."""
+        events = (change.event for change in self.timelines.get(claim, ()))
+        return [event for event in events if message_seq(event) > message_seq(challenge)]
+
+    def _claims_stated_in(self, challenge: Challenge) -> list[str]:
+        """Return the ids of the other claims on which the challenge's own words take a stance."""
+        stated = self._stated.get((challenge["debater"], challenge["message_id"]), ())
+        return [key for key, quote in stated if key != challenge["claim"] and quote in challenge["quote"]]
+
+    @cached_property
+    def _stated(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str]]]:
+        """Return the claims on which a debater takes a stance in a message, with the quotations."""
+        stated: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        for key, timeline in self.timelines.items():
+            for change in timeline if key != MAIN_QUESTION else ():
+                event = change.event
+                stated[event["debater"], event["message_id"]].append((key, event["quote"]))
+        return stated
 
     def open_challenges(self, to: str = "") -> list[Challenge]:
         """Return the unanswered challenges to a debater, newest first.

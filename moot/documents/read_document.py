@@ -20,7 +20,7 @@ from moot.state.config.section import errors_in
 from moot.state.conversation import check_schema_version
 from moot.state.entries import EntryKind, entry_id
 from moot.state.errors import InputError
-from moot.text.topic_title import question_in
+from moot.text.topic_title import title_of
 
 _T = TypeVar("_T")
 _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryKind: "speech"}
@@ -32,11 +32,10 @@ fields are filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
-    """Return a debate's question on one line. The judge's wording is preferred to that of the topic."""
+    """Return a debate's title. The judge's wording stands for a topic that is longer than one line."""
     verdict = document.get("verdict") or {}
     usable = verdict.get("status") == "ok" and not verdict.get("placeholder")
-    asked = " ".join((verdict.get("question") or "").split()) if usable else ""
-    return asked or question_in(document["topic"])
+    return title_of(document["topic"], (verdict.get("question") or "") if usable else "")
 
 
 def whole_document(given: Mapping[str, object]) -> DebateDocument:

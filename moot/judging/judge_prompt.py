@@ -287,6 +287,8 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
     return rooms
 
 
+INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no other author's answer"
+"""What a judge judges if the debaters cannot read each other's messages."""
 JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction", "naming")
 VERDICT = load_prompt_template("verdict", "most", "ending")
 VERDICT_ALONE = load_prompt_template("verdict-alone", "most", "ending")
@@ -294,9 +296,8 @@ VERDICT_SCORES = load_prompt_template("verdict-scores").render()
 CONTEST = load_prompt_template("contest").render()
 
 OPTIONS = (
-    "The question has options: {}. `decision` is exactly one of them, word for word, or `undecided`. Choose "
-    "`undecided` only if what was said supports no option better than the others. `confidence` is how sure "
-    "you are that this option is right."
+    "- `decision` is exactly one of the question's options, word for word: {}. Write `undecided` only if "
+    "what was said supports no option better than the others."
 )
 """Text added to the judge's instruction if the question has options."""
 
@@ -423,9 +424,8 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
 def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
     budget = int(context.config.memory.budget.total * FRAME_SHARE)
     weighted = len({c.weight for c in context.rubric.criteria}) > 1
-    alone = "independent answers to one question, whose writers saw no other's"
     text = JUDGE.render(
-        judged="a debate" if judge_spec.interactive else alone,
+        judged=judge_spec.subject if judge_spec.interactive else INDEPENDENT_ANSWERS,
         debaters="\n".join(f"- {_listed(context, debater)}" for debater in context.order),
         rubric="\n".join(
             f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}"
@@ -583,8 +583,9 @@ def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
     if entry["kind"] == "critique" and about:
         note = f"(criticism {context.critique_labels[entry['id']]} of {about})"
     if entry["kind"] in ("proposal", "refinement"):
-        earlier = f"proposal of round {entry['round']}, replaced since"
-        note = f"({earlier if entry in context.selector.earlier else 'final proposal'})"
+        first = entry["kind"] == "proposal"
+        earlier = "first proposal" if first else f"revised proposal of round {entry['round']}"
+        note = f"({earlier}, replaced since)" if entry in context.selector.earlier else "(final proposal)"
     is_background = entry["id"] in context.background
     content = entry["content"] if is_background else context.blind(entry["content"])
     at = context.blind(entry["at"]) if entry.get("dated") else entry["at"]

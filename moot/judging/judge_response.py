@@ -54,6 +54,8 @@ class JudgeSpec:
     prompt."""
     judging: Judging = "contest"
     """Kind of judging that determines which fields the judge must fill in."""
+    subject: str = "a debate"
+    """What is judged, as the judge's prompt names it. It applies if `interactive` is true."""
     rubric: str = "debate"
     swap: bool = True
     """True if each judge gives two verdicts, one for each presentation order."""
@@ -249,7 +251,9 @@ def response_schema(
     }
     asked = asked_fields(judging)
     types = {field.name: narrowed[field.kind] for field in asked if field.kind in narrowed}
-    types["winner"] = one_of([*sides, *(() if judging in SOLVED else (TIE,)), SYNTHESIS])
+    # Only a verdict with a decision can combine positions, and a solution cannot be a tie.
+    nobody = [*(() if judging in SOLVED else (TIE,)), *(() if judging == "scores" else (SYNTHESIS,))]
+    types["winner"] = one_of([*sides, *nobody])
     asks = {"reasoning": REASONING_OF_SCORES} if judging == "scores" else {}
     if judging in SOLVED:
         asks["winner"] = WINNER_OF_SOLUTION

@@ -19,7 +19,6 @@ from moot.judging.response_check import cap_confidence, clear_confidence
 from moot.state.reducers import add_totals
 from moot.state.verdict import (
     NO_WINNER,
-    SYNTHESIS,
     TIE,
     UNDECIDED,
     VERDICT_FIELDS,
@@ -175,7 +174,8 @@ def reconcile(
         capped: True if an unmet major requirement caps the confidence.
 
     Returns:
-        - If both name the same winner: that winner, with mean scores and confidence.
+        - If both name the same debater, or neither names one: the first verdict's winner, with mean scores
+          and confidence.
         - If they differ, but one debater has the highest total in both orders and no order names another
           debater: that debater. `flip.flipped` is true, and a note says what changed.
         - If they differ in another way: a tie with both reasonings. `flip.flipped` is true.
@@ -187,7 +187,7 @@ def reconcile(
     both = (first, second)
     judged = [verdict for verdict in both if verdict["status"] == "ok"]
     winners = [verdict["winner"] for verdict in judged]
-    flipped = winners[0] != winners[1] if len(judged) == 2 else None
+    flipped = _debater_of(winners[0]) != _debater_of(winners[1]) if len(judged) == 2 else None
     notes = _notes_by_order(both, names) if len(judged) == 2 else _union(first["notes"], second["notes"])
     verdict: Verdict = {
         **(judged or both)[0],
@@ -286,8 +286,13 @@ def _leader_of_both(both: Sequence[Verdict]) -> str:
         if len(ranked) < 2 or ranked[0] == ranked[1]:
             return ""
         leaders.add(max(each["totals"], key=lambda side: each["totals"][side]))
-    named = {each["winner"] for each in both} - {TIE, SYNTHESIS}
+    named = {_debater_of(each["winner"]) for each in both} - {""}
     return leaders.pop() if len(leaders) == 1 and named <= leaders else ""
+
+
+def _debater_of(winner: str) -> str:
+    """Return the id of the winning debater, or `""` for a tie or a synthesis."""
+    return "" if winner in NO_WINNER else winner
 
 
 def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[str]:

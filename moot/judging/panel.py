@@ -61,6 +61,7 @@ from moot.state.verdict import (
     tenths,
 )
 from moot.text.tokens import TokenCounter
+from moot.text.topic_title import title_of
 
 APPROVED = 60.0
 """Minimum total score, out of 100, that counts as approval under the rule `approval`."""
@@ -457,6 +458,8 @@ def assess(
     for verdict in verdicts:
         verdict["judging"] = number
     decision = decision_of(verdicts, config.judge.rule, state.get("verdicts") or [])
+    if asked := decision["question"]:
+        decision["question"] = title_of(state["topic"], asked)
     return Assessment(verdicts, {**decision, "judging": number})
 
 

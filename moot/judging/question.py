@@ -26,11 +26,10 @@ from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.entries import Entry
 from moot.state.verdict import UNDECIDED
 from moot.text.tokens import TokenCounter, truncate_middle
+from moot.text.topic_title import LONG_TOPIC, is_long
 
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "sources", "parts")
 
-LONG_TOPIC = 200
-"""Number of characters above which a topic counts as too long to be displayed as the debate's question."""
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
 """Maximum length in characters of the description of a criterion."""
@@ -136,11 +135,6 @@ def question_text(question: DebateQuestion, topic: str) -> str:
     says_the_same = " ".join(asked.casefold().split()) == " ".join(topic.casefold().split())
     lines = [] if says_the_same else [f"Question to decide: {asked}", ""]
     return "\n".join([*lines, *(["Options:"] if options else []), *(f"- {each}" for each in options)]).strip()
-
-
-def is_long(topic: str) -> bool:
-    """Return True if a topic has several lines or is too long to display as the debate's question."""
-    return len(topic) > LONG_TOPIC or "\n" in topic
 
 
 def _schema(parts: Sequence[str]) -> type[BaseModel]:

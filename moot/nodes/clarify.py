@@ -87,7 +87,8 @@ def _call(state: ConversationState, context: NodeContext, debater: DebaterConfig
     earlier = [entry for entry in provided if traits_of(entry).user_input in ("document", "answer")]
     role = shipped_role(debater)
     built_in = "\n".join(filter(None, (INSTRUCTION.render(), role.says("clarify") if role else "")))
-    known = "The answers so far are shown above. Ask only what they leave open." if earlier else ""
+    answered = any(entry["kind"] == "answer" for entry in earlier)
+    known = "The answers so far are shown above. Ask only what they leave open." if answered else ""
     instruction = debater.clarification_prompt or built_in
     asked = CLARIFY.render(instruction=instruction, most=str(most), known=known)
     contract = "" if ctx.persona_first else contract_text(debater)

@@ -21,7 +21,7 @@ def assess_debate(
 ) -> CallGenerator[Assessment]:
     """Ask the judges to assess the debate, following the rules of its protocol."""
     protocol = protocol_named(config.protocol)
-    return assess(state, config, count, protocol.judge_spec, protocol.judged_entries(state))
+    return assess(state, config, count, protocol.judged_as(state), protocol.judged_entries(state))
 
 
 def _step_before_end(
@@ -50,7 +50,7 @@ def judge(state: ConversationState, context: NodeContext) -> NodeBody:
     if by_protocol is None:
         seen: ConversationState = {**state}
         seen.pop("judge_summary", None)  # belongs to an earlier verdict
-        final, spec = protocol.final_round(state), protocol.judge_spec
+        final, spec = protocol.final_round(state), protocol.judged_as(state)
         if final and not shows_whole(seen, config, count, spec, protocol.judged_entries(seen)):
             made = yield from judge_summary(state, config, final, count, context.env.clock())
         if made and (made.summary or made.failure):

@@ -85,7 +85,7 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
     if not judged or not exceeds(state["full_transcript"], sides, memory.budget.total // 2):
         return []
     if not exceeds(state["full_transcript"], sides, memory.budget.total) and shows_whole(
-        state, config, count, protocol.judge_spec, protocol.judged_entries(state)
+        state, config, count, protocol.judged_as(state), protocol.judged_entries(state)
     ):
         return []
     return entries

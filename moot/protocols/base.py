@@ -179,6 +179,10 @@ class Protocol(ProtocolSpec):
         """Return an excerpt of the solution that is short enough for one screen."""
         return solution
 
+    def judged_as(self, state: ConversationState) -> JudgeSpec:
+        """Return the settings for judging a debate, which may depend on its course."""
+        return self.judge_spec
+
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the entries that the judge must read, or `None` to include all debaters' messages."""
         return None

@@ -47,6 +47,7 @@ INSTRUCTIONS = {
     "argument": "First answer the strongest point made against you, then make a new one.",
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
+UNREAD = "You have not read the other debaters' opening statements yet."
 _LOOKBACK_ENTRIES = 8
 """Number of recent transcript entries to search for the latest speakers, counted per debater."""
 
@@ -161,10 +162,11 @@ def opening_step(config: DebateConfig) -> Step:
     """
     turns, openers = config.total_turns(), tuple(dict.fromkeys(config.turn_order()))
     chosen = openers[:turns]
+    unread = UNREAD if len(chosen) > 1 else ""
     return make_step(
         "opening",
         1,
-        [make_turn(who, _instruction(config, "opening", turn)) for turn, who in enumerate(chosen, 1)],
+        [make_turn(who, _instruction(config, "opening", turn, unread)) for turn, who in enumerate(chosen, 1)],
     )
 
 
@@ -177,7 +179,10 @@ def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
 
 
 def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "") -> str:
-    """Return the instruction for the turn with the given number, counting from 1."""
+    """Return the instruction for the turn with the given number, counting from 1.
+
+    `request` is a further instruction, which replaces the general one of an argument.
+    """
     text = SPEECH.render(
         turn=str(turn),
         turns=str(config.total_turns()),

@@ -194,7 +194,7 @@ def contract_text(debater: DebaterConfig) -> str:
 @memoize_by_identity()
 def rules_text(config: DebateConfig) -> str:
     """Return the text of the debate's rules for use in every turn."""
-    language = f"- Speak {plain_line(config.language)}." if config.language else ""
+    language = f"- Write in {plain_line(config.language)}." if config.language else ""
     text = RULES.render(debaters=members_text(config), scored=rubric_text(config), language=language)
     return break_template_tokens(text)
 

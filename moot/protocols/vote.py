@@ -31,10 +31,9 @@ from moot.text.plain_text import all_done_reason, clip
 __all__ = ["Vote", "VoteConfig", "parse_final_answer"]
 
 WANTED = (
-    "In `solution_markdown` write the answer that the given answers support best, with its reason. If most "
-    "of them agree, give another answer only for a reason that you name. "
-    "`confidence` is how sure you are of the solution. `decision` is that answer in one sentence. List in "
-    "`unmet_requirements` what was asked for and the solution lacks."
+    "- `solution_markdown` is the answer that the given answers support best, with its reason. If most "
+    "of them agree, give another answer only for a reason that you name. List in `unmet_requirements` what "
+    "was asked for and the solution lacks."
 )
 
 

@@ -15,7 +15,7 @@ from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
 from moot.storage.sqlite import DebateTable, stored_number, stored_text
 from moot.text.plain_text import clip, plain_line
-from moot.text.topic_title import question_in
+from moot.text.topic_title import title_of
 
 if TYPE_CHECKING:
     from moot.state.conversation import StateValues
@@ -265,7 +265,7 @@ class ResultTable(DebateTable):
                 "model": config.get("model", ""),
                 "winner": _winner(verdict, config),
                 "decision": _text_of(verdict, "decision"),
-                "question": _text_of(verdict, "question") or clip(question_in(topic), TOPIC_CHARS),
+                "question": clip(title_of(topic, _text_of(verdict, "question")), TOPIC_CHARS),
                 "confidence": (verdict or {}).get("confidence") if _text_of(verdict, "decision") else None,
             },
             "ON CONFLICT (debate) DO UPDATE SET "

@@ -1,10 +1,27 @@
-"""The question in a debate's topic, which lists and reports show as the debate's title."""
+"""The title of a debate, which lists and reports show."""
 
 from moot.text.terms import split_sentences
 
 _MARKS = "?？⁇⁈⁉؟"
+LONG_TOPIC = 200
+"""Number of characters above which a topic counts as too long to be displayed as the debate's question."""
 _READ_CHARS = 4000
 """Number of characters at each end of a topic that are searched for a question."""
+
+
+def is_long(topic: str) -> bool:
+    """Return True if a topic has several lines or is too long to display as the debate's question."""
+    return len(topic.strip()) > LONG_TOPIC or "\n" in topic.strip()
+
+
+def title_of(topic: str, judges_wording: str = "") -> str:
+    """Return the title of a debate as a single line.
+
+    A short topic keeps the words of the person who wrote it. The judge's wording of the question, if there is
+    one, stands for a long topic.
+    """
+    asked = " ".join(judges_wording.split())
+    return asked if asked and is_long(topic) else question_in(topic)
 
 
 def question_in(topic: str) -> str:

@@ -134,6 +134,29 @@ def test_a_challenge_ends_when_one_of_its_debaters_gives_up_the_claim(who: str, 
 
 
 @pytest.mark.parametrize(
+    ("kind", "left"),
+    [("concedes", 0), ("denies", 0), ("unsure", 1)],
+)
+def test_a_challenge_ends_when_the_challenged_debater_takes_a_stance_on_its_point(
+    kind: Any, left: int
+) -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    said = board.entry("bob", "Most trips are short, so a ferry saves nothing.")
+    point = {"to": "ada", "claim": "p001", "answered_in": "", "answer": "", "message_id": said["id"]}
+    stance = {"message_id": said["id"], "claim": "n1", "kind": "asserts", "quote": "Most trips are short"}
+    operations = {
+        "claims": [{"ref": "n1", "text": "Most trips are short."}],
+        "events": [{**stance, "condition": "", "ground": True, "confidence": 1.0}],
+        "challenges": [{**point, "quote": said["content"]}],
+    }
+    board.take([said], "model", operations)
+    assert len(board.ledger.open_challenges("ada")) == 1
+    board.note("ada", kind, "Most trips are short.")
+    assert len(board.ledger.open_challenges("ada")) == left
+
+
+@pytest.mark.parametrize(
     ("said", "kept"),
     [
         (

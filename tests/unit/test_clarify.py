@@ -170,3 +170,13 @@ def test_a_built_in_role_asks_about_its_own_concerns() -> None:
     )
     _graph(model).invoke({"topic": "T?"}, THREAD, context=config)
     assert "sensitivity of data" in model.calls[0].messages[-1]["content"]
+
+
+def test_only_answers_are_called_the_answers_so_far() -> None:
+    model = FakeModel(_asking)
+    topic = {"topic": "T?", "context_documents": [{"name": "a.md", "content": "Facts."}]}
+    graph = _graph(model)
+    graph.invoke(topic, THREAD, context=_config(rounds=2))
+    prompts = str([call.messages for call in model.calls if call.purpose == "clarify"])
+    assert "Facts." in prompts
+    assert "The answers so far" not in prompts

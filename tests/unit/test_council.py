@@ -103,6 +103,30 @@ def test_a_refinement_sees_its_own_proposal_and_every_critique_of_it_in_full(tmp
         assert all(entry["content"] in text_of(call) for entry in received)
 
 
+def test_a_refinement_sees_each_other_proposal_between_the_criticism_it_answers_and_that_of_it(
+    tmp_path: Path,
+) -> None:
+    _, model = run(tmp_path, council(language="German"))
+    refining = [call for call in model.calls if call.hints.get("speaker") == "Testing"][-1]
+    headings = [
+        message["content"].split("\n")[0] for message in refining.messages if message["role"] == "user"
+    ]
+    assert headings[1:6] == [
+        "# Criticism 1A of Architect's earlier proposal",
+        "# Your criticism 1B of Architect's earlier proposal",
+        "# Architect's current proposal",
+        "# Criticism 2A of Architect's current proposal",
+        "# Your criticism 2B of Architect's current proposal",
+    ]
+    assert "unless a criticism of it convinces you" in text_of(refining)
+    assert "- Write in German." in text_of(refining)
+
+
+def test_a_member_without_a_role_is_not_told_of_one() -> None:
+    role = role_of(DebaterConfig(name="Ada", id="ada"))
+    assert not [section for section in SECTIONS if "role" in role.says(section)]
+
+
 def test_every_criticism_has_a_label_that_no_other_criticism_has(tmp_path: Path) -> None:
     document, model = run(tmp_path, council())
     labels = critique_labels(document["transcript"])
@@ -312,11 +336,19 @@ def test_the_judge_is_asked_once_for_a_solution_and_told_which_proposals_are_not
         e for e in document["transcript"] if e["kind"] in ("proposal", "refinement") and e["round"] == 1
     ]
     assert earlier
-    assert all(f"[{e['id']}]: (proposal of round 1, replaced since) <<" in text_of(judging) for e in earlier)
+    marks = {"proposal": "first proposal", "refinement": "revised proposal of round 1"}
+    assert all(f"[{e['id']}]: ({marks[e['kind']]}, replaced since) <<" in text_of(judging) for e in earlier)
     assert text_of(judging).count("replaced since)") == len(earlier)
     assert text_of(judging).count("(final proposal)") == len(final)
     assert "solution_markdown" in text_of(judging)
     assert "requirements_fulfillment" in text_of(judging)
+
+
+def test_a_judge_is_told_that_it_judges_a_council(tmp_path: Path) -> None:
+    _, model = run(tmp_path, council())
+    (judging,) = [call for call in model.calls if call.purpose == "judge"]
+    assert text_of(judging).startswith("You judge a council")
+    assert "contest" not in text_of(judging)
 
 
 def test_a_person_who_speaks_up_after_the_end_gets_one_more_round(tmp_path: Path) -> None:

@@ -283,6 +283,28 @@ def test_escalate_debates_between_those_who_differ_if_nothing_has_a_majority(tmp
     assert document["ended_because"] == "the authors of different answers agree"
 
 
+def test_the_judge_of_escalate_is_told_whether_the_authors_read_each_other(tmp_path: Path) -> None:
+    answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
+    asked = {}
+    for rounds in (0, 1):
+        folder = tmp_path / str(rounds)
+        folder.mkdir()
+        settings = {"protocol": "escalate", "decide": "judge", "escalate": {"rounds": rounds}}
+        _, model = run(folder, solving(answers, answers), **settings)
+        (judging,) = [call for call in model.calls if call.purpose == "judge"]
+        asked[rounds] = str(judging.messages)
+    assert ["no author saw another" in asked[rounds] for rounds in (0, 1)] == [True, False]
+    assert "Leave `moved` empty" not in asked[1]
+
+
+def test_an_author_is_told_which_answer_is_its_own(tmp_path: Path) -> None:
+    answers = {"1": "x", "2": "y", "3": "x", "4": "y", "5": "z"}
+    document, model = run(tmp_path, solving(answers, answers), protocol="escalate")
+    last = [call for call in model.calls if call.hints["phase"] == "debate"][-1]
+    own = next(entry for entry in document["transcript"] if "Because 5." in entry["content"])
+    assert f"answers and yours, [{own['id']}]." in last.messages[-1]["content"]
+
+
 def test_the_second_answer_comes_from_another_model(tmp_path: Path) -> None:
     debaters = [{"name": f"Solver {n}", "model": "one" if n < 3 else "two"} for n in range(1, 6)]
     answers = dict.fromkeys("12345", "x")

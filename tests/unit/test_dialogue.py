@@ -357,6 +357,19 @@ def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     assert seen.count("p001: Night trains carry more") == 1  # between the two; neither's own list repeats it
 
 
+def test_every_message_of_a_room_is_headed_by_its_two_debaters() -> None:
+    model = ScriptedDebaters({"respond": (AB,)})
+    run_scripted_debate(scripted_debaters(2), model)
+    for phase in ("crux-steelman", "closing"):
+        call = next(call for call in model.calls if call.hints["phase"] == phase)
+        said = [
+            m["content"] for m in call.messages if "speaks in crux" in m["content"] and "[m0" in m["content"]
+        ]
+        messages = [text for text in said if not text.startswith("#")]
+        assert messages
+        assert all(text.startswith("(in a crux room of Ada Quay and Bob)\n") for text in messages)
+
+
 def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> None:
     model = ScriptedDebaters({"respond": (AB,)})
     said = [

@@ -137,6 +137,11 @@ def test_a_flip_is_a_tie_where_the_lead_changes_or_an_order_names_somebody_else(
     assert reconcile(scored(["ada", "bo"], "ada", 8, 5), explained)["winner"] == "tie"
 
 
+def test_a_tie_and_a_synthesis_are_no_flip_because_neither_names_a_debater() -> None:
+    united = reconcile(scored(["ada", "bo"], "synthesis", 8, 8), scored(["bo", "ada"], "tie", 8, 8))
+    assert (united["winner"], united["flip"]["flipped"]) == ("synthesis", False)
+
+
 def test_a_note_with_the_figures_of_one_order_says_which_order() -> None:
     explained = scored(["bo", "ada"], "bo", 7, 6, despite_scores="One point decides.")
     united = reconcile(scored(["ada", "bo"], "bo", 5, 8), explained, names={"ada": "Ada", "bo": "Bo"})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
 from moot.judging import rubrics
-from moot.judging.judge_prompt import CONTEST, VERDICT, VERDICT_ALONE
+from moot.judging.judge_prompt import CONTEST, OPTIONS, VERDICT, VERDICT_ALONE
 from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,
@@ -37,7 +37,7 @@ from moot.models.adapters import parse_reply
 from moot.protocols.registry import protocol_named
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError
-from moot.state.verdict import Verdict
+from moot.state.verdict import Judging, Verdict, asked_fields
 
 RUBRIC = Rubric(
     name="small",
@@ -237,6 +237,25 @@ def test_each_field_that_a_judge_writes_is_described_to_it(protocol: str) -> Non
     assert [name for name, field in fields.items() if "description" not in field and name not in told] == []
     twice = ("cases", "confidence", "final_position", "scores", "winner_confidence")
     assert [name for name in twice if "description" in fields.get(name, {})] == []
+
+
+@pytest.mark.parametrize("judging", ["contest", "design", "synthesis"])
+def test_a_judge_finds_unmet_requirements_before_it_gives_a_confidence(judging: Judging) -> None:
+    names = [field.name for field in asked_fields(judging)]
+    assert names.index("unmet_requirements") < names.index("confidence") < names.index("scores")
+
+
+def test_scores_without_a_decision_offer_no_synthesis() -> None:
+    schema = response_schema(RUBRIC, ["A", "B"], [], judging="scores").model_json_schema()
+    assert schema["properties"]["winner"]["enum"] == ["A", "B", "tie"]
+
+
+@pytest.mark.parametrize("protocol", ["round-robin", "vote"])
+def test_a_judge_reads_once_what_the_confidence_is_of(protocol: str) -> None:
+    spec = protocol_named(protocol).judge_spec
+    ending = f"{OPTIONS} {spec.instruction}"
+    told = (VERDICT if spec.interactive else VERDICT_ALONE).render(most="some", ending=ending)
+    assert told.count("`confidence`") == 1
 
 
 def test_ballots_are_cast_by_verdicts_that_did_not_fail() -> None:

@@ -13,7 +13,8 @@ from moot.documents.document import _rounds
 from moot.judging.blinding import make_blinding
 from moot.memory.summarizers.chunk_summaries import lacking_points
 from moot.memory.summarizers.rule_based import fold, render
-from moot.protocols.long_form import INSTRUCTIONS, turn_step
+from moot.protocols.long_form import INSTRUCTIONS, UNREAD, opening_step, turn_step
+from moot.protocols.prompt_context import rules_text
 from moot.state.claim_events import StanceKind
 from moot.state.config.config_files import make_config
 from moot.state.entries import Entry, make_entry
@@ -85,3 +86,20 @@ def test_a_moderators_order_stands_in_the_place_of_what_an_argument_is_asked_for
     (turn,) = turn_step(state, config, "vic", request=order)["turns"]
     assert (INSTRUCTIONS["argument"] in turn["instruction"]) is not bool(order)
     assert order in turn["instruction"]
+
+
+def test_an_independent_opening_says_that_nothing_was_read_yet() -> None:
+    debaters = [{"name": "Una"}, {"name": "Vic"}]
+    both, alone = (make_config({"debaters": debaters[:n], "turns": 4}) for n in (2, 1))
+    assert all(UNREAD in turn["instruction"] for turn in opening_step(both)["turns"])
+    assert UNREAD not in opening_step(alone)["turns"][0]["instruction"]
+
+
+def test_a_summary_calls_the_program_and_people_as_messages_do() -> None:
+    said = make_entry(1, "moot", "notice", "One answer is missing from the transcript today.")
+    told = render(fold(None, [said], max_tokens=900, count=len, names=NAMES), NAMES)
+    assert told.startswith("Note by the program:")
+
+
+def test_debaters_are_told_in_which_language_to_write() -> None:
+    assert "- Write in German." in rules_text(make_config({"language": "German"}))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.text.topic_title import question_in
+from moot.text.topic_title import question_in, title_of
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,20 @@ from moot.text.topic_title import question_in
 )
 def test_a_topic_is_titled_by_the_question_that_it_asks(topic: str, question: str) -> None:
     assert question_in(topic) == question
+
+
+@pytest.mark.parametrize(
+    ("topic", "title"),
+    [
+        ("Should we split it?", "Should we split it?"),
+        ("Monolith or services\n", "Monolith or services"),
+        ("We are 45 engineers.\nShould we split?", "Does a split pay?"),
+        ("A fact. " * 50, "Does a split pay?"),
+    ],
+    ids=["a question", "one line", "two lines", "a long line"],
+)
+def test_the_judges_wording_stands_only_for_a_long_topic(topic: str, title: str) -> None:
+    assert title_of(topic, " Does a split\npay? ") == title
 
 
 def test_the_question_at_the_end_of_a_long_topic_is_found() -> None:

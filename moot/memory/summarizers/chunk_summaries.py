@@ -20,7 +20,7 @@ from moot.memory.summarizers.summarizer import Draft, SummaryFailed, SummaryRequ
 from moot.prompts.fences import fenced, system_message, truncate_fenced, unfenced
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import problem_token_limit, render_entry, truncate_messages
+from moot.prompts.truncation import display_name, problem_token_limit, render_entry, truncate_messages
 from moot.state.entries import ENTRY_ID, Entry, traits_of
 from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
@@ -374,7 +374,7 @@ def lacking_points(
         if (current is not None and first_seq(point) not in current) or point["text"].endswith("…"):
             continue
         who = point["speaker"]
-        is_new = names.get(who, who).casefold() not in folded and who not in heard
+        is_new = display_name(who, names).casefold() not in folded and who not in heard
         if is_new or point.get("error") or not numbers(_LABEL.sub("", point["text"])) <= told:
             heard.add(who)
             missing.append(point)

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 
 from moot.memory.summarizers.summarizer import Draft, Summarizer, SummaryGenerator, SummaryRequest
 from moot.memory.tool_results import passages, tool_use
+from moot.prompts.truncation import display_name
 from moot.state.entries import Entry, seq_of, traits_of
 from moot.text.plain_text import clip, count_noun, sanitize_line
 from moot.text.terms import split_sentences, term_set, terms
@@ -322,7 +323,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for who in speakers:
-        name = clip(sanitize_line(names.get(who, who)[:200]) or sanitize_line(who[:200]) or "?", chars)
+        name = clip(sanitize_line(display_name(who, names)[:200]) or sanitize_line(who[:200]) or "?", chars)
         label = next(
             each for n in itertools.count(1) if (each := name if n == 1 else f"{name} {n}") not in taken
         )

@@ -57,9 +57,10 @@ PROPOSE = load_prompt_template("propose", "place", "each", "words", "focus", hom
 CRITIQUE = load_prompt_template("critique", "place", "target", "words", "focus", "before", home=__package__)
 REFINE = load_prompt_template("refine", "standing", "place", "words", "focus", home=__package__)
 
-PROPOSAL_WORDS, CRITIQUE_WORDS = 600, 300
-"""Word limits for a proposal or refinement and for a critique. This is about 80 words for each
-part."""
+PROPOSAL_WORDS, CRITIQUE_WORDS, ANSWER_WORDS = 600, 300, 200
+"""Word limits for a proposal or refinement, for a critique, and for the part of a refinement that answers
+the critiques. 600 words are about 80 for each part of a proposal. 200 words are about 16 for each of the six
+points of two critiques."""
 
 ROUNDS = 3
 """Default number of rounds in a council debate."""
@@ -74,21 +75,15 @@ criticism with the earlier messages that match."""
 
 _CRITICISED = (
     "Your current proposal and the criticism of it are shown above. Add a section with a heading of its own "
-    "that answers every point of the criticism. Name each point by its criticism's label and its number: "
-    '{label}.3 is point 3 of criticism {label}. Write "adopted" and where the proposal now says it, or '
-    '"rejected because" and the reason.'
+    "that answers every point of the criticism, in at most {words} words. Name each point by its "
+    'criticism\'s label and its number: {label}.3 is point 3 of criticism {label}. Write "adopted" and where '
+    'the proposal now says it, or "rejected because" and the reason.'
 )
 _NOT_CRITICISED = "Your current proposal is shown above. Nobody criticised it in this round."
 _ANSWERED = (
     "Your criticism of the earlier proposal is shown above, too. The new proposal answers it under the label "
     "{label}. Do not repeat a point that the new proposal resolves. "
 )
-_RIVAL = (
-    "# Proposal of another member: adopt what is better in it",
-    "# Proposal of another member: adopt what is better in it. Its replies answer criticism that you do not "
-    "see",
-)
-"""Prompt headings for another debater's original and refined proposals."""
 _IN_DISPUTE = "# Points in dispute after round {round}, as a neutral reader sees them"
 _NO_PROPOSAL = (
     "You have no proposal yet. Write one that takes the criticism and proposals so far into account."
@@ -104,7 +99,6 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
     phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     memory, proposals = ctx.config.memory, latest_proposals(ctx.state["full_transcript"])
     subject: list[Block] = []
-    rivals: list[Block] = []
     if phase == "critique":
         (target,) = ctx.turn["targets"]
         heading = f"# {prompt_name(target, ctx.names)}'s proposal"
@@ -114,11 +108,6 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
         if speaker in proposals:
             subject = _subject(ctx, proposals[speaker], "own proposal", "# Your current proposal")
         subject += _criticisms(ctx, speaker, now, SUBJECT)
-        rivals = [
-            entry_block(ctx, entry, RIVALS, "rival proposal", _RIVAL[entry["kind"] == "refinement"])
-            for who, entry in proposals.items()
-            if who != speaker
-        ]
     # A critic must not argue for its own design, so its own proposal is not shown.
     shown = frozenset(key for block in subject for key in block.ids)
     past = [] if phase == "critique" else _own_perspective(ctx, shown)
@@ -137,7 +126,7 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
     return fill_with_earlier(
         ctx,
         shared_prefix,
-        [*_criticisms_of_others(ctx, proposals), *rivals, *given, *past, *_disputes(ctx), *subject],
+        [*_other_proposals(ctx, proposals), *given, *past, *_disputes(ctx), *subject],
         turn_suffix,
         query=council_query(ctx),
         make_block=partial(_earlier_block, ctx),
@@ -195,7 +184,11 @@ def council_instruction(ctx: PromptContext) -> str:
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
         case _:
             labels = _labels_of(ctx, _critiques_of(ctx, speaker, now))
-            standing = _CRITICISED.format(label=labels[0]) if labels else _NOT_CRITICISED
+            standing = (
+                _CRITICISED.format(label=labels[0], words=f"{ANSWER_WORDS} of the {PROPOSAL_WORDS}")
+                if labels
+                else _NOT_CRITICISED
+            )
             if speaker not in latest_proposals(ctx.state["full_transcript"]):
                 standing = _NO_PROPOSAL
             asked = REFINE.render(standing=standing, words=str(PROPOSAL_WORDS), **place)
@@ -223,19 +216,29 @@ def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> li
     ]
 
 
-def _criticisms_of_others(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list[Block]:
-    """Return prompt blocks with the critiques of all proposals except the speaker's own.
+def _other_proposals(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list[Block]:
+    """Return prompt blocks with the proposals of the other debaters, if the speaker refines its own.
 
-    The proposals answer the criticism of the round before. The criticism of this round tells which of their
-    parts not to adopt.
+    Before each proposal stands the criticism of the round before, which the proposal answers. After it stands
+    the criticism of this round, which tells which of its parts not to adopt.
     """
     now, blocks = ctx.step["round"], []
-    for target in proposals if ctx.step["phase"] == "refine" else ():
-        for round_no in (now - 1, now) if target != ctx.speaker.id else ():
-            entries = _critiques_of(ctx, target, round_no)
-            for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
-                heading = f"# Criticism {label} of {prompt_name(target, ctx.names)}'s proposal"
-                blocks.append(entry_block(ctx, entry, EARLIER, "critique", heading))
+    for target, proposal in proposals.items() if ctx.step["phase"] == "refine" else ():
+        if target != ctx.speaker.id:
+            name = prompt_name(target, ctx.names)
+            blocks += _criticisms_of_other(ctx, target, now - 1, f"{name}'s earlier proposal")
+            heading = f"# {name}'s current proposal"
+            blocks.append(entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
+            blocks += _criticisms_of_other(ctx, target, now, f"{name}'s current proposal")
+    return blocks
+
+
+def _criticisms_of_other(ctx: PromptContext, target: str, round_no: int, criticised: str) -> list[Block]:
+    """Return prompt blocks with the critiques that another debater's proposal received in one round."""
+    blocks, entries = [], _critiques_of(ctx, target, round_no)
+    for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
+        whose = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
+        blocks.append(entry_block(ctx, entry, EARLIER, "critique", f"# {whose} {label} of {criticised}"))
     return blocks
 
 
@@ -270,7 +273,7 @@ def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
     """Return a block with the speaker's perspective summary and the messages written after it."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
-    parts = [fenced(perspective.summary, ctx.config.fence)] if perspective.summary else []
+    parts = [fenced(perspective.summary, ctx.config.fence, "Summary:")] if perspective.summary else []
     for entry in entries:
         title = f"Your {entry['kind']} of round {entry['round']}, now replaced: "
         if entry["kind"] == "critique":
@@ -279,7 +282,8 @@ def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
     text = "\n\n".join(filter(None, parts))
     if not text:
         return []
-    message: WireMessage = {"role": "user", "content": f"# Your earlier messages\n{text}"}
+    content = f"# Your earlier proposals and the criticism of them\n{text}"
+    message: WireMessage = {"role": "user", "content": content}
     ids = tuple(entry["id"] for entry in entries)
     memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
     held = memory if perspective.summary else {}
@@ -287,7 +291,7 @@ def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
 
 
 def _rules_block(ctx: PromptContext) -> Block:
-    language = f"- Write {plain_line(ctx.config.language)}." if ctx.config.language else ""
+    language = f"- Write in {plain_line(ctx.config.language)}." if ctx.config.language else ""
     text = RULES.render(
         debaters=members_text(ctx.config),
         scored=rubric_text(ctx.config, RUBRIC, ctx.state.get("question")),
@@ -376,6 +380,7 @@ def check_convergence(
     }
 
 
+JUDGED = "a council of the debaters below, who looked for the best solution together"
 WANTED = load_prompt_template("wanted", home=__package__)
 
 KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
@@ -398,7 +403,9 @@ class Council(Protocol):
         {"id": "performance", "name": "Performance", "role": "performance"},
         {"id": "testing", "name": "Testing", "role": "testing"},
     )
-    judge_spec = JudgeSpec(instruction=WANTED.render(), judging="design", rubric=RUBRIC, swap=False)
+    judge_spec = JudgeSpec(
+        instruction=WANTED.render(), judging="design", subject=JUDGED, rubric=RUBRIC, swap=False
+    )
     perspectives = True
     shows_summary = False
     retrieves_transcript = True

@@ -219,11 +219,10 @@ def _message_blocks(
 
 
 def _message_block(ctx: PromptContext, entry: Entry, rank: int, *, retrieved: tuple[str, ...] = ()) -> Block:
-    """Return the prompt block of a debater's message. A message of another crux room names its debaters."""
-    apart = entry["room"] and entry["room"] != ctx.turn["room"]
-    between = ctx.state["crux_rooms"][entry["room"]]["between"] if apart else ()
+    """Return the prompt block of a debater's message. The heading of a room's message names its debaters."""
+    between = ctx.state["crux_rooms"][entry["room"]]["between"] if entry["room"] else ()
     who = " and ".join(prompt_name(one, ctx.names) for one in between)
-    block = entry_block(ctx, entry, rank, heading=f"(in a crux room of {who})" if apart else "")
+    block = entry_block(ctx, entry, rank, heading=f"(in a crux room of {who})" if between else "")
     return replace(block, retrieved=retrieved)
 
 
