@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import groupby, islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
@@ -249,7 +250,7 @@ def render_blackboard(
         found: True to include crux cards and reflections.
         alone: True to show challenges only from the debater that the speaker answers.
     """
-    heading = _heading_of(state)
+    heading, count = _heading_of(state), cache(count)  # lines are chosen twice if some must be left out
     left = max_tokens - count(f"{heading}\n")
     most = max(0, left) // MIN_LINE_TOKENS
     board = _LedgerRenderer(state, {**names, speaker: "you"} if speaker in names else names, aspect, most)
