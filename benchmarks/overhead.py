@@ -274,7 +274,7 @@ class ReplayModel(LocalModel):
 
 def _partner(text: str) -> str:
     """Return the other debater of the crux room that a prompt's last message names, or `""`."""
-    found = re.search(r"You are in a (?:private )?room with (.+?)(?: alone)?[.,] ", text)
+    found = re.search(r"You are in a (?:private |side )?room with (.+?)(?: alone)?[.,] ", text)
     return found[1] if found else ""
 
 

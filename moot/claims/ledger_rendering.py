@@ -1,8 +1,10 @@
 """Display of the claim ledger as text for debaters, judges and reports."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import groupby, islice, takewhile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from moot.claims.claim_fold import ledger_of
 from moot.claims.claim_status import (
@@ -29,6 +31,8 @@ from moot.state.conversation import MemoryKind, StateValues
 from moot.state.entries import entry_id, round_of, traits_of
 from moot.text.plain_text import clip, sanitize_line
 from moot.text.tokens import TokenCounter
+
+T = TypeVar("T")
 
 Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
@@ -167,30 +171,37 @@ def card_text(card: CruxCard, names: Names) -> str:
         for who, side in card["sides"].items()
     ]
     outcome = f"- {card_status(card)}: {card['resolution'] or card['diagnosis']}"
-    return "\n".join([f"{card['question']} ({card['type']})", *sides, outcome])
+    return "\n".join([f"{card['question']} (kind of disagreement: {card['type']})", *sides, outcome])
 
 
-HEADING = "# Where the debate {stands}, as noted by the program"
+HEADING = "# Where the debate {stands}, as recorded by a program (may contain errors)"
 """Heading of the claim ledger in prompts. The heading names the last message read if later messages exist."""
 TOPIC = "On the topic itself"
 CHALLENGES = "Challenges to you, not answered yet"
 WAITING = "Challenges and questions that nobody has answered yet"
 OWN = "What you hold"
 CONCEDED = "You conceded or withdrew"
-BETWEEN = "Between you and whom you answer"
+BETWEEN = "Between you and the debater you answer"
 DISPUTED = "Disputed"
 OTHERS = "What the others hold"
 HELD = "Not disputed now"
+UNANSWERED = "Claims that nobody has answered yet"
 CONCESSIONS = "Conceded"
 CHANGES = "Changes of mind"
-GAPS = "Admitted not to know"
+GAPS = "What debaters say they do not know"
 LAST = "In the last round"
-FOUND = "Found out so far"
+ROOMS = "Results of the side rooms"
+REMARKS = "Remarks of an observer"
 SECTIONS = (
     *(TOPIC, CHALLENGES, WAITING, OWN, CONCEDED, BETWEEN, DISPUTED),
-    *(OTHERS, HELD, CONCESSIONS, CHANGES, GAPS, LAST, FOUND),
+    *(OTHERS, HELD, UNANSWERED, CONCESSIONS, CHANGES, GAPS, LAST, ROOMS, REMARKS),
 )
 """Section headings of the rendered claim ledger, in display order."""
+CUT = "Left out for lack of space, wholly or in part"
+"""Last section of a rendered claim ledger that lacks lines. It names the sections that they belong to."""
+CUT_SHARE = 0.125
+"""Maximum share of the token limit for the line that names the shortened sections. It is left out if it needs
+more."""
 
 MIN_LINE_TOKENS = 10
 """Assumed minimum number of tokens in one line of the rendered claim ledger. A section renders no more
@@ -205,6 +216,8 @@ class LedgerLine(NamedTuple):
     """Priority of the line when not all lines fit within the token limit. Lines with the lowest number are
     shown first."""
     text: str
+    more: str = ""
+    """Text to add to the line if tokens remain after all lines have been chosen."""
 
 
 def render_blackboard(
@@ -237,12 +250,35 @@ def render_blackboard(
         found: True to include crux cards and reflections.
         alone: True to show challenges only from the debater that the speaker answers.
     """
-    heading = _heading_of(state)
+    heading, count = _heading_of(state), cache(count)  # lines are chosen twice if some must be left out
     left = max_tokens - count(f"{heading}\n")
     most = max(0, left) // MIN_LINE_TOKENS
     board = _LedgerRenderer(state, {**names, speaker: "you"} if speaker in names else names, aspect, most)
     lines = list(_board_lines(board, speaker, names, answering, found=found, alone=alone))
-    chosen: list[int] = []
+    chosen, spare = _choose(lines, left, count)
+    notice = len(chosen) < len(lines)
+    if notice:
+        reserve = count(f"{_cut_notice(lines, ())}\n")
+        notice = reserve <= max_tokens * CUT_SHARE
+        chosen, spare = _choose(lines, left - reserve, count) if notice else (chosen, spare)
+    for index, line in chosen.items():
+        whole = line._replace(text=line.text + line.more)
+        if line.more and (cost := count(whole.text) - count(line.text)) <= spare:
+            spare -= cost
+            chosen[index] = whole
+    text = _join(heading, lines, chosen, notice)
+    while text and count(text) > max_tokens:  # joined lines may have one more token each
+        chosen.popitem()
+        text = _join(heading, lines, chosen, notice)
+    return text
+
+
+def _choose(lines: Sequence[LedgerLine], left: int, count: TokenCounter) -> tuple[dict[int, LedgerLine], int]:
+    """Return the most urgent lines that fit in `left` tokens, and the number of unused tokens.
+
+    The lines are keyed by their index in `lines`, the most urgent first.
+    """
+    chosen: dict[int, LedgerLine] = {}
     opened: set[str] = set()
     for index in sorted(range(len(lines)), key=lambda i: (lines[i].urgency, i)):
         line = lines[index]
@@ -251,25 +287,33 @@ def render_blackboard(
             cost += count(f"{line.section}:\n")
         if cost <= left:
             left -= cost
-            chosen.append(index)
+            chosen[index] = line
             opened.add(line.section)
-    text = _join(heading, [lines[index] for index in sorted(chosen)])
-    while text and count(text) > max_tokens:  # joined lines may have one more token each
-        chosen.pop()
-        text = _join(heading, [lines[index] for index in sorted(chosen)])
-    return text
+    return chosen, left
 
 
-def _join(heading: str, lines: Sequence[LedgerLine]) -> str:
-    """Join the lines of a claim ledger into one text, grouped under section headings.
+def _join(heading: str, lines: Sequence[LedgerLine], chosen: Mapping[int, LedgerLine], notice: bool) -> str:
+    """Join the chosen lines of a claim ledger into one text, grouped under section headings.
 
-    Return `""` if there are no lines.
+    Return `""` if there are no lines. `notice`: name the sections whose lines are left out.
     """
     out = [heading]
-    ordered = sorted(lines, key=lambda line: SECTIONS.index(line.section))
-    for section, group in groupby(ordered, key=lambda line: line.section):
+    shown = [line for _, line in sorted(chosen.items())]
+    for section, group in groupby(sorted(shown, key=_section_place), key=lambda line: line.section):
         out += [f"{section}:", *(f"- {line.text}" for line in group)]
-    return "\n".join(out) if lines else ""
+    if notice:
+        out.append(_cut_notice(lines, chosen))
+    return "\n".join(out) if chosen else ""
+
+
+def _section_place(line: LedgerLine) -> int:
+    return SECTIONS.index(line.section)
+
+
+def _cut_notice(lines: Sequence[LedgerLine], chosen: Container[int]) -> str:
+    """Return the lines that name the sections of which lines are not among the chosen ones."""
+    cut = (line for index, line in enumerate(lines) if index not in chosen)
+    return f"{CUT}:\n- {'; '.join(dict.fromkeys(line.section for line in sorted(cut, key=_section_place)))}"
 
 
 def _heading_of(state: StateValues) -> str:
@@ -283,7 +327,7 @@ def _heading_of(state: StateValues) -> str:
     if not any(_spoken_since(state, through)):
         return HEADING.format(stands="stands")
     cards = any(message_seq(event) > through for event in ledger.events)
-    since = ", with the crux rooms since" if cards else ""
+    since = ", with the results of the side rooms since" if cards else ""
     return HEADING.format(stands=f"stood at [{entry_id(through)}]{since}")
 
 
@@ -295,13 +339,11 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
     """Return the approximate token count of each kind of memory in a claim ledger's text."""
-    ledger, _, found = text.partition(f"{FOUND}:\n")
-    questions = tuple(f"- {card['question']}" for card in cards_of(state))
+    ledger, _, remarks = text.partition(f"{REMARKS}:\n")
+    ledger, _, rooms = ledger.partition(f"{ROOMS}:\n")
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
-    for line in found.splitlines():
-        kind: MemoryKind = "cruxes" if questions and line.startswith(questions) else "reflections"
-        held[kind] = held.get(kind, 0) + count(line)
-    return held
+    parts: tuple[tuple[MemoryKind, str], ...] = (("cruxes", rooms), ("reflections", remarks))
+    return held | {kind: count(part) for kind, part in parts if part}
 
 
 def _board_lines(
@@ -339,13 +381,26 @@ def _board_lines(
             if who == other or (board.aspect and who != speaker):
                 yield from board.others(who, told, is_answered=who == other)
         yield from board.own(speaker, told, makers=[other] if alone else list(names))
-        yield from board.last_round(speaker)
+        yield from board.last_round(speaker, names if board.aspect else [other])
     else:
         yield from board.standings()
     for gap in islice(reversed(ledger.gaps), board.most):
         yield LedgerLine(GAPS, 6, f"{board.name(gap['debater'])}: {board.point(gap)}")
     if found:
         yield from board.insights(speaker)
+
+
+def in_turns(items: Iterable[T], debater: Callable[[T], str]) -> list[tuple[int, T]]:
+    """Return items in an order in which the debaters take turns, so that a cut shortens all alike.
+
+    With each item, return the number of earlier items of its debater.
+    """
+    seen = Counter[str]()
+    ranked = list[tuple[int, T]]()
+    for item in items:
+        ranked.append((seen[debater(item)], item))
+        seen[debater(item)] += 1
+    return sorted(ranked, key=lambda pair: pair[0])
 
 
 class _LedgerRenderer:
@@ -361,7 +416,7 @@ class _LedgerRenderer:
         return self.names.get(who) or sanitize_line(who)
 
     def name_of(self, key: str) -> str:
-        return f"{key}: {board_text(self.ledger.claims[key]['text']).removesuffix('.')}"
+        return board_text(self.ledger.claims[key]["text"]).removesuffix(".")
 
     def is_on_aspect(self, key: str) -> bool:
         """Return True if the claim with this id belongs to the aspect under discussion."""
@@ -388,7 +443,7 @@ class _LedgerRenderer:
             return quotation(event)
         sign = self.ledger.timeline(key).sign_after(event["id"])
         if event.get("kind") == "concedes" and sign:
-            return f"{'yes' if sign > 0 else 'no'} to {self.name_of(key)} [{event['message_id']}]"
+            return f"{'' if sign > 0 else 'not true: '}{self.name_of(key)} [{event['message_id']}]"
         return f"{self.name_of(key)}: {quotation(event)}"
 
     def concessions(self, who: str = "") -> Iterator[StanceEvent]:
@@ -410,19 +465,32 @@ class _LedgerRenderer:
         """Yield all changes of mind except concessions, newest first."""
         return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
 
-    def change_text(self, change: StanceChange) -> str:
-        """Return a description of a change of mind, with quotations from before and after the change."""
-        before = f", before: {quotation(change.before)}" if change.before else ""
-        return f"{self.point(change.event)}{before}"
+    def change_lines(
+        self, section: str, changes: Iterable[StanceChange], label: Callable[[str], str]
+    ) -> Iterator[LedgerLine]:
+        """Yield a line for each change of mind.
+
+        If tokens remain, it quotes the earlier position, too, unless another line about a change quotes it.
+        """
+        shown = in_turns(changes, lambda change: change.event["debater"])
+        quoted = {change.event["id"] for _, change in shown}
+        for rank, change in shown:
+            before = ""
+            if change.before and change.before["id"] in quoted:
+                before = f", before: [{change.before['message_id']}]"
+            elif change.before:
+                before = f", before: {quotation(change.before)}"
+            text = f"{label(change.event['debater'])}: {self.point(change.event)}"
+            yield LedgerLine(section, 4 if rank else 3, text, before)
 
     def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
         for who in self.names:
             if event := self.ledger.stance(who):
-                round_no, said = self.round_of(event["message_id"]), stance_text(event)
-                if event["condition"] and event["condition"] in event["quote"]:
-                    said = short_stance_text(event)
+                round_no, said = self.round_of(event["message_id"]), quotation(event, TEXT)
+                if event["condition"] and event["condition"] not in event["quote"]:
+                    said = f"{event['condition']} [{event['message_id']}]"  # says more than the quotation
                 when = f" (round {round_no})" if round_no else ""
-                text = f"{self.name(who)}: {said}: {quotation(event, TEXT)}{when}"
+                text = f"{self.name(who)}: {short_stance_text(event)}: {said}{when}"
                 yield LedgerLine(TOPIC, 0 if who == speaker else 2, text)
 
     def between(self, who: str, other: str, ground: CommonGround) -> Iterator[LedgerLine]:
@@ -431,9 +499,9 @@ class _LedgerRenderer:
         The main question is left out.
         """
         headings = (
-            ("you differ on", 2, ground.differing),
+            ("you differ on:", 2, ground.differing),
             ("same side, different conditions:", 3, ground.conditional),
-            ("you agree on", 4, ground.agreed),
+            ("you agree on:", 4, ground.agreed),
         )
         for heading, urgency, keys in headings:
             for key in keys:
@@ -510,15 +578,14 @@ class _LedgerRenderer:
         yield from self.waiting(CHALLENGES, 1, who, makers)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
             urgency = 2 if self.aspect and not self.is_on_aspect(key) else 1
-            text = f"{self.name_of(key)}: {stance_text(event)} [{event['message_id']}]"
-            yield LedgerLine(OWN, urgency, text)
+            held = "you leave it open" if event["kind"] == "unsure" else stance_text(event)
+            yield LedgerLine(OWN, urgency, f"{self.name_of(key)}: {held} [{event['message_id']}]")
         own = (item for item in reversed(self.ledger.evidence) if item["debater"] == who)
         for item in islice((item for item in own if needs_evidence(item["claim"])), self.most):
             yield LedgerLine(OWN, 4, f"your evidence: {quotation(item)}")
         for event in self.concessions(who):
             yield LedgerLine(CONCEDED, 2, self.point(event))
-        for change in self.changes(who):
-            yield LedgerLine(CONCEDED, 3, f"you changed your mind: {self.change_text(change)}")
+        yield from self.change_lines(CONCEDED, self.changes(who), lambda _: "you changed your mind")
 
     def standings(self) -> Iterator[LedgerLine]:
         """Yield lines that list the open challenges, undisputed claims, concessions and changes of mind."""
@@ -534,24 +601,27 @@ class _LedgerRenderer:
         # A claim that no debater holds any more is shown as conceded or withdrawn.
         held = (key for key in quiet if not all(map(is_given_up, self.ledger.stances(key).values())))
         for key in islice((key for key in held if key != MAIN_QUESTION), self.most):
+            section = UNANSWERED if self.ledger.status(key) == "open" else HELD
             stances = stances_text(self.ledger, self.names, key)
-            label = self.ledger.claim_status(key).label
-            yield LedgerLine(HELD, 5, f"{self.name_of(key)} ({label}; {stances})")
-        for event in conceded:
-            yield LedgerLine(CONCESSIONS, 2, f"{self.name(event['debater'])}: {self.point(event)}")
-        for change in self.changes():
-            text = f"{self.name(change.event['debater'])}: {self.change_text(change)}"
-            yield LedgerLine(CHANGES, 3, text)
+            yield LedgerLine(section, 5, f"{self.name_of(key)} ({stances})")
+        for rank, event in in_turns(conceded, lambda event: event["debater"]):
+            text = f"{self.name(event['debater'])}: {self.point(event)}"
+            yield LedgerLine(CONCESSIONS, 4 if rank else 3, text)
+        yield from self.change_lines(CHANGES, self.changes(), self.name)
 
-    def last_round(self, speaker: str) -> Iterator[LedgerLine]:
-        """Yield lines about other debaters' concessions and changes of mind in the previous round."""
+    def last_round(self, speaker: str, told: Iterable[str]) -> Iterator[LedgerLine]:
+        """Yield lines about other debaters' concessions and changes of mind in the previous round.
+
+        What the debaters in `told` have given up is left out, because other lines list it.
+        """
         before = int(self.state.get("round") or 0) - 1
         if before <= 0:
             return
+        listed = {event["id"] for who in told for _, event in self.ledger.given_up(who)}
         moved = [change.event for change in self.changes_of_side()]
-        for verb, events in (("moved", moved), ("conceded", self.ledger.concessions()[::-1])):
+        for verb, events in (("changed position", moved), ("conceded", self.ledger.concessions()[::-1])):
             late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
-            of_others = (event for event in late if event["debater"] != speaker)
+            of_others = (e for e in late if e["debater"] != speaker and e["id"] not in listed)
             for event in reversed(
                 [e for e in of_others if self.round_of(e["message_id"]) == before][-self.most :]
             ):
@@ -569,7 +639,7 @@ class _LedgerRenderer:
             cited = ", ".join(card["message_ids"][-2:])
             text = f"{card['question']} ({results}; {card_status(card)}: {path}) [{cited}]"
             urgency = 2 if not is_debater else 5 if speaker in card["sides"] else 6
-            yield LedgerLine(FOUND, urgency, text)
+            yield LedgerLine(ROOMS, urgency, text)
         recent = current_reflections(self.state)[-self.most :] if self.most else []
         for text in reflection_lines(sorted(recent, key=lambda item: -item["importance"])):
-            yield LedgerLine(FOUND, 6, text)
+            yield LedgerLine(REMARKS, 6, text)

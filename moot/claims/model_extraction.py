@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
@@ -134,7 +134,7 @@ def extraction_schema(
         for change in ledger.timeline(claim)
         if (key := change.event.get("condition_id"))
     }
-    new_conditions = (f"c{n}" for n in range(1, _MAX_NEW_CONDITIONS + 1))
+    new_conditions = (f"new{n}" for n in range(1, _MAX_NEW_CONDITIONS + 1))
     condition = one_of([*sorted(conditions), *new_conditions, ""], "ConditionId")
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
     answer_id = either(one_of([""]), said, "AnswerId")
@@ -263,22 +263,23 @@ def extract_claims(
     event is dropped.
     """
     before, remaining = extraction.ledger, 2 * extraction_tokens(config)
-    ledger = "\n".join(ledger_lines(before, extraction.options)) or "- nothing yet"
-    system = EXTRACT.render(
-        topic=fenced(truncate_middle(extraction.topic, remaining // 6, count), config.fence),
-        aspect=fenced(_agenda(extraction), config.fence),
-        debaters=debater_lines(config),
-        ledger=fenced(truncate_middle(ledger, remaining // 3, count), config.fence),
-        main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
-        answers=_ON_OPEN_POINTS if before.open_challenges() or before.open_questions() else "",
-        retractions=_ON_RECORDS if before.claim_events.get("event") else "",
-    )
     named = {key for entry in entries for key in ids_in(entry["content"])} - {e["id"] for e in entries}
     # People's messages are shown as well, because debaters rely on their facts.
     debaters = set(extraction.debaters)
     cited = [
         entry for key, entry in extraction.entries.items() if key in named or entry["speaker"] not in debaters
     ]
+    shown = {entry["id"] for entry in cited}
+    ledger = "\n".join(ledger_lines(before, extraction.options, shown)) or "- nothing yet"
+    system = EXTRACT.render(
+        topic=fenced(truncate_middle(extraction.topic, remaining // 6, count), config.fence),
+        aspect=_agenda(extraction, config.fence),
+        debaters=debater_lines(config),
+        ledger=fenced(truncate_middle(ledger, remaining // 3, count), config.fence),
+        main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
+        answers=_ON_OPEN_POINTS if before.open_challenges() or before.open_questions() else "",
+        retractions=_ON_RECORDS if before.claim_events.get("event") else "",
+    )
     schema = extraction_schema(
         entries,
         extraction.debaters,
@@ -344,7 +345,7 @@ def _verify(
     said = [text + quoted for text, quoted in zip(shown, quoted_by_message.values(), strict=True)]
 
     topic = fenced(truncate_middle(extraction.topic, 400, count), config.fence)
-    system = VERIFY.render(topic=topic, aspect=fenced(_agenda(extraction), config.fence))
+    system = VERIFY.render(topic=topic, aspect=_agenda(extraction, config.fence))
     look = narrow_schema(QuotationCheck, {"number": between(1, len(events), int)})
     schema = narrow_schema(QuotationChecks, {"checks": many(look, 0, len(events))})
     (reply,) = yield [structured_call("extract", config, system, said, schema, count, memory_kind="ledger")]
@@ -396,21 +397,28 @@ def extraction_tokens(config: DebateConfig) -> int:
     return max(200, config.memory.budget.total - FRAME_TOKENS) // 2
 
 
-def ledger_lines(ledger: Ledger, options: Sequence[str] = ()) -> Iterable[str]:
-    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first."""
+def ledger_lines(ledger: Ledger, options: Sequence[str] = (), shown: Container[str] = ()) -> Iterable[str]:
+    """Yield the lines of the claim ledger for an extraction prompt, most salient claim first.
+
+    A position taken in a message whose id is in `shown` names this message, so that a model can check it.
+    """
     listed = "; ".join(map(sanitize_line, options))
     question = _OPEN_QUESTION.format(options=listed) if options else _MAIN_QUESTION
     for key in ledger.by_salience:
         stances = "; ".join(
             f"{who} {_kind_of(change.event)}"
             + (f" “{sanitize_line(option)}”" if (option := change.event.get("option")) else "")
-            + f" ({change.event['id']})"
+            + f" ({change.event['id']}"
+            + (f" in {change.event['message_id']})" if change.event["message_id"] in shown else ")")
             + "".join(f" [{each}: {sanitize_line(text)}]" for each, text in change.conditions.items() if text)
             for who, change in ledger.timeline(key).last.items()
         )
         text = question if key == MAIN_QUESTION else sanitize_line(ledger.claims[key]["text"])
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
-    for each in (*ledger.open_challenges(), *ledger.open_questions()):
+    waiting = (*ledger.open_challenges(), *ledger.open_questions())
+    if waiting:
+        yield "Open challenges and questions:"
+    for each in waiting:
         whom = f"{each['debater']} to {each['to'] or 'all'}"
         yield f"- {each['id']}: {whom} ({each['message_id']}): {board_text(each['quote'])}"
 
@@ -423,10 +431,11 @@ def _kind_of(event: StanceEvent) -> str:
     return "denies" if is_conditional(event) and leaning(event) < 0 else event["kind"]
 
 
-def _agenda(extraction: ClaimExtraction) -> str:
-    """Return the subject under discussion as text for the extraction prompt."""
-    overall = extraction.aspect == OVERALL and not extraction.about
-    return "the topic as a whole" if overall else sanitize_line(extraction.about or extraction.aspect)
+def _agenda(extraction: ClaimExtraction, fence: str) -> str:
+    """Return a section that names the aspect under discussion, or `""` for the topic as a whole."""
+    if extraction.aspect == OVERALL and not extraction.about:
+        return ""
+    return fenced(sanitize_line(extraction.about or extraction.aspect), fence, "# Under discussion")
 
 
 def structured_call(
@@ -501,7 +510,7 @@ def structured_data(schema: type[BaseModel], reply: Reply | None) -> dict[str, A
 def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
     """Return one line of text for each debater, with the debater's id, name, role and stance."""
     return "\n".join(
-        f"- {d.id}: {', '.join(sanitize_line(part) for part in (d.name, d.role, d.stance) if part)}"
+        f"- {d.id}: {sanitize_line(f'{d.name} ({d.description()})' if d.description() else d.name)}"
         for d in config.debaters
         if not only or d.id in only
     )

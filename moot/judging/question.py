@@ -40,9 +40,9 @@ _BACKGROUND = (
 )
 _NO_BACKGROUND = "The debate has no background besides the topic. Fill in these fields:"
 _OPTIONS = (
-    "- `options`: the answers to choose from, in a few words each, in the topic's words where it names them. "
-    "Leave the list empty if the question can be answered with yes or no. Add no option of your own, unless "
-    "the topic names none."
+    "- `options`: the answers to choose from, in a few words each, taken from the topic or the background. "
+    "Leave the list empty if the question can be answered with yes or no. If neither names any options, give "
+    "the answers that the debaters' stances imply."
 )
 _CRITERIA = (
     "- `criteria`: three to five criteria by which a good answer to this question differs from a bad one. "

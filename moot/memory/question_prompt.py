@@ -30,6 +30,7 @@ from moot.prompts.truncation import (
     Block,
     cut_message,
     pinned_entries,
+    room_note,
     source_time,
     speaker_label,
     truncate_blocks,
@@ -263,7 +264,8 @@ class EntryLines:
         who = entry["speaker"]
         if who not in self._labels:
             self._labels[who] = speaker_label(who, self.names, NAME_CHARS)
-        label = f"{entry['id']} {self._labels[who]}{time}"
+        room = f" {note}" if (note := room_note(entry, self.names)) else ""
+        label = f"{entry['id']} {self._labels[who]}{room}{time}"
         return fenced_item(label, content.strip(), self.fence)
 
 
@@ -328,7 +330,10 @@ def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
     return Quoted(text, (), {seq: lines.lack(seq, text)})
 
 
-ASK = load_prompt_template("ask", "topic", "speakers")
+ASK = load_prompt_template("ask", "topic", "speakers", "fence", "times")
+_TIMES = (
+    "A time in parentheses applies to its message and to all following messages until another time is given. "
+)
 QUESTION = load_prompt_template("question", "question")
 
 SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
@@ -529,6 +534,8 @@ def _shared_prefix(
     text = ASK.render(
         topic=fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
         speakers=truncate_middle(speakers, share // 3, count),
+        fence=config.fence,
+        times=_TIMES if any(map(source_time, state["full_transcript"])) else "",
     )
     message = cut_message(system_message(text, config.fence), share, count)
     shared_prefix = [Block("system", message, label="instruction")]

@@ -119,5 +119,5 @@ def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, s
     claim = ledger_of(state).claims.get(first["claim"]) if first else None
     aspect = claim["aspect"] if claim else state.get("step", {}).get("aspect") or OVERALL
     inside = [rooms[key] for key in dict.fromkeys(entry["room"] for entry in entries) if key]
-    told = [f"{' and '.join(room['between'])} in a crux room on {room['claim']}" for room in inside]
+    told = [f"{' and '.join(room['between'])} in a side room on {room['claim']}" for room in inside]
     return aspect, "; ".join([aspect, *told]) if told else ""

@@ -82,16 +82,26 @@ def _time_label(text: str) -> str:
     return f" ({clip(at, TIME_CHARS)})" if is_time else ""
 
 
+def room_note(entry: Entry, names: Mapping[str, str]) -> str:
+    """Return a remark that names the partner in a message's side room (crux room), or `""` outside rooms."""
+    if not entry.get("room"):
+        return ""
+    partner = next((f" with {prompt_name(who, names)}" for who in entry["targets"] if who in names), "")
+    return f"(side room{partner})"
+
+
 @memoize_by_identity(4096)
 def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str = "") -> WireMessage:
     """Return a transcript entry as a chat message labelled with its speaker and id.
 
-    `note` is a remark of the program about the message, shown after its id.
+    `note` is a remark of the program about the message, shown after its id. Messages of side rooms name the
+    room instead.
 
     Messages of the window are rendered several times a turn, so the result is cached.
     """
     speaker = break_fence(prompt_name(entry["speaker"], names), fence)
     time = break_fence(source_time(entry), fence)
+    note = note or break_fence(room_note(entry, names), fence)
     label = f"{speaker} [{entry['id']}]{time}:" + (f" {note}" if note else "")
     return {"role": "user", "name": entry["speaker"], "content": fenced(entry["content"], fence, label)}
 

@@ -44,7 +44,7 @@ from moot.text.tokens import truncate_middle
 SPEECH = load_prompt_template("speech", "turn", "turns", "opening", "words", home=__package__)
 INSTRUCTIONS = {
     "opening": "Open: state your position on the topic and give your strongest reason.",
-    "argument": "First answer the strongest point made against you, then make a new one.",
+    "argument": "First answer the strongest point made against you, then make one new point of your own.",
     "closing": "Close: state your strongest point, what you concede, and what would settle the rest.",
 }
 UNREAD = "You have not read the other debaters' opening statements yet."

@@ -20,7 +20,7 @@ from moot.prompts.truncation import (
     render_entry,
     truncate_blocks,
 )
-from moot.state.config import DebateConfig, DebaterConfig, slug
+from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, UserInputKind, traits_of
 from moot.state.identity_cache import memoize_by_identity
@@ -183,7 +183,7 @@ def contract_text(debater: DebaterConfig) -> str:
     contract = {**titled, "What would change your mind": "; ".join(debater.flip_conditions)}
     text = CONTRACT.render(
         name=plain_line(debater.name),
-        role=f"Your role: {debater.role}." if _adds(debater, debater.role) else "",
+        role=f"Your role: {debater.role}." if debater.adds_to_name(debater.role) else "",
         stance=f"Your stance at the start: {debater.stance}." if debater.stance else "",
         persona="\n\n".join(filter(None, [debater.system_prompt, text])),
         contract="\n".join(f"{title}: {text}" for title, text in contract.items() if text),
@@ -200,21 +200,14 @@ def rules_text(config: DebateConfig) -> str:
 
 
 def members_text(config: DebateConfig) -> str:
-    """Return a list of the debaters, one per line.
-
-    Parts equal to the name are left out.
-    """
+    """Return a list of the debaters with their roles and stances, one per line."""
     lines = []
     for debater in config.debaters:
-        told = ", ".join(each for each in (debater.id, debater.role, debater.stance) if _adds(debater, each))
+        told = debater.description(with_id=True)
         lines.append(
             break_template_tokens(plain_line(f"- {debater.name} ({told})" if told else f"- {debater.name}"))
         )
     return "\n".join(lines)
-
-
-def _adds(debater: DebaterConfig, part: str) -> bool:
-    return bool(part) and slug(part) != slug(debater.name)
 
 
 @memoize_by_identity()

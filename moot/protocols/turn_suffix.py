@@ -19,6 +19,7 @@ from moot.protocols.prompt_context import (
     rules_block,
     shared_prefix_tokens,
     topic_block,
+    user_provided_entries,
 )
 from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
@@ -148,6 +149,10 @@ def _one_object(limits: WindowLimits) -> WindowLimits:
 TURN_SUFFIX = load_prompt_template(
     "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
 )
+NEWS = "A person has written since your last message: {}. Say first what that changes."
+"""Addition to the instruction of a debater who has not answered people's interjections yet."""
+NAMED_NEWS = 3
+"""Maximum number of a person's messages that an instruction names. The newest are named."""
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
@@ -226,12 +231,23 @@ def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
 
     If the prompt begins with the contract, the turn suffix has none.
     """
-    instruction, budget = ctx.turn["instruction"], ctx.config.memory.budget.turn_suffix
+    instruction, budget = f"{ctx.turn['instruction']}{_news_text(ctx)}", ctx.config.memory.budget.turn_suffix
     contract = ""
     if not ctx.persona_first:
         remaining = max(budget // 2, budget - ctx.count(instruction) - TURN_SUFFIX_MARGIN)
         contract = truncate_middle_cached(contract_text(ctx.speaker), remaining, ctx.count)
     return {"contract": contract, "instruction": instruction, **dict.fromkeys(PARTS, "")}
+
+
+def _news_text(ctx: PromptContext) -> str:
+    """Return a request to take up what people wrote since the debater's last message, or `""`."""
+    news = user_provided_entries(ctx, "interjection")
+    if not news:
+        return ""
+    own = (e for e in reversed(ctx.state["full_transcript"]) if e["speaker"] == ctx.speaker.id)
+    last = next((entry["seq"] for entry in own if traits_of(entry).argues), None)
+    ids = [f"[{entry['id']}]" for entry in news if last is not None and entry["seq"] > last]
+    return f"\n\n{NEWS.format(', '.join(ids[-NAMED_NEWS:]))}" if ids else ""
 
 
 def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:

@@ -379,3 +379,15 @@ def test_a_thousand_turns_answer_who_changed_their_mind_and_what_was_said_before
     asked = _view(_thousand_turns(), question, budget=2_000)
     assert wanted <= set(asked.messages.whole)
     assert asked.prompt.total_tokens <= 2_000
+
+
+def test_a_question_prompt_explains_the_labels_of_messages_and_names_side_rooms() -> None:
+    state = _state(["Yes.", "No."])
+    state["full_transcript"][2] |= {"room": "room-01", "targets": ["skeptic", "m000001"]}
+    frame, *_, shown, _ = (m["content"] for m in _view(state, "Who said no?").prompt.messages)
+    fence = CONFIG.fence
+    assert f"Each begins with the word {fence}, its id and its author's name." in frame
+    assert f"{fence} m000002 Advocate (side room with Skeptic): No." in shown
+    assert "A time in parentheses" not in frame
+    state["full_transcript"][1] |= {"dated": True, "at": "2026-01-02T10:00"}
+    assert "A time in parentheses" in _view(state, "Who said no?").prompt.messages[0]["content"]

@@ -191,7 +191,7 @@ def test_a_dispute_says_who_asserts_it_and_who_denies_it_with_the_messages() -> 
     board = Board()
     board.note("bob", "asserts", FERRIES)
     board.note("ada", "denies", FERRIES)
-    assert f"p001: {FERRIES} (Bob [m000001] yes; Ada [m000002] no)" in board.prompt_section("cyd")
+    assert f"- {FERRIES} (Bob [m000001] yes; Ada [m000002] no)" in board.prompt_section("cyd")
     assert f"{FERRIES} (disputed; Bob [m000001] yes; Ada [m000002] no)" in findings_text(
         board.state, NAMES, {}
     )
@@ -212,8 +212,8 @@ def test_a_view_tells_where_the_speaker_and_whom_it_answers_agree_and_differ() -
     board.note("ada", "asserts", LEVY)
     board.note("bob", "asserts", LEVY)
     view = board.prompt_section("ada", answering=["m000002", "bob"])
-    assert f"you differ on p001: {FERRIES}" in view
-    assert f"you agree on p002: {LEVY}" in view
+    assert f"you differ on: {FERRIES}" in view
+    assert f"you agree on: {LEVY}" in view
     assert "Disputed:" not in view
 
 

@@ -269,6 +269,16 @@ def test_every_id_that_may_be_used_is_enumerated_and_the_ledger_is_shown_with_id
     assert "- p001: Barges are slow | ada asserts (e001); bob denies (e002)" in shown
 
 
+def test_a_ledger_names_the_message_of_a_position_if_the_prompt_shows_it() -> None:
+    state = _state(_llm(), [*SAID, make_entry(3, "ada", "speech", "Slow, see [m000001].")], turn_count=6)
+    read_to: Any = {"type": "extraction_pass", "through": 2, "by": "model", "dropped": {}}
+    state["claim_events"] = [*NOTED, read_to]
+    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    shown = calls[0].messages[0]["content"]
+    assert "| ada asserts (e001 in m000001); bob denies (e002)" in shown
+    assert "Under discussion" not in shown
+
+
 @pytest.mark.parametrize(
     ("protocol", "fields", "extraction", "reads"),
     [

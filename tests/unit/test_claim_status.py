@@ -293,8 +293,8 @@ def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
     ]
     board.take([first, second], "model", {"claims": claims, "events": said})
     change = f"“only {IF_TIDE}” [{second['id']}], before: “Yes, close them” [{first['id']}]"
-    assert f"you changed your mind: p001: {FERRIES}: {change}" in board.prompt_section("ada")
-    assert f"- Ada: p001: {FERRIES}: {change}" in board.prompt_section("judge")
+    assert f"you changed your mind: {FERRIES}: {change}" in board.prompt_section("ada")
+    assert f"- Ada: {FERRIES}: {change}" in board.prompt_section("judge")
 
 
 def test_a_message_that_drops_one_option_and_takes_another_is_one_change_of_mind() -> None:
@@ -363,9 +363,10 @@ def test_a_board_that_a_crux_card_goes_beyond_says_so() -> None:
     board = Board()
     board.note("ada", "asserts", FERRIES)
     board.entry("bob", "No.")
-    assert "stood at [m000001], as noted" in board.prompt_section("ada")
+    assert "stood at [m000001], as recorded" in board.prompt_section("ada")
     board.state["claim_events"] = [*board.state["claim_events"], plain_event(2, "bob", "denies")]
-    assert "stood at [m000001], with the crux rooms since, as noted" in board.prompt_section("ada")
+    since = "with the results of the side rooms since"
+    assert f"stood at [m000001], {since}, as recorded" in board.prompt_section("ada")
 
 
 def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:

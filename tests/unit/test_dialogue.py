@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
@@ -16,8 +17,10 @@ from moot.claims.crux_cards import make_room
 from moot.debates.dry_run import estimate
 from moot.memory.cross_debate_memory import matching_passages, reference_text, retrieval_query
 from moot.protocols.base import ConsultModels, make_turn
-from moot.protocols.dialogue.crux_rooms import new_rooms
+from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
+from moot.protocols.prompt_context import PromptContext
+from moot.protocols.turn_suffix import turn_suffix_block
 from moot.state.claim_events import OVERALL
 from moot.state.config import DebateConfig
 from moot.state.config.participants import ReferenceDocument
@@ -343,7 +346,8 @@ def test_two_debaters_see_the_openings_until_the_ledger_covers_them(phase: str) 
 
 def test_the_takes_on_a_later_aspect_see_the_blackboard_and_the_own_opening() -> None:
     seen = "\n".join(message["content"] for message in _prompts().in_phase("take")[3].messages)
-    assert "# Where the debate stood at [m000012], with the crux rooms since, as noted" in seen
+    since = "with the results of the side rooms since"
+    assert f"# Where the debate stood at [m000012], {since}, as recorded" in seen
     assert "\nAda Quay speaks in opening (" in seen
     assert "\nBob speaks in opening (" not in seen
 
@@ -354,10 +358,11 @@ def test_a_room_sees_claim_trigger_positions_and_the_whole_room() -> None:
     seen = _shown(model, "crux-steelman")
     for text in (STATEMENTS[0], "speaks in respond", "speaks in crux-positions", "speaks in crux-exchange"):
         assert text in seen
-    assert seen.count("p001: Night trains carry more") == 1  # between the two; neither's own list repeats it
+    # Between the two; neither's own list repeats it.
+    assert seen.count("differ on: Night trains carry more") == 1
 
 
-def test_every_message_of_a_room_is_headed_by_its_two_debaters() -> None:
+def test_every_message_of_a_room_names_its_author_and_its_partner() -> None:
     model = ScriptedDebaters({"respond": (AB,)})
     run_scripted_debate(scripted_debaters(2), model)
     for phase in ("crux-steelman", "closing"):
@@ -367,7 +372,10 @@ def test_every_message_of_a_room_is_headed_by_its_two_debaters() -> None:
         ]
         messages = [text for text in said if not text.startswith("#")]
         assert messages
-        assert all(text.startswith("(in a crux room of Ada Quay and Bob)\n") for text in messages)
+        label = re.compile(
+            r"Ada Quay \[m\d+\]: \(side room with Bob\)|Bob \[m\d+\]: \(side room with Ada Quay\)"
+        )
+        assert all(label.match(text) for text in messages)
 
 
 def test_in_a_room_they_take_turns_once_both_have_said_where_they_stand() -> None:
@@ -396,8 +404,8 @@ def test_a_closing_sees_ledger_cards_reflections_and_how_it_opened() -> None:
     seen = _shown(_prompts(), "closing")
     for heading in (
         "# Where the debate stands",
-        "# Cruxes",
-        "# Insights",
+        "# Results of the side rooms",
+        "# Remarks of an observer",
         "Ada Quay [m000001]: <<",
     ):
         assert seen.count(heading) == 1
@@ -449,3 +457,28 @@ def test_a_dialogue_without_rooms_makes_calls_within_the_range_that_was_planned(
     planned = estimate(config)
     assert planned is not None
     assert planned.calls_at_least <= len(model.calls) <= planned.calls_at_most
+
+
+@pytest.mark.parametrize("crux", ["", "Do more trains run at night?"])
+def test_a_debater_in_a_room_checks_the_question_that_a_crux_card_found(crux: str) -> None:
+    config, room = scripted_debaters(2), make_room("room-01", "", ("ada", "bob"), (), 2)
+    state = _state(config, protocol_state={"aspects": ["freight"]})
+    told = room_step(state, config, {"room-01": {**room, "stage": "positions", "crux": crux}})["turns"][0]
+    asked = "Say whether the question above is the right one." if crux else "State the disagreement as one"
+    assert asked in told["instruction"]
+
+
+def test_a_debater_is_asked_to_take_up_what_a_person_wrote_since_its_last_message() -> None:
+    config = scripted_debaters(2, protocol="round-robin", turns=4)
+    said = [
+        make_entry(1, "ada", "speech", "Yes."),
+        make_entry(2, "user", "interjection", "It sank."),
+    ]
+    said.append(make_entry(3, "bob", "speech", "No."))
+    state = _state(config, full_transcript=[make_entry(0, "user", "topic", TOPIC), *said], user_provided=[2])
+    seen = {}
+    for who in ("ada", "bob"):
+        ctx = PromptContext(state, config, make_turn(who, "Speak."), counter())
+        seen[who] = turn_suffix_block(ctx).message["content"]
+    assert seen["ada"].endswith("written since your last message: [m000002]. Say first what that changes.")
+    assert seen["bob"].endswith("Speak.")

@@ -189,7 +189,7 @@ def test_to_concede_again_is_to_say_the_same_again() -> None:
     assert [board.ledger.sign(who, "p001") for who in ("ada", "bob")] == [-1, -1]
     assert len(board.ledger.changes) == 1
     assert len(board.ledger.concessions("ada")) == 2
-    assert board.prompt_section("").count("- Ada: no to p001") == 1
+    assert board.prompt_section("").count(f"- Ada: not true: {LEVY}") == 1
 
 
 def test_a_change_of_mind_that_is_told_again_is_one_and_a_yes_on_a_condition_is_one_from_a_no() -> None:
@@ -338,7 +338,8 @@ def test_what_somebody_admits_not_to_know_is_told_to_everybody_and_is_no_evidenc
     entry = board.entry("bob", "Nobody has counted the night crossings, neither have we.")
     gap = {"message_id": entry["id"], "quote": "Nobody has counted the night crossings", "claim": ""}
     board.take([entry], "model", {"gaps": [gap]})
-    told = f"Admitted not to know:\n- Bob: “Nobody has counted the night crossings” [{entry['id']}]"
+    heading = "What debaters say they do not know"
+    told = f"{heading}:\n- Bob: “Nobody has counted the night crossings” [{entry['id']}]"
     assert told in board.prompt_section("cyd")
     assert told in board.prompt_section("judge")
     assert not board.ledger.evidence

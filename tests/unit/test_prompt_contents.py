@@ -231,7 +231,7 @@ def test_a_closing_sees_the_contested_claims_and_who_disagrees_with_whom(tmp_pat
         debates.start(TOPIC, config).run()
     closings = [_text(call) for call in model.in_phase("closing")]
     assert len(closings) == 2
-    dispute = rf"Disputed:\n- p001: {STATEMENTS[0]} \(Ada Quay \[m\d+\] yes; Bob \[m\d+\] no\)"
+    dispute = rf"Disputed:\n- {STATEMENTS[0]} \(Ada Quay \[m\d+\] yes; Bob \[m\d+\] no\)"
     assert all(re.search(dispute, text) for text in closings)
 
 

@@ -12,10 +12,11 @@ from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_fold import fold_events
 from moot.claims.crux_cards import is_answered
 from moot.claims.ledger_rendering import render_blackboard
-from moot.claims.model_extraction import extract_claims, shown_entries
+from moot.claims.model_extraction import debater_lines, extract_claims, shown_entries
 from moot.judging.blinding import make_blinding
 from moot.protocols.base import ConsultModels
 from moot.protocols.long_form import Moderated
+from moot.protocols.prompt_context import members_text
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, make_entry
@@ -55,7 +56,8 @@ def test_a_view_says_where_the_ledger_ends_and_nothing_of_what_may_have_been_ans
     assert "Bob asks: “Ada, which pier do you mean?”" in board.prompt_section("ada")
     assert "Bob to Ada: “Ada, which pier do you mean?”" in board.prompt_section("the moderator")
     board.entry("ada", "The one at the mill.")
-    assert "# Where the debate stood at [m000002], as noted" in board.prompt_section("ada", answering=["bob"])
+    stood = "# Where the debate stood at [m000002], as recorded"
+    assert stood in board.prompt_section("ada", answering=["bob"])
     assert not any("which pier" in board.prompt_section(who) for who in ("ada", "the moderator"))
 
 
@@ -95,9 +97,7 @@ def test_whom_a_condition_divides_does_not_agree_without_a_word_of_it() -> None:
         said = event(entry, cast(Any, kind), FERRIES, quote=f"{who} speaks", condition=condition)
         board.take([entry], "model", {"claims": [{"ref": "n1", "text": FERRIES}], "events": [said]})
     shown = board.prompt_section("ada", answering=["bob"])
-    assert (
-        f"same side, different conditions: p001: {FERRIES}: you yes; Bob yes, on a condition: {tide}" in shown
-    )
+    assert f"same side, different conditions: {FERRIES}: you yes; Bob yes, on a condition: {tide}" in shown
     assert "agree" not in shown
 
 
@@ -118,7 +118,7 @@ def test_an_agreed_claim_that_somebody_conceded_is_told_once() -> None:
     board.note("ada", "asserts", LEVY)
     shown = board.prompt_section("the judge")
     assert shown.count(FERRIES) == shown.count(LEVY) == 1
-    assert f"Conceded:\n- Bob: yes to p001: {FERRIES} [m000002]" in shown
+    assert f"Conceded:\n- Bob: {FERRIES} [m000002]" in shown
 
 
 def test_what_was_only_withdrawn_is_not_among_what_is_held() -> None:
@@ -127,7 +127,7 @@ def test_what_was_only_withdrawn_is_not_among_what_is_held() -> None:
     board.note("ada", "withdraws", FERRIES)
     shown = board.prompt_section("the judge")
     assert "Not disputed now" not in shown
-    assert f"Changes of mind:\n- Ada: p001: {FERRIES}: “I say of this: withdraws.” [m000002]" in shown
+    assert f"Changes of mind:\n- Ada: {FERRIES}: “I say of this: withdraws.” [m000002]" in shown
 
 
 def test_a_room_of_two_settles_nothing_for_a_third_who_still_says_no() -> None:
@@ -230,3 +230,74 @@ def test_words_that_a_message_quotes_from_an_earlier_one_may_be_noted_as_that_on
     )
     assert minutes.ledger.status("p001") == "disputed"
     assert minutes.ledger.stance("ada", "p001") is not None
+
+
+def test_a_ledger_that_lacks_lines_names_their_sections() -> None:
+    board = Board()
+    for number in range(12):
+        board.note("ada", "asserts", f"Storm {number} would sink a barge of class {number}")
+    whole, cut = (board.prompt_section("the judge", most) for most in (2_000, 200))
+    assert "Left out" not in whole
+    assert cut.endswith(
+        "\nLeft out for lack of space, wholly or in part:\n- Claims that nobody has answered yet"
+    )
+    assert COUNT(cut) <= 200
+
+
+def test_a_short_ledger_lists_changes_of_all_debaters_before_what_they_held_earlier() -> None:
+    board = Board()
+    for who in ("ada", "bob"):  # all changes of Ada are older than those of Bob
+        for number in range(6):
+            claim = f"Storm {number} of {who} would sink a barge"
+            board.note(who, "asserts", claim)
+            board.note(who, "withdraws", claim)
+    whole, cut = (board.prompt_section("the judge", most) for most in (2_000, 260))
+    assert whole.count(", before: “") == 12
+    changes = cut.partition("Changes of mind:\n")[2]
+    assert abs(changes.count("- Ada: ") - changes.count("- Bob: ")) <= 1
+    assert cut.count(", before: “") <= 1
+
+
+def test_a_later_change_refers_to_the_earlier_one_instead_of_quoting_it_again() -> None:
+    board = Board()
+    first, second, _ = (board.note("ada", kind, FERRIES) for kind in ("asserts", "denies", "asserts"))
+    shown = board.prompt_section("the judge")
+    assert shown.count("“I say of this: denies.”") == 1
+    assert f", before: [{second['id']}]" in shown
+    assert f", before: “I say of this: asserts.” [{first['id']}]" in shown
+
+
+def test_a_claim_of_one_debater_is_not_among_the_undisputed_ones() -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    board.note("bob", "asserts", FERRIES)
+    board.note("ada", "asserts", LEVY)
+    shown = board.prompt_section("the judge")
+    assert f"Not disputed now:\n- {FERRIES} (Ada [m000001] and Bob [m000002] yes)" in shown
+    assert f"Claims that nobody has answered yet:\n- {LEVY} (Ada [m000003] yes)" in shown
+
+
+def test_a_condition_that_the_quotation_lacks_replaces_the_quotation() -> None:
+    board = Board()
+    entry = board.entry("ada", "Yes, once that is settled.")
+    said = event(entry, "conditional", "", quote="once that is settled", condition="if the levy falls")
+    board.take([entry], "model", {"events": [said]})
+    assert "- Ada: yes, on a condition: if the levy falls [m000001]" in board.prompt_section("bob")
+
+
+def test_what_somebody_conceded_in_the_last_round_is_listed_once() -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    board.note("bob", "concedes", FERRIES)
+    board.entry("cyd", "Well.", round_no=2)
+    shown = board.prompt_section("cyd", answering=["bob"])
+    assert "In the last round" not in shown
+    assert f"Bob, conceded: {FERRIES} [m000002]" in shown
+    assert "In the last round" in board.prompt_section("cyd", answering=["ada"])
+
+
+def test_a_debater_s_role_that_repeats_the_name_is_left_out_and_the_stance_is_named() -> None:
+    debaters = [{"name": "Architect", "role": "architect"}, {"name": "Ann", "role": "pilot", "stance": "no"}]
+    config = DebateConfig.model_validate({"debaters": debaters})
+    assert debater_lines(config) == "- architect: Architect\n- ann: Ann (pilot; stance: no)"
+    assert members_text(config) == "- Architect\n- Ann (pilot; stance: no)"

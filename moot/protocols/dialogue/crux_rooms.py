@@ -73,9 +73,14 @@ class DialogueConfig(ProtocolSettings):
 
 STAGES = {
     "positions": load_prompt_template("crux-positions", "target", "claim", "words", home=__package__),
-    "exchange": load_prompt_template("crux-exchange", "target", "claim", "words", home=__package__),
+    "exchange": load_prompt_template(
+        "crux-exchange", "target", "claim", "question", "words", home=__package__
+    ),
     "steelman": load_prompt_template("crux-steelman", "target", "claim", "words", home=__package__),
 }
+_CRUX = "Your disagreement seems to depend on this question: {}"
+_ASK_CRUX = "State the disagreement as one question, or take theirs if it is better."
+_CHECK_CRUX = "Say whether the question above is the right one. If not, put a better one."
 WORDS = 120
 """Maximum number of words in a message in a crux room (side discussion)."""
 SPECIFIC_TERMS = 3
@@ -104,7 +109,10 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
             pairs = pairs[:1] if awaits_second(room) else pairs[1:]
         for who, other in pairs:
             instruction = STAGES[room["stage"]].render(
-                target=prompt_name(other, names), claim=_disputed(state, room), words=str(WORDS)
+                target=prompt_name(other, names),
+                claim=_disputed(state, room),
+                words=str(WORDS),
+                question=_CHECK_CRUX if room.get("crux") else _ASK_CRUX,
             )
             targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
             asked = with_agreement(instruction, config, answer=False)
@@ -117,7 +125,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 def _disputed(state: ConversationState, room: Room) -> str:
     """Return the claim disputed in a side discussion, and the core disagreement found so far."""
     crux, claim = room.get("crux", ""), claim_text(state, room)
-    return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
+    return f"{claim.removesuffix('.')}. {_CRUX.format(crux)}" if crux else claim
 
 
 def _next_room_turn(state: ConversationState, room: Room) -> Room:

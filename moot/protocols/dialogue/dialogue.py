@@ -117,7 +117,8 @@ class Dialogue(Protocol):
     phases = (*PROMPTS, *(f"crux-{stage}" for stage in STAGES))
     phase_budgets = dict.fromkeys([phase for phase in phases if phase not in WIDE_PHASES], PHASE_TOKENS)
     judge_spec = JudgeSpec(
-        instruction="Weigh who engaged with the others' strongest points and who moved for a reason.",
+        instruction="For `winner`, weigh who engaged with the others' strongest points, and who moved for a "
+        "reason.",
         swap=False,
     )
     win_text = "{} engaged best with the others"

@@ -7,6 +7,8 @@ from moot.calls.effects import WireMessage
 from moot.claims.claim_fold import ledger_of
 from moot.claims.crux_cards import claim_text
 from moot.claims.ledger_rendering import (
+    REMARKS,
+    ROOMS,
     card_text,
     cards_of,
     memory_tokens,
@@ -16,7 +18,7 @@ from moot.claims.ledger_rendering import (
 from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.fences import FENCE_TOKENS, fenced
 from moot.prompts.templates import load_prompt_template
-from moot.prompts.truncation import Block, fill_remaining, prompt_name
+from moot.prompts.truncation import Block, fill_remaining
 from moot.protocols.prompt_context import (
     PromptContext,
     entry_block,
@@ -191,8 +193,8 @@ def _room(ctx: PromptContext) -> Iterator[Block]:
     for card in cards_of(ctx.state):
         if set(card["sides"]) & set(room["between"]):
             text = card_text(card, ctx.names)
-            yield from _text_block(ctx, "An earlier crux", text, BACKGROUND, "cruxes")
-    yield from _text_block(ctx, "Insights", reflections_text(ctx.state), BACKGROUND, "reflections")
+            yield from _text_block(ctx, "Result of an earlier side room", text, BACKGROUND, "cruxes")
+    yield from _text_block(ctx, REMARKS, reflections_text(ctx.state), BACKGROUND, "reflections")
     entries = entries_of([*room["trigger"], *room["message_ids"]], ctx.state["full_transcript"])
     yield from _message_blocks(ctx, entries, room["message_ids"])
 
@@ -219,18 +221,15 @@ def _message_blocks(
 
 
 def _message_block(ctx: PromptContext, entry: Entry, rank: int, *, retrieved: tuple[str, ...] = ()) -> Block:
-    """Return the prompt block of a debater's message. The heading of a room's message names its debaters."""
-    between = ctx.state["crux_rooms"][entry["room"]]["between"] if entry["room"] else ()
-    who = " and ".join(prompt_name(one, ctx.names) for one in between)
-    block = entry_block(ctx, entry, rank, heading=f"(in a crux room of {who})" if between else "")
-    return replace(block, retrieved=retrieved)
+    """Return the prompt block of a debater's message."""
+    return replace(entry_block(ctx, entry, rank), retrieved=retrieved)
 
 
 def _before_closing(ctx: PromptContext) -> Iterator[Block]:
     """Yield the prompt blocks for a closing statement."""
     cards = "\n\n".join(card_text(card, ctx.names) for card in cards_of(ctx.state))
-    yield from _text_block(ctx, "Cruxes", cards, SUBJECT, "cruxes")
-    yield from _text_block(ctx, "Insights", reflections_text(ctx.state), EXCHANGE, "reflections")
+    yield from _text_block(ctx, ROOMS, cards, SUBJECT, "cruxes")
+    yield from _text_block(ctx, REMARKS, reflections_text(ctx.state), EXCHANGE, "reflections")
     transcript, before = ctx.state["full_transcript"], ctx.step["round"] - 1
     own = [e for e in transcript if e["speaker"] == ctx.speaker.id and traits_of(e).argues]
     rooms = {entry["room"] for entry in own} - {""}

@@ -182,6 +182,18 @@ class DebaterConfig(Section):
     """Maximum number of tool calls that the debater may make in one turn. Raise it for research in large
     folders. Every tool call adds a model call."""
 
+    def description(self, *, with_id: bool = False) -> str:
+        """Return the debater's role and stance as text, or `""`. A role equal to the name is left out.
+
+        `with_id`: begin with the id, unless it follows from the name.
+        """
+        known = ", ".join(filter(self.adds_to_name, (self.id if with_id else "", self.role)))
+        return "; ".join(filter(None, (known, f"stance: {self.stance}" if self.stance else "")))
+
+    def adds_to_name(self, part: str) -> bool:
+        """Return True if `part`, such as the role, says something that the debater's name does not."""
+        return bool(part) and (slug(part) or part) != (slug(self.name) or self.name)
+
     @field_validator("reference_documents")
     @classmethod
     def _check_anchors(cls, value: tuple[ReferenceDocument, ...]) -> tuple[ReferenceDocument, ...]:
