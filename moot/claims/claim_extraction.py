@@ -61,7 +61,7 @@ class Operations(TypedDict, total=False):
     """Pairs of claims that have the same meaning or opposite meanings, each given as `{one, other,
     opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
-    """Claim events to retract, each given as `{of, why}`."""
+    """Claim events to retract, each given as `{of}`."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
@@ -100,6 +100,9 @@ class ClaimExtraction:
     threshold: float = 0.0
     """Minimum confidence, from 0 to 1, that the extractor must assign to a stance event. Events with a
     lower confidence are dropped."""
+    last: bool = False
+    """True if no debater can answer the new messages, so that challenges and questions in them are left
+    out."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ClaimEvent] = field(default_factory=list)
@@ -247,7 +250,12 @@ class ClaimExtraction:
         for each in operations.get("retractions", ()):
             if any(claim_event.get("id") == each["of"] for claim_event in self.known):
                 self._add(
-                    {"type": "retraction", "of": each["of"], "why": board_text(each["why"]), "by": self.by}
+                    {
+                        "type": "retraction",
+                        "of": each["of"],
+                        "why": board_text(each.get("why", "")),
+                        "by": self.by,
+                    }
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:

@@ -116,8 +116,10 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 def _disputed(state: ConversationState, room: Room) -> str:
     """Return the claim disputed in a side discussion, and the core disagreement found so far."""
-    crux, claim = room.get("crux", ""), claim_text(state, room)
-    return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {crux}" if crux else claim
+    card, claim = room.get("card"), claim_text(state, room)
+    if not card or not card["question"]:
+        return claim
+    return f"{claim.removesuffix('.')}. Your disagreement seems to depend on this: {card['question']}"
 
 
 def _next_room_turn(state: ConversationState, room: Room) -> Room:
