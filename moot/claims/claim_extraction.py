@@ -116,6 +116,8 @@ class ClaimExtraction:
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
     """Case-folded text of each claim, keyed by claim id."""
+    _noted: set[tuple[str, ...]] = field(default_factory=set)
+    """Stances that the ledger already has, so that a crux card and an extraction do not note one twice."""
     _asked: set[str] = field(default_factory=set)
     """Ids of all known challenges and questions to debaters."""
 
@@ -125,6 +127,8 @@ class ClaimExtraction:
         self._texts = {MAIN_QUESTION: self.topic.casefold()}
         self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
         self._asked = before.challenges.keys() | before.questions.keys()
+        for event in before.events:
+            self._noted.add(_identity(event))
         for event in before.claim_events.get("event", ()):
             if key := event.get("condition_id"):
                 self._conditions.setdefault(event["claim"], {}).setdefault(key, event["condition"])
@@ -188,7 +192,12 @@ class ClaimExtraction:
             event |= self._condition_fields(each, key, citation["debater"], condition)
         if option:
             event["option"] = option
-        self._add_with_id("e", {**event, **citation})
+        event |= citation
+        if _identity(event) in self._noted:
+            self.dropped["noted before"] += 1
+            return
+        self._noted.add(_identity(event))
+        self._add_with_id("e", event)
 
     def _option(self, wanted: str) -> str:
         """Return the debate option with the name `wanted`, ignoring case, or `""` if no option matches."""
@@ -345,6 +354,12 @@ class ClaimExtraction:
 
     def _add(self, claim_event: Mapping[str, Any]) -> None:
         self.new.append(cast(ClaimEvent, claim_event))
+
+
+def _identity(event: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what tells one stance in a message from another."""
+    keys = ("claim", "debater", "message_id", "kind", "condition", "option")
+    return tuple(str(event.get(key) or "") for key in keys)
 
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:
