@@ -356,7 +356,7 @@ class ClaimExtraction:
         self.new.append(cast(ClaimEvent, claim_event))
 
 
-def _identity(event: Mapping[str, Any]) -> tuple[str, ...]:
+def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
     """Return what tells one stance in a message from another."""
     keys = ("claim", "debater", "message_id", "kind", "condition", "option")
     return tuple(str(event.get(key) or "") for key in keys)
