@@ -61,7 +61,7 @@ class Operations(TypedDict, total=False):
     """Pairs of claims that have the same meaning or opposite meanings, each given as `{one, other,
     opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
-    """Claim events to retract, each given as `{of, why}`."""
+    """Claim events to retract, each given as `{of}`."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
@@ -100,6 +100,9 @@ class ClaimExtraction:
     threshold: float = 0.0
     """Minimum confidence, from 0 to 1, that the extractor must assign to a stance event. Events with a
     lower confidence are dropped."""
+    last: bool = False
+    """True if no debater can answer the new messages, so that challenges and questions in them are left
+    out."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ClaimEvent] = field(default_factory=list)
@@ -113,6 +116,8 @@ class ClaimExtraction:
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
     """Case-folded text of each claim, keyed by claim id."""
+    _noted: set[tuple[str, ...]] = field(default_factory=set)
+    """Stances that the ledger already has, so that a crux card and an extraction do not note one twice."""
     _asked: set[str] = field(default_factory=set)
     """Ids of all known challenges and questions to debaters."""
 
@@ -122,6 +127,8 @@ class ClaimExtraction:
         self._texts = {MAIN_QUESTION: self.topic.casefold()}
         self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
         self._asked = before.challenges.keys() | before.questions.keys()
+        for event in before.events:
+            self._noted.add(_identity(event))
         for event in before.claim_events.get("event", ()):
             if key := event.get("condition_id"):
                 self._conditions.setdefault(event["claim"], {}).setdefault(key, event["condition"])
@@ -185,7 +192,12 @@ class ClaimExtraction:
             event |= self._condition_fields(each, key, citation["debater"], condition)
         if option:
             event["option"] = option
-        self._add_with_id("e", {**event, **citation})
+        event |= citation
+        if _identity(event) in self._noted:
+            self.dropped["noted before"] += 1
+            return
+        self._noted.add(_identity(event))
+        self._add_with_id("e", event)
 
     def _option(self, wanted: str) -> str:
         """Return the debate option with the name `wanted`, ignoring case, or `""` if no option matches."""
@@ -247,7 +259,12 @@ class ClaimExtraction:
         for each in operations.get("retractions", ()):
             if any(claim_event.get("id") == each["of"] for claim_event in self.known):
                 self._add(
-                    {"type": "retraction", "of": each["of"], "why": board_text(each["why"]), "by": self.by}
+                    {
+                        "type": "retraction",
+                        "of": each["of"],
+                        "why": board_text(each.get("why", "")),
+                        "by": self.by,
+                    }
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
@@ -337,6 +354,12 @@ class ClaimExtraction:
 
     def _add(self, claim_event: Mapping[str, Any]) -> None:
         self.new.append(cast(ClaimEvent, claim_event))
+
+
+def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what tells one stance in a message from another."""
+    keys = ("claim", "debater", "message_id", "kind", "condition", "option")
+    return tuple(str(event.get(key) or "") for key in keys)
 
 
 def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.calls.effects import ModelCall
-from moot.claims.claim_extraction import BackgroundTexts, ClaimExtraction, no_background
+from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_fold import ledger_of
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
 from moot.claims.ledger_rendering import (
@@ -19,6 +19,7 @@ from moot.claims.ledger_rendering import (
     board_text,
     card_results_text,
     card_status,
+    card_text,
     cards_of,
     quotation,
     stance_text,
@@ -54,7 +55,12 @@ from moot.text.plain_text import sanitize_line
 from moot.text.terms import SIMILARITY_THRESHOLD, jaccard_similarity
 from moot.text.tokens import TokenCounter, truncate_middle
 
-CARD = load_prompt_template("crux-card", "topic", "claim", "debaters")
+CARD = load_prompt_template("crux-card", "topic", "claim", "debaters", "sources")
+LATER_CARD = load_prompt_template("crux-card-later", "finding")
+FIRST_CARD = (
+    "The user messages contain the debate messages that led the two debaters to meet, and the messages of "
+    "their side room, marked “(side room with …)”."
+)
 
 CYCLES = 2
 """Default maximum number of exchanges in a crux room (a side discussion between two debaters who
@@ -181,19 +187,28 @@ def card_call(
     count: TokenCounter,
     *,
     call_index: int,
-    background: BackgroundTexts = no_background,
 ) -> ModelCall:
-    """Return the model call that writes the record (crux card) of a side discussion."""
+    """Return the model call that writes the record (crux card) of a side discussion.
+
+    A later assessment of the same claim shows the earlier one in place of the messages that it has read.
+    The background is left out, because the card is about what the two debaters said.
+    """
     size = max(200, config.memory.budget.total - _FRAME)
+    earlier = room.get("card")
+    if earlier and earlier["claim"] != room["claim"]:
+        earlier = None
+    finding = card_text(earlier, config.names()) if earlier else ""
     system = CARD.render(
         topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
         claim=fenced(claim_text(state, room), config.fence),
         debaters=debater_lines(config, room["between"]),
+        sources=LATER_CARD.render(finding=fenced(finding, config.fence)) if finding else FIRST_CARD,
     )
     transcript = state["full_transcript"]
     entries = with_news(entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript)
+    read = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
+    entries = [entry for entry in entries if entry["seq"] > read]
     said = shown_entries(entries, config, size * 2 // 3, count)
-    known = background(claim_text(state, room), size * 2 // 3 - sum(map(count, said)))
     names = [config.names()[who] for who in room["between"]]
     own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
     side = narrow_schema(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
@@ -201,7 +216,7 @@ def card_call(
         "reflect",
         config,
         system,
-        [*known, *said],
+        said,
         narrow_schema(CruxFinding, {"sides": many(side, 2, 2)}),
         count,
         memory_kind="cruxes",

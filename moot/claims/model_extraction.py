@@ -16,6 +16,7 @@ from moot.prompts.request import (
     ModelParams,
     between,
     either,
+    like,
     make_call,
     many,
     model_params,
@@ -42,9 +43,9 @@ from moot.text.plain_text import sanitize_line
 from moot.text.tokens import TokenCounter, batches, common_length, prompt_tokens, truncate_middle
 
 EXTRACT = load_prompt_template(
-    "extract", "topic", "aspect", "debaters", "ledger", "main_question", "answers", "retractions"
+    "extract", "topic", "aspect", "debaters", "ledger", "main_question", "requests", "retractions"
 )
-VERIFY = load_prompt_template("verify-quotations", "topic", "aspect")
+VERIFY = load_prompt_template("verify-quotations", "topic")
 
 _MAIN_QUESTION = "the topic itself, answered with yes"
 _OPEN_QUESTION = "the topic itself, an open question with these options: {options}"
@@ -56,6 +57,11 @@ _ON_OPEN_QUESTION = (
     "Every time a debater states a position on the topic, record an event for `p000`. The topic is an open "
     "question: a debater who chooses an option `asserts` it, or is `conditional` about it, and `option` "
     "names the option, word for word. A debater who only rejects an option takes no position on `p000`."
+)
+_ON_REQUESTS = (
+    "- `challenges` contains one record for each point made against another debater, with the claim that it "
+    "attacks. `questions` contains questions to which debaters expect an answer. If a message below answers "
+    "the challenge or question, fill in `answered_in` and `answer`; otherwise leave both empty."
 )
 _ON_OPEN_POINTS = " `answers` contains answers to the challenges and questions that the ledger lists as open."
 _ON_RECORDS = " `retractions` contains the ids of wrong records in the ledger (e001, …)."
@@ -79,9 +85,6 @@ MIN_CITED_TOKENS = 40
 message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS = 12
 """Maximum number of new claims that one extraction may add."""
-_MAX_NEW_CONDITIONS = 6
-"""Maximum number of new conditions that one extraction may add."""
-_EVENT_ID = Annotated[str, Field(json_schema_extra={"pattern": r"^e[0-9]{3,}$"})]
 _MAX_VERIFIED = 24
 """Maximum number of stance events that one model call verifies."""
 
@@ -110,6 +113,7 @@ def extraction_schema(
     *,
     options: Sequence[str] = (),
     aspects: Sequence[str] = (),
+    last: bool = False,
 ) -> type[BaseModel]:
     """Return the schema that a model's claim-extraction reply must match.
 
@@ -122,30 +126,24 @@ def extraction_schema(
         cited: ids of earlier messages that the new ones cite. Stances in them may be extracted too.
         options: options of an open main question.
         aspects: aspects of the topic, one of which a new claim belongs to.
+        last: True if no debater can answer the new messages. Challenges and questions are then left out.
     """
-    said = one_of([entry["id"] for entry in entries], "NewMessageId")
-    quotable = one_of([*(entry["id"] for entry in entries), *cited], "MessageId") if cited else said
+    said = one_of([entry["id"] for entry in entries], "Message")
+    quotable = either(one_of(cited), said) if cited else said
     somebody = one_of([*debaters, ""], "Debater")
-    new_claim = one_of([f"n{number}" for number in range(1, _MAX_NEW_CLAIMS + 1)], "NewClaimId")
-    about = either(one_of([*ledger.claims, ""]), new_claim, "ClaimId")
-    conditions = {
-        key
-        for claim in ledger.claims
-        for change in ledger.timeline(claim)
-        if (key := change.event.get("condition_id"))
-    }
-    new_conditions = (f"new{n}" for n in range(1, _MAX_NEW_CONDITIONS + 1))
-    condition = one_of([*sorted(conditions), *new_conditions, ""], "ConditionId")
+    new_claim, condition = like(r"^n[0-9]+$", "NewClaim"), like(r"^((new|k)[0-9]+)?$", "Condition")
+    about = either(one_of([*ledger.claims, ""]), new_claim, "Claim")
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
-    answer_id = either(one_of([""]), said, "AnswerId")
+    answer_id = either(one_of([""]), said, "Answer")
     answered = {"answered_in": answer_id, "answer": str}
     sure = Annotated[float, Field(ge=0, le=1)]
 
-    def rows(name: str, doc: str, **fields: Any) -> Any:
+    def rows(name: str, doc: str, most: int = 0, /, **fields: Any) -> Any:
         required: Any = {
             field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
         }
-        return (list[create_model(name, __doc__=doc, **required)], ...)  # type: ignore[misc]  # built for these ids
+        row = create_model(name, __doc__=doc, **required)
+        return (many(row, 0, most) if most else list[row], ...)  # built for these ids
 
     return create_model(
         "ExtractedClaims",
@@ -154,6 +152,7 @@ def extraction_schema(
         claims=rows(
             "New",
             "A claim that the ledger does not have.",
+            _MAX_NEW_CLAIMS,
             ref=new_claim,
             text=str,
             **({"aspect": (one_of(aspects), "")} if len(aspects) > 1 else {}),
@@ -172,22 +171,28 @@ def extraction_schema(
             ground=bool,
             confidence=sure,
         ),
-        challenges=rows(
-            "Challenged",
-            "One point against a debater.",
-            message_id=said,
-            to=somebody,
-            quote=str,
-            claim=about,
-            **answered,
-        ),
-        questions=rows(
-            "Asked",
-            "A question that asks for an answer.",
-            message_id=said,
-            to=somebody,
-            quote=str,
-            **answered,
+        **(
+            {}
+            if last
+            else {
+                "challenges": rows(
+                    "Challenged",
+                    "One point against a debater.",
+                    message_id=said,
+                    to=somebody,
+                    quote=str,
+                    claim=about,
+                    **answered,
+                ),
+                "questions": rows(
+                    "Asked",
+                    "A question that asks for an answer.",
+                    message_id=said,
+                    to=somebody,
+                    quote=str,
+                    **answered,
+                ),
+            }
         ),
         **(
             {
@@ -220,11 +225,19 @@ def extraction_schema(
         ),
         same=rows("Same", "Two claims with the same meaning.", one=about, other=about, opposite=bool),
         **(
-            {"retractions": rows("Wrong", "A stance of the ledger that was wrong.", of=_EVENT_ID, why=str)}
+            {"retractions": rows("Wrong", "A stance of the ledger that was wrong.", of=like(r"^e[0-9]{3,}$"))}
             if ledger.claim_events.get("event")
             else {}
         ),
     )
+
+
+def _requests_text(ledger: Ledger, *, last: bool) -> str:
+    """Return the instructions on challenges, questions and answers, or `""` if none can come."""
+    new = "" if last else _ON_REQUESTS
+    waiting = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
+    text = new + waiting
+    return f"{text if new else f'-{text}'}\n" if text else ""
 
 
 class QuotationCheck(BaseModel):
@@ -277,7 +290,7 @@ def extract_claims(
         debaters=debater_lines(config),
         ledger=fenced(truncate_middle(ledger, remaining // 3, count), config.fence),
         main_question=_ON_OPEN_QUESTION if extraction.options else _ON_MAIN_QUESTION,
-        answers=_ON_OPEN_POINTS if before.open_challenges() or before.open_questions() else "",
+        requests=_requests_text(before, last=extraction.last),
         retractions=_ON_RECORDS if before.claim_events.get("event") else "",
     )
     schema = extraction_schema(
@@ -287,6 +300,7 @@ def extract_claims(
         [entry["id"] for entry in cited if entry["speaker"] in debaters],
         options=extraction.options,
         aspects=extraction.aspects,
+        last=extraction.last,
     )
     budget = prompt_budget(config.memory.budget.total, schema, count)
     budget -= prompt_tokens([system_message(system, config.fence)], count)
@@ -345,7 +359,7 @@ def _verify(
     said = [text + quoted for text, quoted in zip(shown, quoted_by_message.values(), strict=True)]
 
     topic = fenced(truncate_middle(extraction.topic, 400, count), config.fence)
-    system = VERIFY.render(topic=topic, aspect=_agenda(extraction, config.fence))
+    system = VERIFY.render(topic=topic)
     look = narrow_schema(QuotationCheck, {"number": between(1, len(events), int)})
     schema = narrow_schema(QuotationChecks, {"checks": many(look, 0, len(events))})
     (reply,) = yield [structured_call("extract", config, system, said, schema, count, memory_kind="ledger")]

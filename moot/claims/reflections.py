@@ -44,8 +44,11 @@ MAX_CONTENT_CHARS = 280
 """Maximum length of a reflection, in characters."""
 MAX_REFLECTIONS = 3
 """Maximum number of reflections that Moot keeps from one model reply."""
-BOARD_TOKENS = 800
-"""Maximum number of tokens for the claim ledger in a reflection prompt."""
+BOARD_TOKENS = 400
+"""Maximum number of tokens for the claim ledger in a reflection prompt. Positions, open points, disputes,
+concessions and changes of mind took 300 to 420 tokens in a recorded dialogue."""
+EARLIER_TOKENS = 800
+"""Maximum number of tokens for the earlier reflections in a reflection prompt."""
 EARLIER_REFLECTIONS = 8
 """Maximum number of earlier reflections that a reflection prompt lists."""
 _FRAME = 570
@@ -144,7 +147,7 @@ def reflection_call(
     board = render_blackboard(state, "", max_tokens=min(BOARD_TOKENS, room // 3), count=count, names=names)
     earlier = _earlier_reflections(state)
     insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)
-    insights = fenced(truncate_middle(insights, min(BOARD_TOKENS, room // 6), count), config.fence)
+    insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, room // 6), count), config.fence)
     system = REFLECT.render(
         topic=fenced(truncate_middle(state["topic"], room // 6, count), config.fence),
         debaters=debater_lines(config),

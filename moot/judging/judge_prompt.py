@@ -423,21 +423,31 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
 
 def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
     budget = int(context.config.memory.budget.total * FRAME_SHARE)
-    weighted = len({c.weight for c in context.rubric.criteria}) > 1
     text = JUDGE.render(
         judged=judge_spec.subject if judge_spec.interactive else INDEPENDENT_ANSWERS,
         debaters="\n".join(f"- {_listed(context, debater)}" for debater in context.order),
-        rubric="\n".join(
-            f"- {c.id}: {c.name}, {c.scale_min:g} to {c.scale_max:g}"
-            + (f", weight {c.weight:g}" if weighted else "")
-            + f". {c.description}"
-            for c in context.rubric.criteria
-        ),
+        rubric=_rubric_lines(context.rubric),
         instruction=context.config.judge.instruction,
         naming=NAMING if context.blinding else NAMING_UNBLINDED,
     )
     whole = system_message(break_template_tokens(text), context.config.fence)
     return cut_block("system", whole, budget, context.count, label="rubric")
+
+
+def _rubric_lines(rubric: Rubric) -> str:
+    """Return the rubric's criteria, one a line. A scale that all criteria share is given once."""
+    weighted = len({c.weight for c in rubric.criteria}) > 1
+    shared = len({(c.scale_min, c.scale_max) for c in rubric.criteria}) == 1
+    lines = []
+    for c in rubric.criteria:
+        named = "" if c.name.casefold().replace(" ", "_") == c.id else c.name
+        scale = "" if shared else f"{c.scale_min:g} to {c.scale_max:g}"
+        facts = ", ".join(filter(None, (named, scale, f"weight {c.weight:g}" if weighted else "")))
+        lines.append(f"- {c.id}: " + ". ".join(filter(None, (facts, c.description))))
+    if shared:
+        first = rubric.criteria[0]
+        lines.insert(0, f"Scores are from {first.scale_min:g} to {first.scale_max:g}.")
+    return "\n".join(lines)
 
 
 def _listed(context: JudgeContext, debater: str) -> str:

@@ -36,7 +36,7 @@ from moot.state.verdict import (
 from moot.text.terms import same_statement
 
 MAX_POINTS = 12
-"""Maximum number of entries in each list of a judge's response, except the scores."""
+"""Maximum number of changes of position in a judge's response, and of reasons for or against all answers."""
 MAX_REASONS = 3
 """Maximum number of reasons for a debater's answer, and also of reasons against the answer. The numbers are
 lower with more than four debaters."""
@@ -235,8 +235,6 @@ def response_schema(
     count, debater = len(sides) * len(rubric.criteria), {"debater": one_of(sides, "Debater")}
     reasons = many(narrow_schema(CitedReason, {"citations": citation_type(ids)}), 0, reasons_each(len(sides)))
     narrowed: dict[Any, Any] = {
-        list[str]: many(str, 0, MAX_POINTS),
-        list[Unmet]: many(UnmetRequirement, 0, MAX_POINTS),
         float | None: Annotated[
             float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
         ],

@@ -106,10 +106,19 @@ def _extract_claims(
     failures = []
     for chunk in extraction_batches(entries, config):
         extraction.aspect, extraction.about = _subject(state, chunk)
+        extraction.last = _is_last_word(state, chunk)
         failed = yield from extract_claims(extraction, config, chunk, count)
         if failed:
             failures.append(f"no claims of {chunk[0]['id']} to {chunk[-1]['id']}: {failed}")
     return extraction, failures
+
+
+def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
+    """Return True if all entries belong to the last step of a debate that cannot be continued."""
+    step = state.get("step") or {}
+    if not step.get("is_final") or protocol_named(frozen_config(state).protocol).can_continue:
+        return False
+    return all(entry["phase"] == step["phase"] for entry in entries)
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:

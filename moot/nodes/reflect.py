@@ -57,13 +57,13 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
     rooms, due = rooms_to_assess(state), _insights_due(state)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
     if protocol_named(config.protocol).extracts_by_model(config):
-        background = select_background(state, config, count).texts
         calls = [
-            card_call(state, config, room, count, call_index=call_index, background=background)
+            card_call(state, config, room, count, call_index=call_index)
             for call_index, room in enumerate(rooms)
         ]
         if due:
             call_index = len(rooms)
+            background = select_background(state, config, count).texts
             calls += [reflection_call(state, config, count, call_index=call_index, background=background)]
         replies = yield calls
     found = [structured_data(CruxFinding, reply) for reply in replies[: len(rooms)]]
@@ -77,7 +77,7 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
             closes = is_room_over(state, room, card)
             assessed: Room = {**room, "assessed": room["cycle"] + 1, "closed": closes}
             if data:
-                assessed["crux"] = card["question"]
+                assessed["card"] = card
             update["crux_rooms"][room["id"]] = assessed
             if closes:
                 update["crux_cards"][card["id"]] = card

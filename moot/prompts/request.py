@@ -267,6 +267,15 @@ def one_of(values: Iterable[str], name: str = "") -> Any:
     return TypeAliasType(name, kind) if name else kind
 
 
+def like(pattern: str, name: str = "") -> Any:
+    """Return a Pydantic type for a string that the schema describes by a pattern.
+
+    A string of another form does not fail the reply. A `name` works as in `one_of`.
+    """
+    kind = Annotated[str, Field(json_schema_extra={"pattern": pattern})]
+    return TypeAliasType(name, kind) if name else kind
+
+
 def either(first: Any, second: Any, name: str = "") -> Any:
     """Return a Pydantic type for a value of one of two types. A `name` works as in `one_of`."""
     kind = Union[first, second]  # noqa: UP007  # built at run time
@@ -280,7 +289,7 @@ def citation_type(ids: Sequence[str]) -> Any:
     """
     if 0 < len(ids) <= MAX_IDS:
         return list[one_of(ids, "MessageId")]  # type: ignore[misc]  # made for the debate
-    return list[Annotated[str, Field(json_schema_extra={"pattern": _MESSAGE_ID})]]
+    return list[like(_MESSAGE_ID)]  # type: ignore[misc]  # made for the debate
 
 
 def cause_type(ids: Sequence[str]) -> Any:
@@ -290,7 +299,7 @@ def cause_type(ids: Sequence[str]) -> Any:
     """
     if 0 < len(ids) <= MAX_IDS:
         return either(one_of([""]), one_of(ids, "MessageId"))
-    return Annotated[str, Field(json_schema_extra={"pattern": rf"^$|{_MESSAGE_ID}"})]
+    return like(rf"^$|{_MESSAGE_ID}")
 
 
 def between(low: float, high: float, number: type[float] = float) -> Any:

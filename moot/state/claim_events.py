@@ -275,9 +275,9 @@ class Room(TypedDict):
     assessed: int
     """Number of times that this crux room (side discussion) has been assessed. It is assessed after the
     positions and after every exchange."""
-    crux: NotRequired[str]
-    """Question on which the disagreement depends, as found by the latest assessment of the side discussion
-    (crux room)."""
+    card: NotRequired[CruxCard]
+    """Result of the latest assessment of the side discussion (crux room). It names the question on which the
+    disagreement depends."""
     closed: bool
     trigger: list[str]
     """Ids of the messages that triggered the crux room (side discussion)."""

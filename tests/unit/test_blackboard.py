@@ -94,6 +94,17 @@ def test_the_same_words_open_no_second_proposition() -> None:
     assert board.ledger.status("p001") == "disputed"
 
 
+def test_a_stance_that_the_ledger_has_is_not_noted_again() -> None:
+    board = Board()
+    board.note("ada", "asserts", FERRIES)
+    said = board.entry("bob", "Ferries are no help.")
+    stance = {"message_id": said["id"], "claim": "p001", "kind": "denies", "quote": "Ferries are no help"}
+    event = {**stance, "condition": "", "ground": True, "confidence": 1.0}
+    for _ in range(2):
+        board.take([said], "model", {"events": [event]})
+    assert [each["debater"] for each in board.ledger.events] == ["ada", "bob"]
+
+
 def test_challenges_have_ids_of_their_own_so_that_an_answer_to_one_leaves_the_other_open() -> None:
     board = Board()
     said = board.entry("bob", "The count is old. The levy is unfair.")

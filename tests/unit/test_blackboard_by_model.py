@@ -403,6 +403,35 @@ def test_who_assesses_a_room_reads_the_news_that_came_meanwhile() -> None:
     assert "m000003" not in str(call.schema.model_json_schema())
 
 
+def test_a_later_assessment_shows_the_earlier_one_in_place_of_what_it_read() -> None:
+    room, entries = _room()
+    later = [make_entry(5, "ada", "speech", "So 9 hours it is.", room="room-01")]
+    room["card"] = _card()
+    room = with_entries({"room-01": room}, later)["room-01"]
+    state = _state(entries=[*entries, *later])
+    call = card_call(state, CONFIG, room, counter(), call_index=0)
+    said = "\n".join(message["content"] for message in call.messages[1:])
+    assert "Are barges slow?" in call.messages[0]["content"]
+    assert ("So 9 hours it is." in said, "Barges took 9 hours." in said) == (True, False)
+    moved_on = {**room, "claim": "p002"}
+    other = card_call(state, CONFIG, cast(Any, moved_on), counter(), call_index=0)
+    assert "Barges took 9 hours." in str(other.messages)
+
+
+@pytest.mark.parametrize(("phase", "asked"), [("closing", False), ("reply", True)])
+def test_the_last_words_of_a_dialogue_are_not_asked_for_what_nobody_can_answer(
+    phase: str, asked: bool
+) -> None:
+    config = _llm().model_copy(update={"protocol": "dialogue"})
+    said = [{**entry, "phase": phase} for entry in SAID]
+    step: Any = {"number": 1, "phase": phase, "round": 1, "is_final": phase == "closing"}
+    state = _state(config, cast(Any, said), claim_events=[], step=step)
+    _, calls = _drive(extract(state, NodeContext(Environment())), _minutes())
+    assert calls[0].schema is not None
+    assert ("challenges" in calls[0].schema.model_fields) == asked
+    assert ("`questions`" in calls[0].messages[0]["content"]) == asked
+
+
 def test_a_room_closes_at_its_cap_and_not_before() -> None:
     open_card = _card()
     room, entries = _room()

@@ -463,7 +463,8 @@ def test_a_dialogue_without_rooms_makes_calls_within_the_range_that_was_planned(
 def test_a_debater_in_a_room_checks_the_question_that_a_crux_card_found(crux: str) -> None:
     config, room = scripted_debaters(2), make_room("room-01", "", ("ada", "bob"), (), 2)
     state = _state(config, protocol_state={"aspects": ["freight"]})
-    told = room_step(state, config, {"room-01": {**room, "stage": "positions", "crux": crux}})["turns"][0]
+    card: dict[str, Any] = {"card": {"question": crux}} if crux else {}
+    told = room_step(state, config, {"room-01": {**room, "stage": "positions", **card}})["turns"][0]
     asked = "Say whether the question above is the right one." if crux else "State the disagreement as one"
     assert asked in told["instruction"]
 
