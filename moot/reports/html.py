@@ -102,10 +102,14 @@ class Report:
             if each.person.turns or each.stance or each.holdings or each.moments
         )
         known = board["standing"]["claims"]
-        self.contested = [
-            each for each in known if each["was_disputed"] or each["status"] in ("conditional", "withdrawn")
-        ]
-        """Claims that were disputed, are held under conditions, or were withdrawn."""
+        disputed = [each for each in known if each["was_disputed"]]
+        limited = [each for each in known if each["status"] in ("conditional", "withdrawn")]
+        groups = {
+            "Disputed claims": disputed,
+            "Conditional or withdrawn claims": [each for each in limited if not each["was_disputed"]],
+        }
+        self.claim_groups = {title: claims for title, claims in groups.items() if claims}
+        """Claims that were disputed, and others that are conditional or were withdrawn, by heading."""
         self.claims = {each["id"]: each["text"] for each in known}
         """Text of each claim, by claim id."""
         if MAIN_QUESTION in self.claims and len(topic) > TITLE:

@@ -73,6 +73,8 @@ class DebaterPosition:
     holdings: Sequence[HeldPosition]
     agreements: Sequence[str]
     disagreements: Sequence[str]
+    conditional: Sequence[str]
+    """Claims on which another debater gives the same answer under other conditions."""
     concessions: Sequence[str]
     moments: Sequence[Moment]
 
@@ -94,6 +96,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
         holdings = list(_holdings(document, others, who, ledger))
         agreements: list[str] = []
         disagreements: list[str] = []
+        conditional: list[str] = []
         for other in people.values():
             if other.id == who:
                 continue
@@ -114,7 +117,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
                     stances = stances_text(
                         ledger, {each.id: each.name for each in people.values()}, key, (who, other.id)
                     )
-                    disagreements.append(f"{other.name}, on different conditions: {texts[key]} ({stances})")
+                    conditional.append(f"{other.name}: {texts[key]} ({stances})")
         concessions = [
             cited_quotation(each)
             for each in standing["concessions"]
@@ -132,6 +135,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
                 holdings=holdings,
                 agreements=agreements,
                 disagreements=disagreements,
+                conditional=conditional,
                 concessions=concessions,
                 moments=moments,
             )
