@@ -105,6 +105,21 @@ class StanceChange(NamedTuple):
             return bool(self.conditions)  # a concession changed the side itself
         return (self.side, set(self.conditions)) != (self.held.side, set(self.held.conditions))
 
+    @property
+    def new_conditions(self) -> str:
+        """Return a text such as `added a condition` if only the conditions changed, or else `""`."""
+        held = self.held
+        if held is None or not self.side or self.side != held.side or not self.is_change_of_mind:
+            return ""
+        added, dropped = (
+            self.conditions.keys() - held.conditions.keys(),
+            held.conditions.keys() - self.conditions,
+        )
+        if added and dropped:
+            return "changed the conditions"
+        count = len(added or dropped)
+        return f"{'added' if added else 'dropped'} {'a condition' if count == 1 else f'{count} conditions'}"
+
 
 class Timeline(tuple[StanceChange, ...]):
     """All stance changes on one claim, from the oldest to the newest. Derived values are cached."""

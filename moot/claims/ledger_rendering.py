@@ -413,7 +413,8 @@ class _LedgerRenderer:
     def change_text(self, change: StanceChange) -> str:
         """Return a description of a change of mind, with quotations from before and after the change."""
         before = f", before: {quotation(change.before)}" if change.before else ""
-        return f"{self.point(change.event)}{before}"
+        same = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+        return f"{self.point(change.event)}{before}{same}"
 
     def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
         for who in self.names:
@@ -548,7 +549,8 @@ class _LedgerRenderer:
         before = int(self.state.get("round") or 0) - 1
         if before <= 0:
             return
-        moved = [change.event for change in self.changes_of_side()]
+        # A debater who only added a condition did not move.
+        moved = [change.event for change in self.changes_of_side() if not change.new_conditions]
         for verb, events in (("moved", moved), ("conceded", self.ledger.concessions()[::-1])):
             late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
             of_others = (event for event in late if event["debater"] != speaker)

@@ -381,3 +381,36 @@ def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:
     text = findings_text(board.state, {"ada": "Ada", "bob": "Bob"}, flips)
     assert "Ada: a dry winter" in text
     assert "a wet winter" not in text
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        ({"condition": IF_CREW, "condition_id": "k002"}, "added a condition"),
+        ({"condition": IF_CREW, "condition_id": "k002", "replaces": "k001"}, "changed the conditions"),
+        ({"kind": "asserts"}, "dropped a condition"),
+        ({"kind": "denies"}, ""),
+    ],
+)
+def test_a_change_says_whether_only_the_conditions_changed(later: Any, told: str) -> None:
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", **{"kind": "conditional", **later}),
+    ]
+    (change,) = fold_events([*topic_event("p001"), *said]).changes
+    assert change.new_conditions == told
+
+
+def test_a_new_condition_is_not_told_as_a_move_to_another_side() -> None:
+    board = Board()
+    claims = [{"ref": "n1", "text": FERRIES}]
+    first = board.entry("ada", "Yes, close them.")
+    second = board.entry("ada", f"Yes, but only {IF_TIDE}.", round_no=2)
+    said = [
+        event(first, "asserts", FERRIES, quote="Yes, close them"),
+        event(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
+    ]
+    board.take([first, second], "model", {"claims": claims, "events": said})
+    assert "(same answer, added a condition)" in board.prompt_section("judge")
+    board.state["round"] = 3
+    assert "Ada moved" not in board.prompt_section("bob")
