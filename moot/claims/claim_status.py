@@ -565,12 +565,22 @@ def leaning(event: StanceFields) -> int:
 def with_all_conditions(change: StanceChange) -> StanceEvent:
     """Return a stance event whose field `condition` contains all of the debater's conditions.
 
-    An event that names no condition, such as a later concession, keeps the earlier ones.
+    An event that names no condition, such as a later concession, keeps the earlier ones. An event that gives
+    up an option names the option.
     """
+    given_up = is_given_up(change.event) and not change.side and change.held
+    if given_up and given_up.side not in ANSWERS:
+        return StanceEvent(**{**change.event, "gave_up": given_up.side})
     texts = [text for text in change.conditions.values() if text]
     if not texts or (len(texts) == 1 and change.event["condition"]):
         return change.event
     return StanceEvent(**{**change.event, "condition": "; ".join(texts), "condition_count": len(texts)})
+
+
+def options_chosen(ledger: Ledger) -> list[str]:
+    """Return the options and other answers that debaters chose on an open main question, oldest first."""
+    sides = dict.fromkeys(change.side for change in ledger.timeline(MAIN_QUESTION))
+    return [side for side in sides if side not in ("", *ANSWERS)]
 
 
 def is_given_up(event: StanceEvent | None) -> bool:

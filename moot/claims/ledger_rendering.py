@@ -89,8 +89,11 @@ def stance_text(saying: StanceFields) -> str:
 def short_stance_text(saying: StanceFields) -> str:
     """Return a stance as one word, such as `yes` or `conceded`.
 
-    The text says whether there is a condition, but does not name it.
+    The text says whether there is a condition, but does not name it. It names an option that was chosen or
+    given up.
     """
+    if gave_up := saying.get("gave_up"):
+        return f"gave up “{gave_up}”"
     word = "no" if leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
     word = saying.get("option") or word if leaning(saying) else word
     count = saying.get("condition_count", 1)
@@ -496,6 +499,10 @@ class _LedgerRenderer:
                 whom = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
                 if makers is None or claim_event["debater"] in makers:
                     text = f"{self.name(claim_event['debater'])}{whom}: {quotation(claim_event, TEXT)}"
+                    asked, later = claim_event["to"], _spoken_since(self.state, message_seq(claim_event))
+                    if asked and not to and asked not in later:
+                        # A judge must not blame a debater who could not answer.
+                        text += f" ({self.name(asked)} had no turn since)"
                     yield LedgerLine(section, urgency, text)
 
     def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:

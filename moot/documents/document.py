@@ -387,6 +387,8 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
         }
         if "option" in event:
             stance["option"] = event["option"]
+        if "gave_up" in event:
+            stance["gave_up"] = event["gave_up"]
         if "condition_count" in event:
             stance["condition_count"] = event["condition_count"]
         stances[who] = stance

@@ -128,6 +128,8 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
             if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
         ]
         said, final = quoted_stance(stance) if stance else "", _final_position(document, who)
+        if final and stance and stance["kind"] == "withdraws" and not stance.get("gave_up"):
+            said = f"gave up its earlier answer: {cited_quotation(stance)}"
         text = final or said or person.stance
         moments = _timeline(document, person, stance)
         standings.append(
