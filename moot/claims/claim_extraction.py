@@ -193,7 +193,7 @@ class ClaimExtraction:
             event["option"] = option
         self._add_with_id("e", {**event, **citation})
 
-    def _option(self, each: Mapping[str, Any]) -> str:
+    def _option(self, each: Mapping[str, object]) -> str:
         """Return the option that a debater chooses, or the text of another answer.
 
         Return `""` if there is neither. Case is ignored, so that equal answers are the same option.

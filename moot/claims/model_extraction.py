@@ -146,7 +146,7 @@ def extraction_schema(
     }
     new_conditions = (f"c{n}" for n in range(1, _MAX_NEW_CONDITIONS + 1))
     condition = one_of([*sorted(conditions), *new_conditions, ""], "ConditionId")
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, object] = {}
     if options:
         known = dict.fromkeys([*options, *options_chosen(ledger)])
         chosen = {"option": (one_of([*known, ANOTHER_ANSWER, ""]), ""), "answer": (str, "")}
