@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from typing_extensions import TypedDict
 
 from moot.claims.claim_fold import fold_events, ledger_of
-from moot.claims.claim_status import Ledger
+from moot.claims.claim_status import Ledger, options_chosen
 from moot.claims.ledger_rendering import NO_EXTRACTION, board_text
 from moot.state.claim_events import (
     MAIN_QUESTION,
@@ -22,6 +22,7 @@ from moot.state.claim_events import (
     StanceEvent,
     StanceKind,
 )
+from moot.state.config.debate_config import OPTION_CHARS
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, cited_id
 from moot.state.errors import InputError
@@ -33,6 +34,8 @@ _QUOTED_SPAN = re.compile(
     r"|^[ \t]{0,3}>.*$",
     re.MULTILINE,
 )
+ANOTHER_ANSWER = "another answer"
+"""Value of `option` for an answer to an open main question that is not among its options."""
 MAX_QUOTATION_CHARS = 400
 """Maximum length in characters of a stored quotation. Longer quotations are cut."""
 
@@ -118,6 +121,8 @@ class ClaimExtraction:
     """Case-folded text of each claim, keyed by claim id."""
     _noted: set[tuple[str, ...]] = field(default_factory=set)
     """Stances that the ledger already has, so that a crux card and an extraction do not note one twice."""
+    _other_answers: dict[str, str] = field(default_factory=dict)
+    """Answers to an open main question that are not among its options, keyed by their case-folded text."""
     _asked: set[str] = field(default_factory=set)
     """Ids of all known challenges and questions to debaters."""
 
@@ -126,6 +131,7 @@ class ClaimExtraction:
         self._counts = Counter(before.last_numbers)
         self._texts = {MAIN_QUESTION: self.topic.casefold()}
         self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
+        self._other_answers = {each.casefold(): each for each in options_chosen(before)}
         self._asked = before.challenges.keys() | before.questions.keys()
         for event in before.events:
             self._noted.add(_identity(event))
@@ -174,7 +180,7 @@ class ClaimExtraction:
             return
         stance = each["kind"] in ("asserts", "denies", "conditional")
         chooses = key == MAIN_QUESTION and each["kind"] in ("asserts", "conditional")
-        option = self._option(str(each.get("option") or "")) if chooses else ""
+        option = self._option(each) if chooses and self.options else ""
         if key == MAIN_QUESTION and stance and self.options and not option:
             self.dropped["no option"] += 1
             return
@@ -199,10 +205,17 @@ class ClaimExtraction:
         self._noted.add(_identity(event))
         self._add_with_id("e", event)
 
-    def _option(self, wanted: str) -> str:
-        """Return the debate option with the name `wanted`, ignoring case, or `""` if no option matches."""
-        folded = wanted.strip().casefold()
-        return next((option for option in self.options if option.casefold() == folded), "")
+    def _option(self, each: Mapping[str, object]) -> str:
+        """Return the option that a debater chooses, or the text of another answer.
+
+        Return `""` if there is neither. Case is ignored, so that equal answers are the same option.
+        """
+        wanted = str(each.get("option") or "").strip()
+        if wanted.casefold() == ANOTHER_ANSWER:
+            wanted = board_text(str(each.get("answer") or ""), OPTION_CHARS).rstrip(".")
+            self._other_answers.setdefault(wanted.casefold(), wanted)
+        known = {option.casefold(): option for option in self.options}
+        return {**self._other_answers, **known}.get(wanted.casefold(), "")
 
     def _condition_fields(
         self, each: Mapping[str, Any], claim: str, debater: str, text: str

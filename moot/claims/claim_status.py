@@ -105,6 +105,21 @@ class StanceChange(NamedTuple):
             return bool(self.conditions)  # a concession changed the side itself
         return (self.side, set(self.conditions)) != (self.held.side, set(self.held.conditions))
 
+    @property
+    def new_conditions(self) -> str:
+        """Return a text such as `added a condition` if only the conditions changed, or else `""`."""
+        held = self.held
+        if held is None or not self.side or self.side != held.side or not self.is_change_of_mind:
+            return ""
+        added, dropped = (
+            self.conditions.keys() - held.conditions.keys(),
+            held.conditions.keys() - self.conditions,
+        )
+        if added and dropped:
+            return "changed the conditions"
+        count = len(added or dropped)
+        return f"{'added' if added else 'dropped'} {'a condition' if count == 1 else f'{count} conditions'}"
+
 
 class Timeline(tuple[StanceChange, ...]):
     """All stance changes on one claim, from the oldest to the newest. Derived values are cached."""
@@ -211,7 +226,7 @@ class Timeline(tuple[StanceChange, ...]):
         """Return the status of the claim, computed from the positions of all debaters.
 
         Args:
-            pressed: True if a debater gave the claim up after a challenge, which counts as a dispute.
+            pressed: True if a debater gave its answer up after a challenge, which counts as a dispute.
             over: True if the debate has ended, so that a dispute stays unresolved.
         """
         was_disputed = bool(self.dispute_starts) or pressed
@@ -320,8 +335,10 @@ class Ledger:
         """
         timeline = self.timeline(claim)
         challenged = self._challenged_on.get(claim, set()) & timeline.given_up
-        # A debater who gave up the answer that others still hold was not moved to their side.
-        pressed = any(timeline.argued.get(who, "") not in timeline.holders for who in challenged)
+        # A debater who took no side disputed nothing. One who gave up the answer that others still hold was
+        # not moved to their side.
+        argued = (timeline.argued[who] for who in challenged if who in timeline.argued)
+        pressed = any(side not in timeline.holders for side in argued)
         return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
 
     @cached_property
@@ -548,12 +565,22 @@ def leaning(event: StanceFields) -> int:
 def with_all_conditions(change: StanceChange) -> StanceEvent:
     """Return a stance event whose field `condition` contains all of the debater's conditions.
 
-    An event that names no condition, such as a later concession, keeps the earlier ones.
+    An event that names no condition, such as a later concession, keeps the earlier ones. An event that gives
+    up an option names the option.
     """
+    given_up = is_given_up(change.event) and not change.side and change.held
+    if given_up and given_up.side not in ANSWERS:
+        return StanceEvent(**{**change.event, "gave_up": given_up.side})
     texts = [text for text in change.conditions.values() if text]
     if not texts or (len(texts) == 1 and change.event["condition"]):
         return change.event
     return StanceEvent(**{**change.event, "condition": "; ".join(texts), "condition_count": len(texts)})
+
+
+def options_chosen(ledger: Ledger) -> list[str]:
+    """Return the options and other answers that debaters chose on an open main question, oldest first."""
+    sides = dict.fromkeys(change.side for change in ledger.timeline(MAIN_QUESTION))
+    return [side for side in sides if side not in ("", *ANSWERS)]
 
 
 def is_given_up(event: StanceEvent | None) -> bool:

@@ -383,7 +383,8 @@ def findings_text(
     changes = []
     for change in ledger.changes:
         held = f"from “{board_text(change.before['quote'], SHORT)}” to " if change.before else ""
-        changes.append(f"{by(change.event)}: {held}{quotation(change.event)}")
+        same = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+        changes.append(f"{by(change.event)}: {held}{quotation(change.event)}{same}")
     moved = {change.event["id"] for change in ledger.changes} | ledger.repeated_concessions
     conceded = [
         f"{by(event)}{', core' if ledger.is_core(event) else ''}: {quotation(event)}"

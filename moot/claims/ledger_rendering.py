@@ -93,8 +93,11 @@ def stance_text(saying: StanceFields) -> str:
 def short_stance_text(saying: StanceFields) -> str:
     """Return a stance as one word, such as `yes` or `conceded`.
 
-    The text says whether there is a condition, but does not name it.
+    The text says whether there is a condition, but does not name it. It names an option that was chosen or
+    given up.
     """
+    if gave_up := saying.get("gave_up"):
+        return f"gave up “{gave_up}”"
     word = "no" if leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
     word = saying.get("option") or word if leaning(saying) else word
     count = saying.get("condition_count", 1)
@@ -480,7 +483,8 @@ class _LedgerRenderer:
                 before = f", before: [{change.before['message_id']}]"
             elif change.before:
                 before = f", before: {quotation(change.before)}"
-            text = f"{label(change.event['debater'])}: {self.point(change.event)}"
+            same = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
+            text = f"{label(change.event['debater'])}: {self.point(change.event)}{same}"
             yield LedgerLine(section, 4 if rank else 3, text, before)
 
     def on_topic(self, speaker: str) -> Iterator[LedgerLine]:
@@ -563,6 +567,10 @@ class _LedgerRenderer:
                 whom = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
                 if makers is None or claim_event["debater"] in makers:
                     text = f"{self.name(claim_event['debater'])}{whom}: {quotation(claim_event, TEXT)}"
+                    asked, later = claim_event["to"], _spoken_since(self.state, message_seq(claim_event))
+                    if asked and not to and asked not in later:
+                        # A judge must not blame a debater who could not answer.
+                        text += f" ({self.name(asked)} had no turn since)"
                     yield LedgerLine(section, urgency, text)
 
     def own(self, who: str, told: Set[str], makers: Sequence[str]) -> Iterator[LedgerLine]:
@@ -618,7 +626,8 @@ class _LedgerRenderer:
         if before <= 0:
             return
         listed = {event["id"] for who in told for _, event in self.ledger.given_up(who)}
-        moved = [change.event for change in self.changes_of_side()]
+        # A debater who only added a condition did not change its position.
+        moved = [change.event for change in self.changes_of_side() if not change.new_conditions]
         for verb, events in (("changed position", moved), ("conceded", self.ledger.concessions()[::-1])):
             late = takewhile(lambda event: self.round_of(event["message_id"]) >= before, events)
             of_others = (e for e in late if e["debater"] != speaker and e["id"] not in listed)

@@ -8,8 +8,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall, Purpose, Reply, WireMessage
-from moot.claims.claim_extraction import ClaimExtraction, status_changes
-from moot.claims.claim_status import ANSWERS, Ledger, is_conditional, is_given_up, leaning, message_seq
+from moot.claims.claim_extraction import ANOTHER_ANSWER, ClaimExtraction, status_changes
+from moot.claims.claim_status import (
+    ANSWERS,
+    Ledger,
+    is_conditional,
+    is_given_up,
+    leaning,
+    message_seq,
+    options_chosen,
+)
 from moot.claims.ledger_rendering import board_text
 from moot.prompts.fences import fenced, system_message, truncate_fenced
 from moot.prompts.request import (
@@ -56,7 +64,9 @@ _ON_MAIN_QUESTION = (
 _ON_OPEN_QUESTION = (
     "Every time a debater states a position on the topic, record an event for `p000`. The topic is an open "
     "question: a debater who chooses an option `asserts` it, or is `conditional` about it, and `option` "
-    "names the option, word for word. A debater who only rejects an option takes no position on `p000`."
+    "names the option, word for word. If the debater's answer is none of the options, or combines several, "
+    f"`option` is “{ANOTHER_ANSWER}”, and `answer` states the answer in a few words. Use the same words for "
+    "debaters with the same answer. A debater who only rejects an option takes no position on `p000`."
 )
 _ON_REQUESTS = (
     "- `challenges` contains one record for each point made against another debater, with the claim that it "
@@ -124,7 +134,7 @@ def extraction_schema(
         debaters: ids of the debaters.
         ledger: ledger before the extraction.
         cited: ids of earlier messages that the new ones cite. Stances in them may be extracted too.
-        options: options of an open main question.
+        options: options of an open main question. Other answers that debaters gave to it may be chosen, too.
         aspects: aspects of the topic, one of which a new claim belongs to.
         last: True if no debater can answer the new messages. Challenges and questions are then left out.
     """
@@ -133,6 +143,10 @@ def extraction_schema(
     somebody = one_of([*debaters, ""], "Debater")
     new_claim, condition = like(r"^n[0-9]+$", "NewClaim"), like(r"^((new|k)[0-9]+)?$", "Condition")
     about = either(one_of([*ledger.claims, ""]), new_claim, "Claim")
+    chosen: dict[str, object] = {}
+    if options:
+        known = dict.fromkeys([*options, *options_chosen(ledger)])
+        chosen = {"option": (one_of([*known, ANOTHER_ANSWER, ""]), ""), "answer": (str, "")}
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
     answer_id = either(one_of([""]), said, "Answer")
     answered = {"answered_in": answer_id, "answer": str}
@@ -167,7 +181,7 @@ def extraction_schema(
             condition=str,
             condition_id=(condition, ""),
             replaces=(condition, ""),
-            **({"option": (one_of([*options, ""]), "")} if options else {}),
+            **chosen,
             ground=bool,
             confidence=sure,
         ),

@@ -102,6 +102,9 @@ class PositionChange(TypedDict):
     """The debater's stance on the claim after the change, such as `yes`."""
     stance_before: str
     """The debater's stance on the claim before the change, or `""` if it is unknown."""
+    new_conditions: str
+    """Text such as `added a condition` if the debater kept its answer and changed only the conditions. Empty
+    if the answer changed."""
 
 
 class RoundRecord(TypedDict):
@@ -326,10 +329,11 @@ def claim_statuses_of(state: StateValues) -> ClaimStatuses:
     """Return the status of each claim in a debate."""
     ledger, statuses = ledger_of(state), claim_statuses(state)
     cards = {card["claim"]: card["id"] for card in cards_of(state)}
-    before = {change.event["id"]: change.before for change in ledger.changes}
+    changes = {change.event["id"]: change for change in ledger.changes}
 
     def admission(event: StanceEvent) -> PositionChange:
-        former = before.get(event["id"])
+        change = changes.get(event["id"])
+        former = change.before if change else None
         return {
             "event": event["id"],
             "debater": event["debater"],
@@ -340,6 +344,7 @@ def claim_statuses_of(state: StateValues) -> ClaimStatuses:
             "before": former["quote"] if former else "",
             "stance": f"{stance_text(event)}{side_conceded(ledger, event)}",
             "stance_before": stance_text(former) if former else "",
+            "new_conditions": change.new_conditions if change else "",
         }
 
     return {
@@ -382,6 +387,8 @@ def _stances(ledger: Ledger, key: str) -> dict[str, Stance]:
         }
         if "option" in event:
             stance["option"] = event["option"]
+        if "gave_up" in event:
+            stance["gave_up"] = event["gave_up"]
         if "condition_count" in event:
             stance["condition_count"] = event["condition_count"]
         stances[who] = stance

@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema
 
 from moot.judging.rubrics import Rubric
 from moot.prompts.request import between, cause_type, citation_type, many, narrow_schema, one_of
+from moot.state.entries import Entry
 from moot.state.verdict import (
     NO_WINNER,
     SOLVED,
@@ -375,6 +376,7 @@ def shown(
     *sections: Section,
     headline: str = "",
     winner_label: str = "",
+    transcript: Iterable[Entry] = (),
 ) -> list[ShownField]:
     """Return the verdict fields that have a value, in the order in which they are displayed.
 
@@ -384,8 +386,10 @@ def shown(
         sections: sections to include. Default: title and answer.
         headline: text for the winner. Default: the winner's name.
         winner_label: label of the winner.
+        transcript: messages of the debate. A move that another participant's message caused is then shown as
+            a move after that message.
     """
-    found = []
+    found, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
     for field in shown_fields(*(sections or ("title", "answer"))):
         value = cast(Mapping[str, Any], verdict).get(field.name)
         if field.name == "decision" and value and headline.startswith(value):
@@ -393,7 +397,7 @@ def shown(
         elif field.name == "winner" and value:
             value = headline or NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if (decision := verdict.get("decision")) and value.startswith(decision) else value
-        lines = tuple(_lines(value, names))
+        lines = tuple(_lines(value, names, speakers))
         if lines:
             own = field.name == "winner" or (field.name == "decision" and value == headline)
             label = winner_label if own and winner_label else field.label
@@ -405,7 +409,7 @@ def shown(
     return found
 
 
-def _lines(value: Any, names: Mapping[str, str]) -> Iterable[ShownLine]:
+def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) -> Iterable[ShownLine]:
     if value is None or value == "":
         return
     if isinstance(value, str):
@@ -423,6 +427,7 @@ def _lines(value: Any, names: Mapping[str, str]) -> Iterable[ShownLine]:
             elif "before" in each:
                 who, cause = names.get(each["debater"], each["debater"]), each["message_id"]
                 changed = f"from “{each['before']}” to “{each['after']}”" if each["before"] else each["after"]
-                yield ShownLine(f"{who}: {changed}", (cause,) if cause else ())
+                own = speakers.get(cause, each["debater"]) == each["debater"]
+                yield ShownLine(f"{who}: {changed}{'' if own else ', after'}", (cause,) if cause else ())
             else:
                 yield ShownLine(f"{'major: ' if each.get('major') else ''}{each['text']}")

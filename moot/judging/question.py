@@ -41,6 +41,8 @@ _OPTIONS = (
     "Leave the list empty if the question can be answered with yes or no. If neither names any options, give "
     "the answers that the debaters' stances imply."
 )
+OTHER_ANSWERS = "An answer may also combine options or be another one."
+"""Sentence after the list of options that a model found in the topic."""
 _CRITERIA = (
     "- `criteria`: three to five criteria by which a good answer to this question differs from a bad one. "
     "The first criterion is that the answer meets every stated requirement and constraint. The others follow "
@@ -131,7 +133,8 @@ def question_text(question: DebateQuestion, topic: str) -> str:
     asked = question.get("question", "")
     says_the_same = " ".join(asked.casefold().split()) == " ".join(topic.casefold().split())
     lines = [] if says_the_same else [f"Question to decide: {asked}", ""]
-    return "\n".join([*lines, *(["Options:"] if options else []), *(f"- {each}" for each in options)]).strip()
+    listed = ["Options:", *(f"- {each}" for each in options), "", OTHER_ANSWERS] if options else []
+    return "\n".join([*lines, *listed]).strip()
 
 
 def _schema(parts: Sequence[str]) -> type[BaseModel]:

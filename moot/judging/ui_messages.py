@@ -57,7 +57,12 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
     }
     if verdict is None:
         return props
-    fields = shown(verdict, frozen_config(values).names(), headline=headline)
+    fields = shown(
+        verdict,
+        frozen_config(values).names(),
+        headline=headline,
+        transcript=values.get("full_transcript") or [],
+    )
     return {
         **props,
         "decision": verdict.get("decision", ""),

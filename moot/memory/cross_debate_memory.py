@@ -490,7 +490,8 @@ def memory_items(
     for change in ledger.changes[-SHIFTS:]:
         event, before = change.event, change.before
         held = f" from “{board_text(before['quote'])}”" if before else ""
-        text = f"{display_name(event['debater'], names)} moved{held} to {quotation(event, TEXT)}"
+        verb = f"kept the answer and {change.new_conditions}," if change.new_conditions else "moved"
+        text = f"{display_name(event['debater'], names)} {verb}{held} to {quotation(event, TEXT)}"
         noted_down.append((f"shift:{event['id']}", text, _SHIFT_IMPORTANCE, [event["message_id"]]))
     for card in list((cards or {}).values())[-CARDS:]:
         outcome = f"{card_status(card)}: {card['resolution'] or card['diagnosis']}"

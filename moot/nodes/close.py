@@ -1,7 +1,5 @@
 """Node `close`: sets the final status and writes the result as the last message."""
 
-from collections.abc import Mapping
-
 from langchain_core.messages import AIMessage
 
 from moot.calls.effects import Emit, NodeBody, PutInStore, Update
@@ -86,16 +84,12 @@ def result_text(values: StateValues, share: float = 1.0) -> str:
     ended = (values.get("step") or {}).get("end_reason", {}).get("reason", "")
     config = frozen_config(values)
     protocol = protocol_named(config.protocol)
-    parts = (
-        _verdict_text(verdict, _headline(values), config.names(), share)
-        if verdict
-        else [f"**No verdict.** {ended}".strip()]
-    )
+    parts = _verdict_text(verdict, values, share) if verdict else [f"**No verdict.** {ended}".strip()]
     parts.append(clip(protocol.at_a_glance(values.get("solution", "")), int(share * SOLUTION_CHARS)))
     return "\n\n".join(filter(None, parts))
 
 
-def _verdict_text(verdict: PanelVerdict, headline: str, names: Mapping[str, str], share: float) -> list[str]:
+def _verdict_text(verdict: PanelVerdict, values: StateValues, share: float) -> list[str]:
     why, most = int(share * WHY_CHARS), max(1, int(share * MOST))
     if verdict["status"] == "failed":
         return [f"**No verdict.** Judging failed: {clip(verdict['error'], why)}"]
@@ -103,7 +97,8 @@ def _verdict_text(verdict: PanelVerdict, headline: str, names: Mapping[str, str]
         return [f"**{PLACEHOLDER}**"]
     scores = [score for row in verdict["scores"].values() for score in row.values()]
     cited = list(dict.fromkeys(key for score in scores for key in score["citations"]))[:most]
-    fields = shown(verdict, names, headline=headline)
+    names, transcript = frozen_config(values).names(), values.get("full_transcript") or []
+    fields = shown(verdict, names, headline=_headline(values), transcript=transcript)
     return [
         *(_field_text(field, most, why) for field in fields),
         clip(verdict["reasoning"], why),

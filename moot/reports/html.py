@@ -15,6 +15,8 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from moot.claims.claim_fold import fold_events
+from moot.claims.claim_status import options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
 from moot.documents import DebateDocument, load_leniently
@@ -102,10 +104,18 @@ class Report:
             if each.person.turns or each.stance or each.holdings or each.moments
         )
         known = board["standing"]["claims"]
-        self.contested = [
-            each for each in known if each["was_disputed"] or each["status"] in ("conditional", "withdrawn")
-        ]
-        """Claims that were disputed, are held under conditions, or were withdrawn."""
+        disputed = [each for each in known if each["was_disputed"]]
+        limited = [each for each in known if each["status"] in ("conditional", "withdrawn")]
+        groups = {
+            "Disputed claims": disputed,
+            "Conditional or withdrawn claims": [each for each in limited if not each["was_disputed"]],
+        }
+        self.claim_groups = {title: claims for title, claims in groups.items() if claims}
+        """Claims that were disputed, and others that are conditional or were withdrawn, by heading."""
+        self.options_chosen = _options_chosen(document)
+        """Debaters who chose each option of an open main question, by option, oldest first."""
+        main = next((each for each in known if each["id"] == MAIN_QUESTION), None)
+        self._main_stances = main["stances"] if main else {}
         self.claims = {each["id"]: each["text"] for each in known}
         """Text of each claim, by claim id."""
         if MAIN_QUESTION in self.claims and len(topic) > TITLE:
@@ -126,6 +136,11 @@ class Report:
         self.errors = [f"Step {each['step']}, {each['node']}: {each['error']}" for each in document["errors"]]
         """Errors of the debate, each with its step and node."""
         self.config = as_json(document["config"]) if document["config"] else ""
+
+    def option_of(self, who: str) -> str:
+        """Return the option that a debater holds on an open main question, or `""` if there is none."""
+        stance = self._main_stances.get(who)
+        return stance.get("option", "") if stance else ""
 
     def _facts(self, because: str) -> list[Figure]:
         document, verdict = self.document, self.document["verdict"]
@@ -148,6 +163,19 @@ class Report:
             Figure("Models", ", ".join(models)),
             Figure("Id", document["id"] if document["name"] else ""),
         ]
+
+
+def _options_chosen(document: DebateDocument) -> dict[str, list[str]]:
+    """Return the debaters who chose each option of an open main question, by option, oldest first.
+
+    Empty without extracted claims, or if the question is for yes or no.
+    """
+    ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
+    chosen: dict[str, dict[str, None]] = {option: {} for option in options_chosen(ledger)}
+    for change in ledger.timeline(MAIN_QUESTION):
+        if change.side in chosen:
+            chosen[change.side][change.event["debater"]] = None
+    return {option: list(debaters) for option, debaters in chosen.items()}
 
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -15,9 +15,8 @@ from moot.claims.ledger_rendering import board_text
 from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
 from moot.reports.verdict_view import Participant
-from moot.state.claim_events import MAIN_QUESTION
 from moot.state.entries import traits_of
-from moot.state.verdict import Reason
+from moot.state.verdict import UNDECIDED, Reason
 from moot.text.plain_text import show_reordering
 from moot.text.terms import split_sentences
 
@@ -119,7 +118,8 @@ class Option:
     """An option that the debate considered, with reasons for and against it."""
 
     title: str
-    """Text of the option, taken from a debater's final position or stance. Empty if neither is known."""
+    """Text of the option, taken from the claim ledger, or else from a debater's final position or stance.
+    Empty if none is known."""
     debaters: Sequence[str]
     """Names of the debaters who argue for this option."""
     pros: Sequence[Reason]
@@ -165,10 +165,11 @@ def render_brief(document: Mapping[str, object], form: Literal["brief", "adr"] =
 def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
     environment = template_environment(plain=plain, quoted=block_quote, section=section, cited=_reason_text)
     beyond_title = report.topic.removeprefix(report.title).removesuffix(report.title)
+    options = _options(report)
     text = environment.get_template(f"{form}.md.j2").render(
         report=report,
-        options=_options(report),
-        considered=_considered(report),
+        options=options,
+        considered=_considered(report, options),
         background=_background(report) if form == "adr" else [],
         added=_added(report),
         most=MAX_REASONS[form],
@@ -220,39 +221,31 @@ def _options(report: Report) -> list[Option]:
     return list(options.values())
 
 
-def _considered(report: Report) -> list[str]:
-    """Return each option that debaters chose, with the names of the debaters who chose it.
+def _considered(report: Report, options: Sequence[Option]) -> list[str]:
+    """Return the answers that debaters gave, each with the debaters who hold it or gave it up.
 
-    Empty without extracted claims, or if the question is for yes or no.
+    The judge's decision comes last if no debater gave this answer.
     """
-    board = report.document["blackboard"]
-    claims = {each["id"]: each["stances"] for each in board["standing"]["claims"]}
-    stances = claims.get(MAIN_QUESTION, {})
-    retracted = {each["of"] for each in board["claim_events"] if each["type"] == "retraction"}
-    chosen: dict[str, dict[str, None]] = {}
-    for each in board["claim_events"]:
-        if each["type"] == "event" and each["claim"] == MAIN_QUESTION and each["id"] not in retracted:
-            chosen.setdefault(each.get("option", ""), {})[each["debater"]] = None
-    chosen.pop("", None)
+    left = {
+        option: [report.people[who].name for who in debaters if report.option_of(who) != option]
+        for option, debaters in report.options_chosen.items()
+    }
+    held = {option.title: list(option.debaters) for option in options if option.title}
+    decision = report.verdict.record.get("decision", "") if report.verdict else ""
     lines = []
-    for option, debaters in chosen.items():
-        still = [who for who in debaters if who in stances and stances[who].get("option") == option]
-        left = [who for who in debaters if who not in still]
-        names = [
-            ", ".join(report.people[who].name for who in each if who in report.people)
-            for each in (still, left)
-        ]
-        held = "; ".join(
-            filter(None, (names[0] and f"argued by {names[0]}", names[1] and f"given up by {names[1]}"))
-        )
-        lines.append(f"{option} ({held})")
+    for answer in dict.fromkeys([*left, *held]):
+        now, before = ", ".join(held.get(answer, ())), ", ".join(left.get(answer, ()))
+        notes = [now and f"argued by {now}", before and f"given up by {before}"]
+        lines.append(f"{answer} ({'; '.join(filter(None, notes))})")
+    if decision and lines and decision not in {*left, *held, UNDECIDED}:
+        lines.append(f"{decision} (the judge's decision)")
     return lines
 
 
 def _position_of(report: Report, person: Participant) -> str:
-    """Return a debater's final position, or the configured stance if there is no final position."""
+    """Return the option that a debater holds on an open question, or else its final position or stance."""
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
-    return final.strip() or person.stance.strip()
+    return report.option_of(person.id) or final.strip() or person.stance.strip()
 
 
 def _reasons(report: Report, person: Participant) -> tuple[list[Reason], list[Reason], list[Reason]]:

@@ -46,11 +46,15 @@ class Moment:
     when: str
     kind: str
     """Kind of event on a debater's timeline, such as a statement (`held`) or a change of position
-    (`shift`). The other kinds are `start`, `move` and `end`. A `move` is a change that the judge
-    describes."""
+    (`shift`). The other kinds are `start`, `move`, `conditions` and `end`. A `move` is a change that the
+    judge describes. In `conditions`, the debater kept its answer and changed the conditions."""
     text: str
     before: str = ""
     message_id: str = ""
+    cause: str = ""
+    """Id of another participant's message that caused a `move`. Empty if the judge named none."""
+    change: str = ""
+    """Text such as `changed position` or `added a condition`. Empty if nothing changed."""
 
     @property
     def quoted(self) -> bool:
@@ -73,6 +77,8 @@ class DebaterPosition:
     holdings: Sequence[HeldPosition]
     agreements: Sequence[str]
     disagreements: Sequence[str]
+    conditional: Sequence[str]
+    """Claims on which another debater gives the same answer under other conditions."""
     concessions: Sequence[str]
     moments: Sequence[Moment]
 
@@ -94,6 +100,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
         holdings = list(_holdings(document, others, who, ledger))
         agreements: list[str] = []
         disagreements: list[str] = []
+        conditional: list[str] = []
         for other in people.values():
             if other.id == who:
                 continue
@@ -114,13 +121,15 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
                     stances = stances_text(
                         ledger, {each.id: each.name for each in people.values()}, key, (who, other.id)
                     )
-                    disagreements.append(f"{other.name}, on different conditions: {texts[key]} ({stances})")
+                    conditional.append(f"{other.name}: {texts[key]} ({stances})")
         concessions = [
             cited_quotation(each)
             for each in standing["concessions"]
             if each["debater"] == who and not any(each["quote"] in held.position for held in holdings)
         ]
         said, final = quoted_stance(stance) if stance else "", _final_position(document, who)
+        if final and stance and stance["kind"] == "withdraws" and not stance.get("gave_up"):
+            said = f"gave up its earlier answer: {cited_quotation(stance)}"
         text = final or said or person.stance
         moments = _timeline(document, person, stance)
         standings.append(
@@ -132,6 +141,7 @@ def read_positions(document: DebateDocument, people: Participants) -> tuple[Deba
                 holdings=holdings,
                 agreements=agreements,
                 disagreements=disagreements,
+                conditional=conditional,
                 concessions=concessions,
                 moments=moments,
             )
@@ -191,7 +201,8 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
     """Return the timeline of a debater's positions.
 
     Changes come from the claim ledger and from the judge's `moved`. If both cite the same message, or a
-    change on the main question in the same round, the judge's wording counts.
+    change on the main question in the same round, the judge's wording counts. A move stands at the debater's
+    own message, not at the message that caused it.
     """
     rounds: Mapping[str, int] = {entry["id"]: entry["round"] for entry in document["transcript"]}
     positions = {message_id: position for position, message_id in enumerate(rounds)}
@@ -200,7 +211,7 @@ def _timeline(document: DebateDocument, person: Participant, main_stance: Stance
     changed = {moment.when for moment in moves if rounds.get(moment.message_id)}
     stated = list(_statements(document, person, main_stance, rounds, changed))
     moments = [*(each for each in stated if each.message_id not in by_judge), *moves]
-    moments.sort(key=lambda each: positions.get(each.message_id, len(positions)))
+    moments.sort(key=lambda each: positions.get(each.message_id or each.cause, len(positions)))
     if not moments:
         return []
     if len(moments) > MAX_MOMENTS:
@@ -222,19 +233,33 @@ def _final_position(document: DebateDocument, who: str) -> str:
 
 
 def _moves(document: DebateDocument, person: Participant, rounds: Mapping[str, int]) -> list[Moment]:
-    """Return the changes in a debater's position that the judge found."""
+    """Return the changes in a debater's position that the judge found.
+
+    A move that another's message caused has the date of the debater's next message. A debater's first message
+    states its opening position, so no move stands there.
+    """
     verdict = document["verdict"]
-    return [
-        Moment(
-            when=_when(move["message_id"], rounds),
-            kind="move",
-            text=move["after"],
-            before=move["before"],
-            message_id=move["message_id"],
+    own = [entry["id"] for entry in document["transcript"] if entry["speaker"] == person.id]
+    moments = []
+    for move in verdict.get("moved", []) if verdict else []:
+        if move["debater"] != person.id or not move["after"]:
+            continue
+        cited = move["message_id"]
+        cause = cited if cited in rounds and cited not in own else ""
+        later = list(rounds)[list(rounds).index(cause) :] if cause else ()
+        stated = next((each for each in later if each in own[1:]), "") if cause else cited
+        moments.append(
+            Moment(
+                when=_when(stated or cause, rounds),
+                kind="move",
+                text=move["after"],
+                before=move["before"],
+                message_id=stated,
+                cause=cause,
+                change="changed position",
+            )
         )
-        for move in (verdict.get("moved", []) if verdict else [])
-        if move["debater"] == person.id and move["after"]
-    ]
+    return moments
 
 
 def _statements(
@@ -258,12 +283,14 @@ def _statements(
         if change and event["claim"] == MAIN_QUESTION and when in changed:
             continue
         if change or event["id"] in held:
+            conditions = change["new_conditions"] if change else ""
             yield Moment(
                 when=when,
-                kind="shift" if change else "held",
+                kind="conditions" if conditions else "shift" if change else "held",
                 text=event["quote"],
                 before=change["before"] if change else "",
                 message_id=event["message_id"],
+                change=conditions or ("changed position" if change else ""),
             )
 
 

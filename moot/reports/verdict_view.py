@@ -67,6 +67,7 @@ class VerdictView:
         people: Participants,
         named: Mapping[str, Sequence[CriterionScale]],
         rules: Protocol,
+        transcript: Sequence[Entry] = (),
     ) -> None:
         self.record = record = cast(PanelVerdict, verdict)
         """The verdict as stored. A single judge's verdict lacks the keys of a panel."""
@@ -101,7 +102,9 @@ class VerdictView:
         self.confidence = confidence_of(record)
         fields = {
             field.name: field
-            for field in shown(record, names, headline=self.headline, winner_label=rules.result)
+            for field in shown(
+                record, names, headline=self.headline, winner_label=rules.result, transcript=transcript
+            )
         }
         fields.pop("question", None)  # the title of the report
         top = fields.pop("decision", None) or fields.pop("winner", None)
@@ -146,7 +149,8 @@ class Panel:
         scales, rules = _named_scales(document), rules_of(document)
 
         def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
-            return tuple(VerdictView(verdict, people, scales, rules) for verdict in of)
+            said = document["transcript"]
+            return tuple(VerdictView(verdict, people, scales, rules, said) for verdict in of)
 
         self.verdicts = views(own)
         """Verdicts behind the decision."""

@@ -60,7 +60,10 @@ class StanceFields(TypedDict):
     """Whether a conditional stance leans towards accepting (`yes`) or rejecting (`no`) the claim. The
     default is `yes`."""
     option: NotRequired[str]
-    """Option that the debater chooses if the main question is not a yes-or-no question."""
+    """Option that the debater chooses if the main question is not a yes-or-no question. It may be another
+    answer in the debater's words."""
+    gave_up: NotRequired[str]
+    """Option that the debater gave up with this stance. Computed for display and missing in stored events."""
 
 
 class QuotedEvent(TypedDict):

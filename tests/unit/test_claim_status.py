@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from benchmarks.claim_status import DATA, judge_case, read_cases
+from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_fold import fold_events
 from moot.claims.claim_status import ClaimStatus
 from moot.claims.crux_cards import findings_text
 from moot.claims.ledger_rendering import stance_text
+from moot.claims.model_extraction import extraction_schema
 from moot.claims.reflections import recent_activity
 from moot.documents.document import claim_statuses_of
 from moot.state.claim_events import ReflectionPass
@@ -382,3 +385,113 @@ def test_what_would_change_a_mind_is_not_told_of_a_debater_who_moved() -> None:
     text = findings_text(board.state, {"ada": "Ada", "bob": "Bob"}, flips)
     assert "Ada: a dry winter" in text
     assert "a wet winter" not in text
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        ({"condition": IF_CREW, "condition_id": "k002"}, "added a condition"),
+        ({"condition": IF_CREW, "condition_id": "k002", "replaces": "k001"}, "changed the conditions"),
+        ({"kind": "asserts"}, "dropped a condition"),
+        ({"kind": "denies"}, ""),
+    ],
+)
+def test_a_change_says_whether_only_the_conditions_changed(later: Any, told: str) -> None:
+    said = [
+        plain_event(1, "ada", "conditional", condition=IF_TIDE, condition_id="k001"),
+        plain_event(2, "ada", **{"kind": "conditional", **later}),
+    ]
+    (change,) = fold_events([*topic_event("p001"), *said]).changes
+    assert change.new_conditions == told
+
+
+def test_a_new_condition_is_not_told_as_a_move_to_another_side() -> None:
+    board = Board()
+    claims = [{"ref": "n1", "text": FERRIES}]
+    first = board.entry("ada", "Yes, close them.")
+    second = board.entry("ada", f"Yes, but only {IF_TIDE}.", round_no=2)
+    said = [
+        event(first, "asserts", FERRIES, quote="Yes, close them"),
+        event(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
+    ]
+    board.take([first, second], "model", {"claims": claims, "events": said})
+    assert "(same answer, added a condition)" in board.prompt_section("judge")
+    board.state["round"] = 3
+    assert "Ada moved" not in board.prompt_section("bob")
+
+
+ANOTHER = "repair it, and decide in ten years"
+
+
+def _open_question(known: Sequence[Any], *said: tuple[Any, str, str]) -> ClaimExtraction:
+    """Return an extraction in which debaters choose these options or give another answer."""
+    extraction = ClaimExtraction(
+        known=known,
+        topic="Build, or buy?",
+        entries={entry["id"]: entry for entry, _, _ in said},
+        debaters=["ada", "bob"],
+        by="model",
+        options=["build", "buy"],
+    )
+    events = [
+        event(entry, "asserts", "", quote=entry["content"], option=option, answer=answer)
+        for entry, option, answer in said
+    ]
+    extraction.apply({"events": events})
+    return extraction
+
+
+def test_an_answer_beside_the_options_is_recorded_and_shared() -> None:
+    board = Board()
+    first = board.entry("ada", "Build it, I say.")
+    second = board.entry("ada", "No: repair it, then see.")
+    third = board.entry("bob", "I want to repair it too.")
+    fourth = board.entry("bob", "As I said, repair it.")
+    another = "another answer"
+    said = _open_question(
+        [], (first, "build", ""), (second, another, ANOTHER), (third, another, f"R{ANOTHER[1:]}.")
+    )
+    assert said.ledger.claim_status("p000").label == f"agreed: {ANOTHER}"
+    (change,) = said.ledger.changes
+    assert (change.held and change.held.side, change.side) == ("build", ANOTHER)
+    # A later reading may name the answer that an earlier one found.
+    schema = extraction_schema([fourth], ["ada", "bob"], said.ledger, options=["build", "buy"])
+    assert ANOTHER in str(schema.model_json_schema())
+    again = _open_question(said.new, (fourth, ANOTHER, ""))
+    assert again.ledger.claim_status("p000").label == f"agreed: {ANOTHER}"
+    assert not again.dropped
+
+
+def test_another_answer_without_words_is_dropped() -> None:
+    board = Board()
+    said = _open_question([], (board.entry("ada", "Something else."), "another answer", " "))
+    assert (said.new, dict(said.dropped)) == ([], {"no option": 1})
+
+
+def test_who_gives_up_an_option_is_shown_with_the_option() -> None:
+    board = Board()
+    board.entry("ada", "Build it.")
+    board.entry("ada", "I withdraw that.")
+    board.state["claim_events"] = [
+        plain_event(1, "ada", "asserts", "p000", option="build"),
+        plain_event(2, "ada", "withdraws", "p000"),
+    ]
+    assert "Ada: gave up “build”: “ada withdraws”" in board.prompt_section("judge")
+    (main,) = claim_statuses_of(board.state)["claims"]
+    assert stance_text(main["stances"]["ada"]) == "gave up “build”"
+
+
+def test_a_judge_sees_which_challenged_debater_had_no_turn_since() -> None:
+    board = Board()
+    first = board.entry("bob", "Close them.")
+    second = board.entry("ada", "Who pays?")
+    asked: Any = {"debater": "ada", "message_id": second["id"], "quote": "Who pays?", "by": "model"}
+    asked |= {"type": "challenge", "id": "c001", "to": "bob", "claim": ""}
+    board.state["claim_events"] = [asked, plain_event(1, "bob", "asserts", "p000", message_id=first["id"])]
+    assert "Ada to Bob: “Who pays?” [m000002] (Bob had no turn since)" in board.prompt_section("judge")
+    board.entry("bob", "Close them, I say.")
+    board.state["claim_events"].append(
+        {"type": "extraction_pass", "through": 3, "by": "model", "dropped": {}}
+    )
+    assert "Ada to Bob: “Who pays?” [m000002]" in board.prompt_section("judge")
+    assert "no turn since" not in board.prompt_section("judge")

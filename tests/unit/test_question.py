@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.claim_fold import ledger_of
 from moot.graph.debate import build_graph
-from moot.judging.question import asked_of_topic, question_found, question_text
+from moot.judging.question import OTHER_ANSWERS, asked_of_topic, question_found, question_text
 from moot.protocols.registry import protocol_named
 from moot.state.config import DebateConfig
 from moot.state.conversation import DebateQuestion
@@ -77,7 +77,8 @@ def test_a_council_of_software_roles_asks_for_no_criteria() -> None:
 def test_a_position_on_an_open_question_is_an_option() -> None:
     values, _ = _run("round-robin", turns=2, blackboard={"extraction": "llm"}, judge={"enabled": False})
     status = ledger_of(values).claim_status("p000")
-    assert values["full_transcript"][1]["content"].endswith("Options:\n- build\n- keep buying")
+    note = values["full_transcript"][1]["content"]
+    assert note.endswith(f"Options:\n- build\n- keep buying\n\n{OTHER_ANSWERS}")
     assert values["question"]["options"] == ["build", "keep buying"]
     assert status.status == "disputed"
     assert {e["option"] for e in ledger_of(values).stances("p000").values()} == {"build", "keep buying"}
@@ -120,7 +121,6 @@ def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:
 
 def test_the_note_on_options_does_not_repeat_a_question_that_the_topic_already_asks() -> None:
     found: DebateQuestion = {"question": "Build, or buy?", "options": ["build", "buy"]}
-    assert question_text(found, "Build, or  buy?") == "Options:\n- build\n- buy"
-    assert (
-        question_text(found, "What now?") == "Question to decide: Build, or buy?\n\nOptions:\n- build\n- buy"
-    )
+    listed = f"Options:\n- build\n- buy\n\n{OTHER_ANSWERS}"
+    assert question_text(found, "Build, or  buy?") == listed
+    assert question_text(found, "What now?") == f"Question to decide: Build, or buy?\n\n{listed}"

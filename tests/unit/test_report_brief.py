@@ -196,3 +196,56 @@ def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_th
         "- build (given up by Grace Lindqvist)",
     ]
     assert "Background, Options" not in record
+
+
+def _open_question(chosen: list[tuple[str, str, str]], **verdict: Any) -> Document:
+    """Return a debate on an open question, from each event's debater, kind and option."""
+    said = [
+        plain_event(number, who, kind, "p000", **({"option": option} if option else {}))  # type: ignore[arg-type]
+        for number, (who, kind, option) in enumerate(chosen, 1)
+    ]
+    transcript = [make_entry(0, "user", "topic", "Build, or buy?")]
+    transcript += [make_entry(number, who, "speech", kind) for number, (who, kind, _) in enumerate(chosen, 1)]
+    state: Any = {"topic": "Build, or buy?", "claim_events": said, "full_transcript": transcript}
+    return debate(verdict={**VERDICT, **verdict}, blackboard=board_document(state))
+
+
+def _section(record: str, title: str) -> list[str]:
+    return [line for line in record.partition(f"## {title}\n")[2].partition("\n## ")[0].split("\n") if line]
+
+
+def test_the_pros_and_cons_have_the_considered_options_as_headings() -> None:
+    held = {"ada": "Repair it within the year.", "grace": "Repair it once more."}
+    said = [("ada", "asserts", "buy"), ("grace", "asserts", "build"), ("grace", "withdraws", "")]
+    record = render_brief(
+        _open_question([*said, ("ada", "asserts", "repair it")], final_position=held), "adr"
+    )
+    assert _section(record, "Considered Options") == [
+        "- buy (given up by Ada Okafor)",
+        "- build (given up by Grace Lindqvist)",
+        "- repair it (argued by Ada Okafor)",
+        "- Repair it once more. (argued by Grace Lindqvist)",
+    ]
+    assert re.findall("^### (.+)$", record.partition("## Pros and Cons")[2], re.MULTILINE)[0] == "repair it"
+
+
+def test_the_chosen_answer_is_among_the_considered_options() -> None:
+    said = [("ada", "asserts", "buy"), ("grace", "asserts", "buy")]
+    record = render_brief(_open_question(said, decision="Buy two, and build the third."), "adr")
+    assert _section(record, "Considered Options") == [
+        "- buy (argued by Ada Okafor, Grace Lindqvist)",
+        "- Buy two, and build the third. (the judge's decision)",
+    ]
+    same = render_brief(_open_question(said, decision="buy"), "adr")
+    assert _section(same, "Considered Options") == ["- buy (argued by Ada Okafor, Grace Lindqvist)"]
+
+
+def test_a_report_does_not_call_a_final_position_withdrawn() -> None:
+    held = {"ada": "Repair it within the year."}
+    said = [("ada", "asserts", "build"), ("ada", "withdraws", "")]
+    for render in (render_markdown, render_html):
+        text = render(_open_question(said, final_position=held))
+        assert "gave up “build”" in text
+        assert (
+            "withdrawn" not in text.partition("Positions of the debaters")[2].partition("Positions over")[0]
+        )

@@ -17,6 +17,7 @@ from moot.reports.html import TEMPLATES, Report
 from moot.reports.positions import leading
 from moot.reports.verdict_view import BLOCK, Participants, Transcript, anchors_of
 from moot.state.entries import make_entry
+from tests.support.ledger_state import plain_event, topic_event
 from tests.support.report_documents import BLACKBOARD, MINUTES, TRANSCRIPT, VERDICT, debate, hostile
 
 
@@ -425,3 +426,66 @@ def test_of_a_change_with_one_message_the_judges_wording_counts() -> None:
     verdict = {**VERDICT, "moved": [MOVE]}
     (ada, _) = Report(debate(verdict=verdict)).standings
     assert [each.text for each in ada.moments if each.message_id == "m000003"] == ["No services"]
+
+
+def _standing_of(*events: Any) -> Any:
+    state: Any = {"topic": "Should we split?", "claim_events": [*topic_event("p001"), *events]}
+    return {**BLACKBOARD, **board_document({**state, "full_transcript": TRANSCRIPT})}
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_a_claim_that_nobody_disputed_is_not_among_the_disputed(render: Any) -> None:
+    said = [
+        plain_event(1, "ada", "asserts"),
+        plain_event(2, "grace", "conditional", condition="if it pays", condition_id="k001"),
+    ]
+    text = render(debate(blackboard=_standing_of(*said)))
+    assert "Conditional or withdrawn claims" in text
+    assert "Disputed claims" not in text
+
+
+def test_who_gives_the_same_answer_on_another_condition_does_not_disagree() -> None:
+    said = [
+        plain_event(1, "ada", "asserts"),
+        plain_event(2, "grace", "conditional", condition="if it pays", condition_id="k001"),
+    ]
+    (ada, _) = Report(debate(blackboard=_standing_of(*said))).standings
+    assert (len(ada.conditional), ada.disagreements, ada.agreements) == (1, [], [])
+    assert "if it pays" in ada.conditional[0]
+
+
+def test_a_move_stands_at_the_movers_own_message_after_its_cause() -> None:
+    caused = {**MOVE, "message_id": "m000002"}
+    (ada, _) = Report(debate(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
+    (move,) = [each for each in ada.moments if each.kind == "move"]
+    assert (move.message_id, move.cause, move.when) == ("m000003", "m000002", "Round 2")
+    text = render_markdown(debate(verdict={**VERDICT, "moved": [caused]}, blackboard={}))
+    assert "“No services” ([m000003](#m000003)) after [m000002](#m000002)" in text
+    assert "to “No services”, after ([m000002](#m000002))" in text
+
+
+def test_no_debater_moves_in_its_opening() -> None:
+    caused = {**MOVE, "debater": "grace", "message_id": "m000001"}
+    (_, grace) = Report(debate(verdict={**VERDICT, "moved": [caused]}, blackboard={})).standings
+    assert [each.message_id for each in grace.moments if each.kind == "move"] == ["m000004"]
+
+
+def test_a_move_in_the_movers_own_message_names_no_cause() -> None:
+    (ada, _) = Report(debate(verdict={**VERDICT, "moved": [MOVE]}, blackboard={})).standings
+    assert [each.cause for each in ada.moments if each.kind == "move"] == [""]
+    assert "after [m000003]" not in render_markdown(debate(verdict={**VERDICT, "moved": [MOVE]}))
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown])
+def test_a_new_condition_is_shown_as_what_it_is(render: Any) -> None:
+    said = [
+        plain_event(1, "ada", "asserts"),
+        plain_event(3, "ada", "conditional", condition="if it pays", condition_id="k001"),
+    ]
+    document = debate(blackboard=_standing_of(*said))
+    (ada, _) = Report(document).standings
+    assert [each.kind for each in ada.moments if each.kind in ("shift", "conditions")] == ["conditions"]
+    timeline = render(document).rpartition("Positions over time")[2]
+    assert "added a condition" in timeline
+    assert "changed position" not in timeline
+    assert "from “ada asserts”" not in timeline

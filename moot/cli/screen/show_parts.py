@@ -32,7 +32,7 @@ from moot.protocols.registry import rules_of
 from moot.reports.positions import cited_quotation
 from moot.state.config import OFFLINE
 from moot.state.config.debate_config import frozen_config
-from moot.state.entries import JsonMapping, tokens_of, turns_taken
+from moot.state.entries import Entry, JsonMapping, tokens_of, turns_taken
 from moot.state.verdict import NO_WINNER, PANEL, PLACEHOLDER, PanelVerdict, Verdict, import_note
 from moot.text.plain_text import count_noun
 
@@ -71,7 +71,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     if is_placeholder:  # the scores and reasons of a placeholder have no meaning
         headline = Text.assemble((f"{protocol.result}: {won}", "bold"), (f"  {whose}", "dim"))
         return [*_import_note(document), headline, *answer]
-    fields = shown(verdict, names, headline=won, winner_label=protocol.result)
+    fields = _shown_fields(document, won)
     if solution and one_line(solution, len(solution)) in won:
         answer = []  # the headline of a vote is the answer already
 
@@ -87,6 +87,13 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     ]
     leads = protocol.answer_heading and answer and not verdict.get("decision")
     return [*answer, Text(), *parts] if leads else [*parts, *answer]
+
+
+def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
+    """Return the fields of a debate's verdict to print."""
+    names, label = debater_names(document["config"], 30), rules_of(document).result
+    transcript: Sequence[Entry] = document["transcript"]
+    return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
 
 
 def _import_note(document: JsonMapping) -> list[RenderableType]:
@@ -127,7 +134,7 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
         return verdict_parts(document)
     names, protocol = debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
-    fields = shown(verdict, names, headline=won, winner_label=protocol.result)
+    fields = _shown_fields(document, won)
     answer = _answer([each for each in fields if each.lead or each.name == "question"])
     return [*_import_note(document), *answer]
 
@@ -137,7 +144,7 @@ def digest_parts(document: JsonMapping) -> list[RenderableType]:
     verdict: PanelVerdict = document["verdict"]
     names, protocol = debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
-    fields = {each.name: each for each in shown(verdict, names, headline=won, winner_label=protocol.result)}
+    fields = {each.name: each for each in _shown_fields(document, won)}
     moved = fields.get("moved")
     turning = [replace(moved, label="Turning points", lines=moved.lines[:TURNING_POINTS])] if moved else []
     debaters = [
