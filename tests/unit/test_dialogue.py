@@ -21,7 +21,7 @@ from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
 from moot.protocols.prompt_context import PromptContext
 from moot.protocols.turn_suffix import turn_suffix_block
-from moot.state.claim_events import OVERALL
+from moot.state.claim_events import OVERALL, CruxCard
 from moot.state.config import DebateConfig
 from moot.state.config.participants import ReferenceDocument
 from moot.state.conversation import ConversationState, Step
@@ -463,8 +463,9 @@ def test_a_dialogue_without_rooms_makes_calls_within_the_range_that_was_planned(
 def test_a_debater_in_a_room_checks_the_question_that_a_crux_card_found(crux: str) -> None:
     config, room = scripted_debaters(2), make_room("room-01", "", ("ada", "bob"), (), 2)
     state = _state(config, protocol_state={"aspects": ["freight"]})
-    card: dict[str, Any] = {"card": {"question": crux}} if crux else {}
-    told = room_step(state, config, {"room-01": {**room, "stage": "positions", **card}})["turns"][0]
+    if crux:
+        room["card"] = cast(CruxCard, {"question": crux})
+    told = room_step(state, config, {"room-01": {**room, "stage": "positions"}})["turns"][0]
     asked = "Say whether the question above is the right one." if crux else "State the disagreement as one"
     assert asked in told["instruction"]
 

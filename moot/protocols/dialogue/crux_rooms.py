@@ -112,7 +112,7 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
                 target=prompt_name(other, names),
                 claim=_disputed(state, room),
                 words=str(WORDS),
-                question=_CHECK_CRUX if (room.get("card") or {}).get("question") else _ASK_CRUX,
+                question=_CHECK_CRUX if _crux(room) else _ASK_CRUX,
             )
             targets = [other, *(room["message_ids"] or room["trigger"])[-1:]]
             asked = with_agreement(instruction, config, answer=False)
@@ -124,10 +124,14 @@ def room_step(state: ConversationState, config: DebateConfig, rooms: Mapping[str
 
 def _disputed(state: ConversationState, room: Room) -> str:
     """Return the claim disputed in a side discussion, and the core disagreement found so far."""
-    card, claim = room.get("card"), claim_text(state, room)
-    if not card or not card["question"]:
-        return claim
-    return f"{claim.removesuffix('.')}. {_CRUX.format(card['question'])}"
+    crux, claim = _crux(room), claim_text(state, room)
+    return f"{claim.removesuffix('.')}. {_CRUX.format(crux)}" if crux else claim
+
+
+def _crux(room: Room) -> str:
+    """Return the question on which a disagreement depends, or `""` if no crux card has found it."""
+    card = room.get("card")
+    return card["question"] if card else ""
 
 
 def _next_room_turn(state: ConversationState, room: Room) -> Room:
