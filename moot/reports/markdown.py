@@ -16,7 +16,7 @@ from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
 from moot.reports.verdict_view import Participant
 from moot.state.claim_events import MAIN_QUESTION
-from moot.state.entries import traits_of
+from moot.state.entries import is_program_note, traits_of
 from moot.state.verdict import Reason
 from moot.text.plain_text import show_reordering
 from moot.text.terms import split_sentences
@@ -286,8 +286,7 @@ def _background(report: Report) -> list[tuple[str, str]]:
     """Return the name and the beginning of each background document."""
     documents = []
     for entry in report.document["transcript"]:
-        # Moot itself lists the question's options in a message of this kind.
-        if traits_of(entry).user_input == "document" and entry["speaker"] != "moot":
+        if traits_of(entry).user_input == "document" and not is_program_note(entry):
             name, _, text = entry["content"].partition("\n\n")
             documents.append((name.strip(), _whole_lines(text, BACKGROUND_CHARS)))
     return [(name, text) for name, text in documents if text]
