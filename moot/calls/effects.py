@@ -83,7 +83,7 @@ class Prompt:
 
     @property
     def citable(self) -> tuple[str, ...]:
-        """Ids of the transcript entries that a reply may cite: those shown, then those that summaries cite."""
+        """Ids of the entries that a reply may cite: those shown, then those that summaries cite."""
         return tuple(dict.fromkeys([*self.shown, *self.cites]))
 
     def to_receipt(self) -> PromptRecord:

@@ -112,6 +112,11 @@ def test_one_option_is_none_and_a_failed_reply_finds_nothing() -> None:
     assert question_found(parts, Reply(error="down")) == {}
 
 
+def test_a_question_is_kept_whole() -> None:
+    question = "Which of " + "five options for the field service " * 10 + "should we choose?"
+    assert question_found(("question",), Reply(data={"question": question})) == {"question": question}
+
+
 def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:
     assert question_text({}, "Trams?\nThey are late.") == ""
     assert question_text({"question": "Trams?"}, "Trams?") == ""

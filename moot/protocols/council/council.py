@@ -19,6 +19,7 @@ from moot.claims.ledger_rendering import board_text
 from moot.claims.model_extraction import structured_data
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import rubric_text
+from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
 from moot.prompts.fences import fenced, system_message, unfenced
@@ -152,7 +153,7 @@ def _disputes(ctx: PromptContext) -> list[Block]:
     if not points:
         return []
     heading = _IN_DISPUTE.format(round=checks[-1]["round"])
-    text = "\n".join([heading, *(f"- {board_text(point)}" for point in points)])
+    text = "\n".join([heading, *(f"- {board_text(point, len(point))}" for point in points)])
     return [Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
 
 
@@ -174,8 +175,7 @@ def _earlier_block(ctx: PromptContext, entry: Entry) -> Block:
     targets = [prompt_name(target, ctx.names) for target in entry["targets"] if target in ctx.names]
     about = f" of {', '.join(targets)}" if targets else ""
     heading = f"(earlier {entry['kind']}{about}, round {entry['round']})"
-    block = entry_block(ctx, entry, EARLIER, "earlier message", heading)
-    return replace(block, retrieved=(entry["id"],))
+    return entry_block(ctx, entry, EARLIER, "earlier message", heading)
 
 
 def council_instruction(ctx: PromptContext) -> str:
@@ -357,7 +357,10 @@ def check_convergence(
         "turn_suffix", {"role": "user", "content": "How far do these proposals agree?"}, label="question"
     )
     remaining = prompt_budget(budget.total, Convergence, count)
-    prompt = truncate_blocks(fill_remaining([frame], chunks, last, remaining, count), remaining, count)
+    # The background states the requirements. It uses what the proposals leave.
+    known = [replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks]
+    blocks = fill_remaining([frame], [*known, *chunks], last, remaining, count)
+    prompt = truncate_blocks(blocks, remaining, count)
     hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
     params = model_params(config, config.judge)
     call = make_call(params, "evaluate", prompt, schema=Convergence, reply=REPLY_TOKENS, hints=hints)

@@ -93,7 +93,7 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
         [*chunks[: len(given)], *board, *chunks[len(given) :]],
         turn_suffix,
         query=dialogue_query(ctx),
-        make_block=lambda entry: _message_block(ctx, entry, EARLIER, retrieved=(entry["id"],)),
+        make_block=lambda entry: _message_block(ctx, entry, EARLIER),
     )
 
 
@@ -218,12 +218,11 @@ def _message_blocks(
         yield _message_block(ctx, entry, rank)
 
 
-def _message_block(ctx: PromptContext, entry: Entry, rank: int, *, retrieved: tuple[str, ...] = ()) -> Block:
+def _message_block(ctx: PromptContext, entry: Entry, rank: int) -> Block:
     """Return the prompt block of a debater's message. The heading of a room's message names its debaters."""
     between = ctx.state["crux_rooms"][entry["room"]]["between"] if entry["room"] else ()
     who = " and ".join(prompt_name(one, ctx.names) for one in between)
-    block = entry_block(ctx, entry, rank, heading=f"(in a crux room of {who})" if between else "")
-    return replace(block, retrieved=retrieved)
+    return entry_block(ctx, entry, rank, heading=f"(in a crux room of {who})" if between else "")
 
 
 def _before_closing(ctx: PromptContext) -> Iterator[Block]:
