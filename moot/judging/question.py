@@ -46,6 +46,10 @@ _OPTIONS = (
     "Leave the list empty if the question can be answered with yes or no. Add no option of your own, unless "
     "the topic names none."
 )
+_NAMED_OPTIONS = (
+    "- `options`: the answers that the topic or the background names to choose from, each in a few words "
+    "with its letter. Leave the list empty if they name none."
+)
 _CRITERIA = (
     "- `criteria`: three to five criteria by which a good answer to this question differs from a bad one. "
     "The first criterion is that the answer meets every stated requirement and constraint. The others follow "
@@ -62,7 +66,7 @@ class CriterionFinding(BaseModel):
 
 
 def asked_of_topic(
-    config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool
+    config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool, has_background: bool = False
 ) -> tuple[str, ...]:
     """Return the names of the fields that a model must find in the topic, such as `options` or `criteria`.
 
@@ -71,24 +75,37 @@ def asked_of_topic(
         topic: topic of the debate.
         judge_spec: the protocol's judge.
         extracts: True if a model extracts claims, which refer to the options.
+        has_background: True if documents were given. They or a long topic may name options.
     """
     if is_built_in(config.model) or not judge_spec.interactive:
         return ()
     judged = config.judge.enabled and judge_spec.judged
+    criteria = judged and asks_for_criteria(config, judge_spec.rubric)
+    asks = criteria or (judged and is_long(topic))
     parts = []
-    if extracts and not config.options:
+    if not config.options and (extracts or (asks and (is_long(topic) or has_background))):
         parts.append("options")
-    if judged and asks_for_criteria(config, judge_spec.rubric):
+    if criteria:
         parts.append("criteria")
-    return ("question", *parts) if parts or (judged and is_long(topic)) else ()
+    return ("question", *parts) if parts or asks else ()
 
 
 def question_call(
-    config: DebateConfig, topic: str, parts: Sequence[str], background: Sequence[Entry], count: TokenCounter
+    config: DebateConfig,
+    topic: str,
+    parts: Sequence[str],
+    background: Sequence[Entry],
+    count: TokenCounter,
+    *,
+    extracts: bool,
 ) -> ModelCall:
-    """Return the model call that asks for the debate's question, its options and the judging criteria."""
+    """Return the model call that asks for the debate's question, its options and the judging criteria.
+
+    If a model extracts claims, which refer to the options, the model may also add options of its own.
+    """
     room = max(200, config.memory.budget.total - _FRAME_TOKENS)
-    wanted = [text for name, text in (("options", _OPTIONS), ("criteria", _CRITERIA)) if name in parts]
+    texts = {"options": _OPTIONS if extracts else _NAMED_OPTIONS, "criteria": _CRITERIA}
+    wanted = [text for name, text in texts.items() if name in parts]
     system = FRAME.render(
         topic=fenced(truncate_middle(topic, room // 2, count), config.fence),
         debaters=debater_lines(config),

@@ -16,6 +16,7 @@ from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
 from moot.reports.verdict_view import Participant
 from moot.state.claim_events import MAIN_QUESTION
+from moot.state.conversation import options_of
 from moot.state.entries import is_program_note, traits_of
 from moot.state.verdict import Reason
 from moot.text.plain_text import show_reordering
@@ -221,9 +222,10 @@ def _options(report: Report) -> list[Option]:
 
 
 def _considered(report: Report) -> list[str]:
-    """Return each option that debaters chose, with the names of the debaters who chose it.
+    """Return each option of the question, with the names of the debaters who chose it.
 
-    Empty without extracted claims, or if the question is for yes or no.
+    Which debater chose an option is known only if claims were extracted. Empty if the question has no
+    options.
     """
     board = report.document["blackboard"]
     claims = {each["id"]: each["stances"] for each in board["standing"]["claims"]}
@@ -234,6 +236,9 @@ def _considered(report: Report) -> list[str]:
         if each["type"] == "event" and each["claim"] == MAIN_QUESTION and each["id"] not in retracted:
             chosen.setdefault(each.get("option", ""), {})[each["debater"]] = None
     chosen.pop("", None)
+    none_chosen = not chosen
+    for option in options_of(report.document.get("state") or {}):
+        chosen.setdefault(option, {})
     lines = []
     for option, debaters in chosen.items():
         still = [who for who in debaters if who in stances and stances[who].get("option") == option]
@@ -245,7 +250,7 @@ def _considered(report: Report) -> list[str]:
         held = "; ".join(
             filter(None, (names[0] and f"argued by {names[0]}", names[1] and f"given up by {names[1]}"))
         )
-        lines.append(f"{option} ({held})")
+        lines.append(option if none_chosen else f"{option} ({held or 'chosen by nobody'})")
     return lines
 
 

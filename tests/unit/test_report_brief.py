@@ -196,3 +196,10 @@ def test_a_decision_record_lists_the_options_of_an_open_question_and_who_gave_th
         "- build (given up by Grace Lindqvist)",
     ]
     assert "Background, Options" not in record
+
+
+def test_a_decision_record_lists_options_that_nobody_chose() -> None:
+    found = {"question": "Build, or buy?", "options": ["A: buy", "B: build"], "criteria": []}
+    record = render_brief(debate(verdict=VERDICT, state={"question": found}), "adr")
+    options = record.partition("## Considered Options")[2].partition("##")[0].split("\n")
+    assert [line for line in options if line] == ["- A: buy", "- B: build"]
