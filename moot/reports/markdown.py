@@ -111,6 +111,8 @@ reasons against the option. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
+SOLUTION_CHARS = 1200
+"""Maximum number of characters of the solution that a one-page report (brief) shows."""
 TOPIC_CHARS = 600
 """Maximum number of characters of the topic that a one-page report (brief) shows."""
 
@@ -173,6 +175,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
         background=_background(report) if form == "adr" else [],
         added=_added(report),
         most=MAX_REASONS[form],
+        excerpt=_solution_excerpt(report.at_a_glance),
         asked=_whole_sentences(beyond_title, TOPIC_CHARS),
     )
     return _tidy(text)
@@ -306,6 +309,18 @@ def _added(report: Report) -> list[tuple[str, str]]:
         entry for entry in report.document["transcript"] if traits_of(entry).user_input == "interjection"
     )
     return [(entry["id"], _whole_lines(entry["content"], TOPIC_CHARS)) for entry in entries]
+
+
+def _solution_excerpt(text: str) -> str:
+    """Return the first whole lines of the solution for a page, with a note if more follows."""
+    text = text.strip()
+    if len(text) <= SOLUTION_CHARS:
+        return text
+    shown, _, rest = text[: SOLUTION_CHARS + 1].rpartition("\n")
+    for fence in ("```", "~~~"):
+        if shown.count(fence) % 2:
+            shown = shown[: shown.rindex(fence)]
+    return f"{shown.strip() or _whole_sentences(rest, SOLUTION_CHARS)}\n\n*The rest is in the full report.*"
 
 
 def _whole_lines(text: str, limit: int) -> str:
