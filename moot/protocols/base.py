@@ -179,6 +179,12 @@ class Protocol(ProtocolSpec):
         """Return an excerpt of the solution that is short enough for one screen."""
         return solution
 
+    def perspective_room(
+        self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
+    ) -> int:
+        """Return the tokens that a debater's next prompt has for its replaced messages, by estimate."""
+        return config.memory.budget.messages
+
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the entries that the judge must read, or `None` to include all debaters' messages."""
         return None
