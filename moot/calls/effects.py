@@ -74,10 +74,17 @@ class Prompt:
     omitted: tuple[Omission, ...] = ()
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that retrieval added to the prompt, in order."""
+    cites: tuple[str, ...] = ()
+    """Ids of the transcript entries that summaries in the prompt cite."""
     layout: tuple[str, ...] = ()
     """Section name of each message in the prompt, in the order of the messages."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate number of prompt tokens used by each kind of memory."""
+
+    @property
+    def citable(self) -> tuple[str, ...]:
+        """Ids of the entries that a reply may cite: those shown, then those that summaries cite."""
+        return tuple(dict.fromkeys([*self.shown, *self.cites]))
 
     def to_receipt(self) -> PromptRecord:
         """Return a record of this prompt to store with the model call."""

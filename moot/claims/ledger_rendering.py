@@ -43,8 +43,8 @@ SHORT = 100
 """Maximum length in characters of a quotation that shares a line with other text."""
 
 NO_EXTRACTION = (
-    "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`, and `model` to one that "
-    "is not `offline`."
+    "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`. The model `offline` "
+    "extracts no claims."
 )
 """Message shown instead of claims if no model extracts claims."""
 

@@ -28,6 +28,7 @@ from moot.state.conversation import (
     CallReceipt,
     Clarifications,
     ConvergenceCheck,
+    DebateQuestion,
     ErrorRecord,
     PromptSource,
     Receipt,
@@ -175,6 +176,8 @@ class CarriedState(TypedDict, total=False):
 
     options: list[str]
     """Possible answers to the debate's question."""
+    question: DebateQuestion
+    """Question of the debate, with options and criteria that a model found in topic and background."""
     final_answers: list[FinalAnswer]
     """Final answers that the debaters give independently in a vote after the discussion."""
     rolling_summary: Summary

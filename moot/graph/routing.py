@@ -90,7 +90,7 @@ def first_due(state: ConversationState, env: Environment, targets: Collection[st
     if "extract" in targets and extraction_due(state, leaving):
         return "extract"
     count = env.token_counter_for(frozen_config(state))
-    if "summarize" in targets and (entries_to_fold(state, count, leaving) or perspectives_due(state)):
+    if "summarize" in targets and (entries_to_fold(state, count, leaving) or perspectives_due(state, count)):
         return "summarize"
     if leaving >= 0 and trim_through(state, env) >= 0:
         return "trim"

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
@@ -16,7 +16,8 @@ from moot.judging.blinding import Blinding
 from moot.judging.judge_response import JudgeSpec, reasons_each
 from moot.judging.rubrics import Rubric
 from moot.memory.background import select_background, with_background
-from moot.memory.summarizers.rule_based import NOTICE_BELOW
+from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
+from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
 from moot.prompts.fences import FENCE_TOKENS, fenced, fenced_section, system_message
 from moot.prompts.templates import load_prompt_template
 from moot.prompts.truncation import (
@@ -30,8 +31,8 @@ from moot.prompts.truncation import (
     truncate_blocks,
 )
 from moot.state.config import DebateConfig
-from moot.state.conversation import ConversationState, MemoryKind, Omission, Summary
-from moot.state.entries import Entry, critique_labels, traits_of
+from moot.state.conversation import ConversationState, MemoryKind, Omission
+from moot.state.entries import Entry, critique_labels, ids_in, traits_of
 from moot.text.plain_text import break_template_tokens, quoted
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens
 
@@ -402,10 +403,18 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         # Scores need only the messages. The answer also rests on what the ledger says about them.
         notes = [] if judge_spec.judging == "scores" else _ledger(context, left(*shown))
     else:
-        kept = context.selector.reserved(left())  # 0: the messages share what the notes leave
-        notes = _summary(context, left() - kept)
-        notes += _ledger(context, min(int(remaining.total * LEDGER_SHARE), left(*notes) - kept))
-        shown = _evidence(context, left(*notes))
+        # Messages that a later one replaced come before the summary of them. If not even the messages to
+        # judge fit (0), they share what the summaries leave.
+        kept = context.selector.reserved(left())
+        notes = _judge_summary(context, left() - kept)
+        known = background.ids if background.is_whole else frozenset[str]()
+        earlier = [] if kept else _rolling_summary(context, left(*notes), known)
+        notes += _ledger(context, min(int(remaining.total * LEDGER_SHARE), left(*earlier, *notes) - kept))
+        shown = _evidence(context, left(*earlier, *notes))
+        if kept:
+            known |= {key for block in shown for key in block.ids}
+            earlier = _rolling_summary(context, left(*notes, *shown), known)
+        notes = [*earlier, *notes]
     if not judge_spec.interactive:
         shown = _in_presentation_order(context, shown)
     passages = background.passages(_query(context), left(*notes, *shown))
@@ -459,26 +468,51 @@ def _listed(context: JudgeContext, debater: str) -> str:
     return label if context.blinding else f"{label}: {prompt_name(debater, context.labels)}"
 
 
-def _summary(context: JudgeContext, remaining: int) -> list[Block]:
-    """Return the prompt blocks that contain the summaries, using at most `remaining` tokens."""
-    blocks: list[Block] = []
-    summaries: tuple[tuple[MemoryKind, Summary | None, str], ...] = (
-        ("judge's summary", context.state.get("judge_summary"), "# Summary of the final round"),
-        ("rolling summary", context.state.get("rolling_summary"), "# Summary of the earlier debate"),
+def _judge_summary(context: JudgeContext, remaining: int) -> list[Block]:
+    """Return the block with the summary of the final round, using at most `remaining` tokens."""
+    summary = context.state.get("judge_summary")
+    text = context.blind(summary["text"]) if summary else ""
+    return _summary_block(context, "judge's summary", "# Summary of the final round", text, remaining)
+
+
+def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str]) -> list[Block]:
+    """Return the block with the summary of the earlier debate, using at most `remaining` tokens.
+
+    A summary of quoted points leaves out the points of messages whose ids are in `shown`.
+    """
+    summary = context.state.get("rolling_summary")
+    text = summary["text"] if summary else ""
+    points = cast(SummaryPoints, (summary and summary.get("points")) or {})
+    if text and "shown" in points and render(points, context.config.names()) == text:
+        most = min(context.config.memory.budget.summary, remaining) - SUMMARY_FRAME_TOKENS
+        # The headings of the points use the judge's labels, because a name may be an everyday word.
+        rest: list[Point] = [
+            {**point, "text": context.blind(point["text"])}
+            for point in points["points"]
+            if not shown.issuperset(point["message_ids"])
+        ]
+        pool: SummaryPoints = {**points, "points": rest}
+        names = {**context.config.names(), **context.labels}
+        laid = layout_points(pool, max_tokens=most, count=context.count, names=names)
+        text = render(laid, names) if rest else ""
+    else:
+        text = context.blind(text)
+    return _summary_block(context, "rolling summary", "# Summary of the earlier debate", text, remaining)
+
+
+def _summary_block(
+    context: JudgeContext, label: MemoryKind, heading: str, text: str, remaining: int
+) -> list[Block]:
+    """Return the block with a summary, or nothing if there is no summary or too little room for it."""
+    most = min(context.config.memory.budget.summary, remaining)
+    if not text or most < NOTICE_BELOW:
+        return []
+    whole: WireMessage = {"role": "user", "content": fenced(text, context.config.fence, heading)}
+    block = cut_block(
+        "summary", whole, most, context.count, label=label, priority=SUMMARY_PRIORITY, memory=label
     )
-    for label, summary, heading in summaries:
-        if summary and (text := summary["text"]):
-            whole: WireMessage = {
-                "role": "user",
-                "content": fenced(context.blind(text), context.config.fence, heading),
-            }
-            most, rank = min(context.config.memory.budget.summary, remaining), SUMMARY_PRIORITY
-            if most < NOTICE_BELOW:
-                continue
-            block = cut_block("summary", whole, most, context.count, label=label, priority=rank, memory=label)
-            blocks.append(replace(block, grows=False))
-            remaining -= message_tokens(block.message, context.count)
-    return blocks[::-1]  # the more important one was served first, and stands next to the messages
+    cites = tuple(dict.fromkeys(ids_in(block.message["content"])))
+    return [replace(block, grows=False, cites=cites)]
 
 
 def _ledger(context: JudgeContext, budget: int) -> list[Block]:

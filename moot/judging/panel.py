@@ -550,22 +550,22 @@ def _call(context: JudgeContext, panel_judge: PanelJudge, judge_spec: JudgeSpec,
         options = context.config.options
         return response_schema(context.rubric, labels, ids, judging=judge_spec.judging, options=options)
 
-    # The schema counts towards the budget. It lists the ids of the shown messages if the budget allows.
+    # The schema counts towards the budget. It lists the ids that the judge may cite if the budget allows.
     prompt, bare = judge_prompt(context, judge_spec), schema_for(())
-    listed, schema = prompt.shown, schema_for(prompt.shown)
+    listed, schema = prompt.citable, schema_for(prompt.citable)
     listing = schema_tokens(schema, context.count) - schema_tokens(bare, context.count)
     lists = listing <= total * IDS_SHARE
     prompt = judge_prompt(context, judge_spec, prompt_budget(total, schema if lists else bare, context.count))
     if not lists:
         schema = bare
-    elif prompt.shown != listed:
+    elif prompt.citable != listed:
         # The schema lists fewer ids than the first prompt showed, so one more message may fit.
-        schema = schema_for(prompt.shown)
+        schema = schema_for(prompt.citable)
         fuller = judge_prompt(context, judge_spec, prompt_budget(total, schema, context.count))
-        wider = schema_for(fuller.shown)
+        wider = schema_for(fuller.citable)
         if fuller.total_tokens <= prompt_budget(total, wider, context.count):
             prompt, schema = fuller, wider
-    hints: Hints = {"debaters": labels, "message_ids": list(prompt.shown)}
+    hints: Hints = {"debaters": labels, "message_ids": list(prompt.citable)}
     needed = response_tokens(len(labels), len(context.rubric.criteria), judging=judge_spec.judging)
     reply = max(context.config.judge.reply, needed)
     params = model_params(context.config, panel_judge)

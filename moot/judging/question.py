@@ -26,13 +26,15 @@ from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.entries import Entry
 from moot.state.verdict import UNDECIDED
 from moot.text.tokens import TokenCounter, truncate_middle
-from moot.text.topic_title import LONG_TOPIC, is_long
+from moot.text.topic_title import is_long
 
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "sources", "parts")
 
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
 """Maximum length in characters of the description of a criterion."""
+QUESTION_CHARS = 600
+"""Maximum length in characters of the question, which the prompt asks for in one line."""
 _FRAME_TOKENS = 600
 _BACKGROUND = "The user messages contain the background of the debate. Read them and fill in these fields:"
 _NO_BACKGROUND = "The debate has no background besides the topic. Fill in these fields:"
@@ -43,6 +45,10 @@ _OPTIONS = (
 )
 OTHER_ANSWERS = "An answer may also combine options or be another one."
 """Sentence after the list of options that a model found in the topic."""
+_NAMED_OPTIONS = (
+    "- `options`: the answers that the topic or the background names to choose from, each in a few words "
+    "with its letter. Leave the list empty if they name none."
+)
 _CRITERIA = (
     "- `criteria`: three to five criteria by which a good answer to this question differs from a bad one. "
     "The first criterion is that the answer meets every stated requirement and constraint. The others follow "
@@ -59,7 +65,7 @@ class CriterionFinding(BaseModel):
 
 
 def asked_of_topic(
-    config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool
+    config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool, has_background: bool = False
 ) -> tuple[str, ...]:
     """Return the names of the fields that a model must find in the topic, such as `options` or `criteria`.
 
@@ -68,24 +74,37 @@ def asked_of_topic(
         topic: topic of the debate.
         judge_spec: the protocol's judge.
         extracts: True if a model extracts claims, which refer to the options.
+        has_background: True if documents were given. They or a long topic may name options.
     """
     if is_built_in(config.model) or not judge_spec.interactive:
         return ()
     judged = config.judge.enabled and judge_spec.judged
+    criteria = judged and asks_for_criteria(config, judge_spec.rubric)
+    asks = criteria or (judged and is_long(topic))
     parts = []
-    if extracts and not config.options:
+    if not config.options and (extracts or (asks and (is_long(topic) or has_background))):
         parts.append("options")
-    if judged and asks_for_criteria(config, judge_spec.rubric):
+    if criteria:
         parts.append("criteria")
-    return ("question", *parts) if parts or (judged and is_long(topic)) else ()
+    return ("question", *parts) if parts or asks else ()
 
 
 def question_call(
-    config: DebateConfig, topic: str, parts: Sequence[str], background: Sequence[Entry], count: TokenCounter
+    config: DebateConfig,
+    topic: str,
+    parts: Sequence[str],
+    background: Sequence[Entry],
+    count: TokenCounter,
+    *,
+    extracts: bool,
 ) -> ModelCall:
-    """Return the model call that asks for the debate's question, its options and the judging criteria."""
+    """Return the model call that asks for the debate's question, its options and the judging criteria.
+
+    If a model extracts claims, which refer to the options, the model may also add options of its own.
+    """
     room = max(200, config.memory.budget.total - _FRAME_TOKENS)
-    wanted = [text for name, text in (("options", _OPTIONS), ("criteria", _CRITERIA)) if name in parts]
+    texts = {"options": _OPTIONS if extracts else _NAMED_OPTIONS, "criteria": _CRITERIA}
+    wanted = [text for name, text in texts.items() if name in parts]
     system = FRAME.render(
         topic=fenced(truncate_middle(topic, room // 2, count), config.fence),
         debaters=debater_lines(config),
@@ -102,7 +121,7 @@ def question_call(
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
     """Return the question under debate from a model's reply, or `{}` if the reply contains no question."""
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
-    if data is None or not (question := board_text(data["question"], LONG_TOPIC)):
+    if data is None or not (question := board_text(data["question"], QUESTION_CHARS)):
         return {}
     found: DebateQuestion = {"question": question}
     texts = dict.fromkeys(board_text(option, OPTION_CHARS) for option in data.get("options", ()))

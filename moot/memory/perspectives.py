@@ -1,6 +1,6 @@
 """Perspective of a debater, with its proposals, the critiques of these proposals, and a summary."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -89,24 +89,42 @@ def check_summarizers(config: DebateConfig) -> None:
         summarizer_named(config.memory.perspectives.with_overrides(own).method)
 
 
-def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig) -> bool:
+def replaced_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
+    """Return a debater's perspective without its latest proposal, which prompts show in full."""
+    latest = latest_proposals(transcript).get(debater)
+    return [entry for entry in perspective_entries(transcript, debater) if entry != latest]
+
+
+def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig, *, fits: bool) -> bool:
     """Return True if `entries` are long enough to need a summary."""
     chars = sum(len(entry["content"]) for entry in entries)
-    return settings.is_exceeded(chars, sum(entry["tokens"] for entry in entries))
+    return settings.is_exceeded(chars, sum(entry["tokens"] for entry in entries), fits=fits)
 
 
-def due_debaters(state: ConversationState, config: DebateConfig) -> list[str]:
-    """Return the ids of the debaters whose personal summaries of the debate must be updated."""
+def due_debaters(state: ConversationState, config: DebateConfig, room: Callable[[str], int]) -> list[str]:
+    """Return the ids of the debaters whose personal summaries of the debate must be updated.
+
+    `room` returns the number of tokens that a debater's next prompt has for its replaced messages.
+    """
     summaries = state.get("perspective_summaries") or {}
     due = []
     for each in config.debaters:
         debater, settings = each.id, perspective_settings(config, each)
         entries = perspective_entries(state["full_transcript"], debater)
+        replaced = replaced_entries(state["full_transcript"], debater)
         covered = summaries[debater]["covers_through_seq"] if debater in summaries else -1
-        is_new = bool(entries) and entries[-1]["seq"] > covered
-        if settings.enabled and is_new and exceeds_threshold(entries, settings):
+        if not settings.enabled or not replaced or replaced[-1]["seq"] <= covered:
+            continue
+        measures = settings.threshold_chars is None and settings.threshold_tokens is None
+        fits = not measures or whole_tokens(replaced) <= room(debater)
+        if exceeds_threshold(entries, settings, fits=fits):
             due.append(debater)
     return due
+
+
+def whole_tokens(entries: Sequence[Entry]) -> int:
+    """Return the estimated number of tokens that entries take in a prompt that shows them in full."""
+    return sum(entry["tokens"] + label_tokens(entry) for entry in entries)
 
 
 def judge_summary(
@@ -115,7 +133,8 @@ def judge_summary(
     """Return a summary of the final round for the judge, or `None` if the round needs no summary."""
     own = config.judge.summary
     settings = config.memory.perspectives.with_overrides(own)
-    if not settings.enabled or not exceeds_threshold(entries, settings):
+    # The caller asks for a summary only if the round does not fit the judge's prompt.
+    if not settings.enabled or not exceeds_threshold(entries, settings, fits=False):
         return None
     request = _request(
         state,
@@ -136,7 +155,7 @@ def perspective_summary(
     """Return a new summary of a debater's perspective, written by the debater's own model."""
     debater = config.debater(debater_id)
     settings = perspective_settings(config, debater)
-    entries = perspective_entries(state["full_transcript"], debater_id)
+    entries = replaced_entries(state["full_transcript"], debater_id)
     previous: Any = (state.get("perspective_summaries") or {}).get(debater_id) or {}
     name = prompt_name(debater_id, config.names())
     built_in = SUMMARY.render(name=name, focus=role_of(debater).says("summary"))
@@ -191,10 +210,13 @@ def _make(
 
     The result also contains the reason if the configured summarizer failed.
 
-    If the summarization method fails and all entries fit in a prompt, return a result without a summary.
+    If the summarization method fails and all entries fit in a prompt, or if the summary is not shorter than
+    the entries, return a result without a summary.
     """
     draft, failure = yield from draft_summary(settings.method, request)
-    whole = sum(entry["tokens"] + label_tokens(entry) for entry in request.transcript)
+    whole = whole_tokens(request.transcript)
+    if request.count(draft.text) >= whole:
+        return PerspectiveResult(None, failure, request.owner)
     if failure and beside + whole <= request.config.memory.budget.messages:
         return PerspectiveResult(None, failure, request.owner)
     if settings.max_tokens is None:

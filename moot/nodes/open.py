@@ -127,11 +127,14 @@ def _ask_question(
     """
     protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
     extracts = protocol.extracts_by_model(config)
-    parts = asked_of_topic(config, topic, protocol.judge_spec, extracts=extracts)
+    background = [entry for entry in entries if traits_of(entry).user_input == "document"]
+    has_background = bool(background)
+    parts = asked_of_topic(
+        config, topic, protocol.judge_spec, extracts=extracts, has_background=has_background
+    )
     if not parts or any(traits_of(entry).argues for entry in entries):
         return {}, []
-    background = [entry for entry in entries if traits_of(entry).user_input == "document"]
-    (reply,) = yield [question_call(config, topic, parts, background, count)]
+    (reply,) = yield [question_call(config, topic, parts, background, count, extracts=extracts)]
     question = question_found(parts, reply)
     failed = not question and not reply.placeholder
     return question, [reply.error or "the reply has no question"] if failed else []

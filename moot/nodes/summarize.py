@@ -34,11 +34,11 @@ from moot.text.tokens import TokenCounter
 def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
     """Update the rolling summary and each debater's perspective summary."""
     update = yield from _update_rolling_summary(state, context)
-    due = perspectives_due(state)
-    if not due:
-        return update
     config, now = frozen_config(state), context.env.clock()
     count = context.env.token_counter_for(config)
+    due = perspectives_due(state, count)
+    if not due:
+        return update
     made = yield from gather_calls([perspective_summary(state, config, each, count, now) for each in due])
     versions = [new.summary for new in made if new.summary]
     for new in made:
@@ -54,15 +54,20 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
     }
 
 
-def perspectives_due(state: ConversationState) -> list[str]:
+def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]:
     """Return the ids of the debaters whose summaries of the debate must be updated now."""
     config = frozen_config(state)
-    if not protocol_named(config.protocol).perspectives or not state.get("step"):
+    protocol = protocol_named(config.protocol)
+    if not protocol.perspectives or not state.get("step"):
         return []
     step = next_step(state, config)
     if isinstance(step, End | ConsultModels) or step["round"] <= state["step"]["round"]:
         return []
-    return due_debaters(state, config)
+
+    def room(debater: str) -> int:
+        return protocol.perspective_room(state, config, debater, count)
+
+    return due_debaters(state, config, room)
 
 
 def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int = -1) -> Sequence[Entry]:

@@ -160,6 +160,8 @@ class Block:
     """True if unused prompt tokens may be spent on showing more of a truncated message."""
     retrieved: tuple[str, ...] = ()
     """Ids of the retrieved entries and memories that the block contains."""
+    cites: tuple[str, ...] = ()
+    """Ids of entries that the text of the block cites without containing them, such as a summary's."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate number of tokens in this prompt block for each kind of memory that the block shows."""
 
@@ -338,6 +340,7 @@ def _make_prompt(
         shown=tuple(key for block in kept for key in block.ids),
         omitted=tuple(omitted.values()),
         retrieved=tuple(key for block in kept for key in block.retrieved),
+        cites=tuple(key for block in kept for key in block.cites),
         layout=tuple(block.section for block in kept),
         memory=memory,
     )

@@ -183,6 +183,12 @@ class Protocol(ProtocolSpec):
         """Return the settings for judging a debate, which may depend on its course."""
         return self.judge_spec
 
+    def perspective_room(
+        self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
+    ) -> int:
+        """Return the tokens that a debater's next prompt has for its replaced messages, by estimate."""
+        return config.memory.budget.messages
+
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the entries that the judge must read, or `None` to include all debaters' messages."""
         return None

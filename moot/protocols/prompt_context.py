@@ -1,7 +1,7 @@
 """Input of a turn's prompt, and prompt blocks that all protocols use."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from moot.calls.effects import Prompt, WireMessage
@@ -21,7 +21,7 @@ from moot.prompts.truncation import (
     truncate_blocks,
 )
 from moot.state.config import DebateConfig, DebaterConfig
-from moot.state.conversation import ConversationState, Step, Turn
+from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, UserInputKind, traits_of
 from moot.state.identity_cache import memoize_by_identity
 from moot.text.plain_text import break_template_tokens, plain_line
@@ -244,6 +244,12 @@ def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "", contrac
     return cut_block("system", whole, ctx.config.memory.budget.system, ctx.count, label="rules")
 
 
+def _as_retrieved(block: Block, entry: Entry, count: TokenCounter) -> Block:
+    """Return the block of a retrieved message with the record that retrieval added it."""
+    held: dict[MemoryKind, int] = {"retrieved": message_tokens(block.message, count)}
+    return replace(block, retrieved=(entry["id"],), memory=held)
+
+
 EarlierBlock = Callable[[Entry], Block]
 """Function that creates the prompt block for an earlier message."""
 
@@ -289,7 +295,7 @@ def fill_with_earlier(
         names=ctx.names,
         exclude={entry["seq"] for entry in transcript if entry["id"] in apart},
     )
-    earlier = [make_block(entry) for entry in found]
+    earlier = [_as_retrieved(make_block(entry), entry, ctx.count) for entry in found]
     if not earlier:
         return filled
     return fill_remaining(shared_prefix, [*earlier, *blocks], turn_suffix, ctx.token_budget, ctx.count)

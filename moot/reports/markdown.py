@@ -15,7 +15,8 @@ from moot.claims.ledger_rendering import board_text
 from moot.reports.html import Report, template_environment
 from moot.reports.markdown_html import PLAIN_ABOVE, Prose, is_safe_link, parser, place_headings
 from moot.reports.verdict_view import Participant
-from moot.state.entries import traits_of
+from moot.state.conversation import options_of
+from moot.state.entries import is_program_note, traits_of
 from moot.state.verdict import UNDECIDED, Reason
 from moot.text.plain_text import show_reordering
 from moot.text.terms import split_sentences
@@ -109,6 +110,8 @@ reasons against the option. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
+SOLUTION_CHARS = 1200
+"""Maximum number of characters of the solution that a one-page report (brief) shows."""
 TOPIC_CHARS = 600
 """Maximum number of characters of the topic that a one-page report (brief) shows."""
 
@@ -173,6 +176,7 @@ def _brief(report: Report, form: Literal["brief", "adr"]) -> str:
         background=_background(report) if form == "adr" else [],
         added=_added(report),
         most=MAX_REASONS[form],
+        excerpt=_solution_excerpt(report.at_a_glance),
         asked=_whole_sentences(beyond_title, TOPIC_CHARS),
     )
     return _tidy(text)
@@ -224,7 +228,7 @@ def _options(report: Report) -> list[Option]:
 def _considered(report: Report, options: Sequence[Option]) -> list[str]:
     """Return the answers that debaters gave, each with the debaters who hold it or gave it up.
 
-    The judge's decision comes last if no debater gave this answer.
+    The options of the question that nobody chose follow, then the judge's decision if it is another answer.
     """
     left = {
         option: [report.people[who].name for who in debaters if report.option_of(who) != option]
@@ -232,12 +236,13 @@ def _considered(report: Report, options: Sequence[Option]) -> list[str]:
     }
     held = {option.title: list(option.debaters) for option in options if option.title}
     decision = report.verdict.record.get("decision", "") if report.verdict else ""
-    lines = []
-    for answer in dict.fromkeys([*left, *held]):
+    named, lines = options_of(report.document.get("state") or {}), []
+    for answer in dict.fromkeys([*left, *named, *held]):
         now, before = ", ".join(held.get(answer, ())), ", ".join(left.get(answer, ()))
         notes = [now and f"argued by {now}", before and f"given up by {before}"]
-        lines.append(f"{answer} ({'; '.join(filter(None, notes))})")
-    if decision and lines and decision not in {*left, *held, UNDECIDED}:
+        chosen = "; ".join(filter(None, notes)) or ("chosen by nobody" if left else "")
+        lines.append(f"{answer} ({chosen})" if chosen else answer)
+    if decision and lines and decision not in {*left, *held, *named, UNDECIDED}:
         lines.append(f"{decision} (the judge's decision)")
     return lines
 
@@ -279,8 +284,7 @@ def _background(report: Report) -> list[tuple[str, str]]:
     """Return the name and the beginning of each background document."""
     documents = []
     for entry in report.document["transcript"]:
-        # Moot itself lists the question's options in a message of this kind.
-        if traits_of(entry).user_input == "document" and entry["speaker"] != "moot":
+        if traits_of(entry).user_input == "document" and not is_program_note(entry):
             name, _, text = entry["content"].partition("\n\n")
             documents.append((name.strip(), _whole_lines(text, BACKGROUND_CHARS)))
     return [(name, text) for name, text in documents if text]
@@ -295,6 +299,18 @@ def _added(report: Report) -> list[tuple[str, str]]:
         entry for entry in report.document["transcript"] if traits_of(entry).user_input == "interjection"
     )
     return [(entry["id"], _whole_lines(entry["content"], TOPIC_CHARS)) for entry in entries]
+
+
+def _solution_excerpt(text: str) -> str:
+    """Return the first whole lines of the solution for a page, with a note if more follows."""
+    text = text.strip()
+    if len(text) <= SOLUTION_CHARS:
+        return text
+    shown, _, rest = text[: SOLUTION_CHARS + 1].rpartition("\n")
+    for fence in ("```", "~~~"):
+        if shown.count(fence) % 2:
+            shown = shown[: shown.rindex(fence)]
+    return f"{shown.strip() or _whole_sentences(rest, SOLUTION_CHARS)}\n\n*The rest is in the full report.*"
 
 
 def _whole_lines(text: str, limit: int) -> str:

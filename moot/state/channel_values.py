@@ -71,7 +71,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
     check_types(values)
 
 
-def check_types(values: Mapping[str, Any]) -> None:
+def check_types(values: Mapping[str, object]) -> None:
     """Validate the types of state channel values whose numbers and texts are known to be storable.
 
     Raises:
@@ -90,7 +90,12 @@ def check_types(values: Mapping[str, Any]) -> None:
             raise InputError(
                 "\n".join(f"{'.'.join(map(str, (channel, *each['loc'])))}: {each['msg']}" for each in found)
             ) from error
-        if channel == "step" and value and (missing := [key for key in _STEP_KEYS if key not in value]):
+        if (
+            channel == "step"
+            and isinstance(value, Mapping)
+            and value
+            and (missing := [key for key in _STEP_KEYS if key not in value])
+        ):
             raise InputError(f"step: these keys are missing: {', '.join(missing)}")
 
 

@@ -280,6 +280,14 @@ def seqs_of(ids: Iterable[str]) -> Iterator[int]:
     return (seq for seq in map(seq_of, ids) if seq is not None)
 
 
+def is_program_note(entry: Entry) -> bool:
+    """Return True if an entry is a note by Moot that prompts show like a document.
+
+    Moot's note states the question and its options.
+    """
+    return entry["speaker"] == "moot" and traits_of(entry).user_input == "document"
+
+
 def ids_in(text: str) -> list[str]:
     """Return all entry ids found in a text, in order of appearance."""
     return ENTRY_ID.findall(text)

@@ -18,8 +18,20 @@ def _invoke(words: list[str]) -> Any:
 def test_the_plan_is_a_table_with_calls_tokens_and_the_critical_path() -> None:
     done = _invoke(["Design a cache", "--protocol", "council", "--latency", "0.2"])
     assert done.exit_code == 0
-    assert "calls           14–39, about 27" in done.stdout
-    assert "9 calls in a row at concurrency 8: 1.8 s at 0.2 s a call (at most 12: 2.4 s)" in done.stdout
+    assert "calls           14–33, about 24" in done.stdout
+    assert "8 calls in a row at concurrency 8: 1.6 s at 0.2 s a call (at most 10: 2.0 s)" in done.stdout
+
+
+def test_the_plan_warns_if_prompts_may_leave_out_messages() -> None:
+    done = _invoke(["Design a cache", "--protocol", "council"])
+    assert "memory.budget.total: prompts of the phase 'judge' hold 8,000 tokens" in " ".join(
+        done.stderr.split()
+    )
+    assert "phase 'refine'" in done.stderr
+    planned = json.loads(_invoke(["Design a cache", "--protocol", "council", "--json"]).stdout)
+    assert planned["left_out_tokens"]["judge"] > 4000
+    short = _invoke(["Ships?", "--turns", "4"])
+    assert "leave out" not in short.stderr
 
 
 def test_the_plan_says_how_many_calls_the_debate_itself_may_add(tmp_path: Path) -> None:

@@ -312,6 +312,30 @@ def test_a_convergence_check_that_fails_counts_as_disagreement_and_is_recorded(t
     assert max(e["round"] for e in document["transcript"]) == 2
 
 
+def test_a_long_point_in_dispute_is_shown_whole_to_the_next_round(tmp_path: Path) -> None:
+    point = "How many urgent visits are northern: 380 (Finance), " + "between those figures " * 10 + "or 680."
+
+    def reply(call: ModelCall) -> Reply:
+        if call.purpose == "evaluate":
+            return Reply(data={"reasoning": "r", "in_dispute": [point], "agreement": 0.1}, model=call.model)
+        return answer(call)
+
+    _, model = run(tmp_path, council(), reply)
+    later = [call for call in model.calls if call.hints.get("round") == 2 and call.purpose == "turn"]
+    assert later
+    assert all(f"- {point}" in text_of(call) for call in later)
+
+
+def test_the_observer_of_agreement_reads_the_background(tmp_path: Path) -> None:
+    (tmp_path / "brief.md").write_text("The covenant requires a profit of SEK 15 m.")
+    config = council(context=str(tmp_path / "brief.md"))
+    _, model = run(tmp_path, config)
+    (check,) = [call for call in model.calls if call.purpose == "evaluate"]
+    assert "The covenant requires a profit" in text_of(check)
+    assert check.prompt
+    assert not check.prompt.omitted
+
+
 @pytest.mark.parametrize("said", [20, 85, 1.01, -0.5, float("nan")])
 def test_an_agreement_that_is_no_share_ends_nothing_and_is_recorded(said: float, tmp_path: Path) -> None:
     config = council(termination={"type": "convergence", "threshold": 0.9})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from moot.calls.effects import ModelCall
 from moot.judging.judge_prompt import MIN_TRUNCATED_TOKENS, TranscriptSelector, fair_shares
+from moot.memory.summarizers.rule_based import fold, render
 from moot.nodes.judge import assess_debate
 from moot.prompts.request import schema_tokens
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, StanceEvent
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
-from moot.state.entries import Entry, make_entry
+from moot.state.entries import Entry, ids_in, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens, truncate_middle
 
 COUNT = counter()
@@ -356,6 +357,55 @@ def test_summaries_stand_in_only_for_messages_that_are_not_shown() -> None:
     ):
         shown = str(calls_for(entries, config, more)[0].messages)
         assert [text in shown for text in texts] == [wanted] * 2
+
+
+def summary_of(entries: Sequence[Entry], names: Mapping[str, str], max_tokens: int = 900) -> dict[str, Any]:
+    """Return a rule-based summary of some messages, as the state stores it."""
+    points = fold(None, entries, max_tokens=max_tokens, count=COUNT, names=names)
+    return {"text": render(points, names), "points": points}
+
+
+def council_of_two_rounds(words: int, names: Sequence[str] = ("alice", "bob")) -> list[Entry]:
+    """Return a council's transcript with the figure of each message in its text."""
+    dice, parts = random.Random(3), [("proposal", 0), ("refinement", 1), ("critique", 2), ("refinement", 2)]
+    said = [(who, kind, round_no) for kind, round_no in parts for who in names]
+    entries = [make_entry(0, "user", "topic", "Should we tax carbon?")]
+    for seq, (who, kind, round_no) in enumerate(said, 1):
+        text = f"The figure of message {seq} decides about it. " + " ".join(
+            dice.choices(["carbon", "price", "court", "border"], k=words)
+        )
+        targets = [each for each in names if each != who] if kind == "critique" else []
+        phase = "critique" if targets else "refine"
+        entry = make_entry(seq, who, cast(Any, kind), text, phase=phase, round=round_no, targets=targets)
+        entries.append({**entry, "tokens": COUNT(text)})
+    return entries
+
+
+def test_replaced_proposals_come_before_a_summary_of_them() -> None:
+    """The summary shows only points of messages that the prompt leaves out, and these can be cited."""
+    config = make_config({"protocol": "council", "debaters": DEBATERS, "memory": {"budget": {"total": 5200}}})
+    entries = council_of_two_rounds(420)
+    (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
+    assert call.prompt
+    assert call.schema
+    assert {"m000005", "m000006", "m000007", "m000008"} <= {*call.prompt.shown}
+    assert {"m000003", "m000004"} & {*call.prompt.shown}
+    text = next(m["content"] for m in call.messages if "# Summary of the earlier debate" in m["content"])
+    left_out = {"m000001", "m000002", "m000003", "m000004"} - {*call.prompt.shown}
+    assert left_out
+    assert {*ids_in(text)} == left_out
+    assert left_out <= {*call.hints["message_ids"]}
+    assert min(left_out) in str(call.schema.model_json_schema())
+
+
+def test_the_headings_of_a_summary_hide_names_that_are_everyday_words() -> None:
+    debaters = [{"name": "Finance", "id": "finance"}, {"name": "Support", "id": "support"}]
+    config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 5200}}})
+    entries = council_of_two_rounds(420, ("finance", "support"))
+    (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
+    text = next(m["content"] for m in call.messages if "# Summary of the earlier debate" in m["content"])
+    assert "Debater A:" in text
+    assert "Finance" not in text
 
 
 @given(

@@ -73,6 +73,8 @@ def test_every_call_has_a_receipt_and_every_memory_that_was_made_was_shown(
     assert all(sum(part.tokens for part in each.parts) + 3 == each.receipt["total_tokens"] for each in seen)
     rows = audit(document)
     assert [row.kind for row in rows if row.made and not row.prompts] == []
+    brought = [receipt for receipt in receipts if any(key.startswith("m") for key in receipt["retrieved"])]
+    assert len(brought) <= next(row.prompts for row in rows if row.kind == "retrieved")
     spent = sum(row.tokens for row in rows) + sum(
         call["usage"]["prompt_tokens"] + 20 for call in calls if not call["memory_kind"]
     )

@@ -90,6 +90,22 @@ def test_the_next_refinement_sees_the_summary_in_place_of_what_it_covers(tmp_pat
         assert f"[{own[0]['id']}]:" not in text_of(call)
 
 
+def test_a_perspective_that_fits_the_next_prompt_is_not_summarised(tmp_path: Path) -> None:
+    """Without a threshold, a summary is called for only if a refinement cannot show the replaced messages."""
+    document, model = run(tmp_path, council({}))
+    assert sum(len(e["content"]) for e in document["transcript"] if e["speaker"] == "testing") > 5000
+    assert not [call for call in model.calls if call.purpose == "summary"]
+    own = [e for e in document["transcript"] if e["speaker"] == "testing" and e["kind"] == "proposal"]
+    last = [c for c in model.calls if c.hints.get("phase") == "refine" and c.hints["speaker"] == "Testing"][
+        -1
+    ]
+    assert f"[{own[0]['id']}]:" in text_of(last)
+
+    (tmp_path / "small").mkdir()
+    _, model = run(tmp_path / "small", council({}, rounds=2, memory={"budget": {"total": 3500}}))
+    assert [call for call in model.calls if call.purpose == "summary"]
+
+
 def test_a_short_perspective_is_shown_in_full_and_never_summarised(tmp_path: Path) -> None:
     document, model = run(tmp_path, council({"threshold_chars": 1_000_000}))
     assert made(document, "perspective") == made(document, "judge") == []
@@ -148,7 +164,7 @@ def test_fresh_summaries_read_the_whole_perspective_and_rolling_ones_what_is_new
         last = made(document, "perspective")[-1]
         seen[mode] = (last["messages"], last["covers_from_seq"])
     assert seen["fresh"] == seen["rolling"]
-    assert seen["fresh"][0] == 7
+    assert seen["fresh"][0] == 6  # two proposals and the critiques of them; prompts show the latest
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ def test_a_position_on_an_open_question_is_an_option() -> None:
     ("fields", "topic", "parts"),
     [
         ({"protocol": "round-robin"}, "Trams?", ()),
-        ({"protocol": "round-robin"}, "Trams?\nThey are late.", ("question",)),
+        ({"protocol": "round-robin"}, "Trams?\nThey are late.", ("question", "options")),
+        ({"protocol": "council", "debaters": TEAM}, "Trams?\nLate.", ("question", "options", "criteria")),
         ({"protocol": "dialogue"}, "Trams?", ("question", "options")),
         ({"protocol": "dialogue", "options": ["a", "b"]}, "Trams?", ()),
         ({"protocol": "dialogue", "model": "offline"}, "Trams?", ()),
@@ -106,11 +108,26 @@ def test_a_model_is_asked_only_for_parts_that_somebody_reads(
     assert asked_of_topic(config, topic, protocol.judge_spec, extracts=extracts) == parts
 
 
+def test_options_that_the_background_names_are_found_with_the_criteria(tmp_path: Path) -> None:
+    (tmp_path / "brief.md").write_text("Options: (A) build, (B) keep buying.")
+    values, model = _run("council", rounds=1, context=str(tmp_path / "brief.md"))
+    (asked,) = [call for call in model.calls if call.hints["phase"] == "question"]
+    assert "Leave the list empty if they name none." in asked.messages[0]["content"]
+    assert values["question"]["options"] == ["build", "keep buying"]
+    turn = next(call for call in model.calls if call.purpose == "turn")
+    assert any("Options:\n- build\n- keep buying" in message["content"] for message in turn.messages)
+
+
 def test_one_option_is_none_and_a_failed_reply_finds_nothing() -> None:
     parts = ("question", "options")
     one = {"question": "Q?", "options": ["yes", "undecided"]}
     assert question_found(parts, Reply(data=one)) == {"question": "Q?"}
     assert question_found(parts, Reply(error="down")) == {}
+
+
+def test_a_question_is_kept_whole() -> None:
+    question = "Which of " + "five options for the field service " * 10 + "should we choose?"
+    assert question_found(("question",), Reply(data={"question": question})) == {"question": question}
 
 
 def test_the_note_is_written_only_if_it_says_more_than_the_topic() -> None:

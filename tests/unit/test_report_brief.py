@@ -40,6 +40,21 @@ def test_what_was_asked_for_leads_a_page() -> None:
     assert page.index("Keep one release train.") < page.index("A synthesis of several")
 
 
+def test_the_solution_of_a_council_follows_the_decision_and_its_first_step() -> None:
+    solution = "Keep one release train.\n\n" + "\n\n".join(
+        ["Freeze the schema of the ledger first. " * 8] * 30
+    )
+    verdict = {**VERDICT, "decision": "Keep it.", "solution_markdown": solution}
+    document = debate(protocol="council", verdict=verdict, solution=solution)
+    for text in (render_brief(document), render_markdown(document)):
+        step, told = text.index("First step"), text.index("Keep one release train.")
+        later = text.index("No audit trail")
+        assert step < told < later
+    page = render_brief(document)
+    assert "The rest is in the full report." in page
+    assert len(page.split()) < 500
+
+
 def test_a_decision_record_has_the_sections_of_madr_in_order() -> None:
     record = render_brief(_council(), "adr")
     headings = re.findall(r"^##+ (.+)$", record, re.MULTILINE)
@@ -249,3 +264,10 @@ def test_a_report_does_not_call_a_final_position_withdrawn() -> None:
         assert (
             "withdrawn" not in text.partition("Positions of the debaters")[2].partition("Positions over")[0]
         )
+
+
+def test_a_decision_record_lists_options_that_nobody_chose() -> None:
+    found = {"question": "Build, or buy?", "options": ["A: buy", "B: build"], "criteria": []}
+    record = render_brief(debate(verdict=VERDICT, state={"question": found}), "adr")
+    options = record.partition("## Considered Options")[2].partition("##")[0].split("\n")
+    assert [line for line in options if line][:2] == ["- A: buy", "- B: build"]

@@ -48,6 +48,14 @@ TEXTS = st.text(max_size=400) | st.lists(
 ).map(" ".join)
 
 
+def test_a_note_by_the_program_is_no_point_of_the_debate() -> None:
+    note = make_entry(1, "moot", "context", "Options:\n- B: everything in-house from 1 April")
+    said = make_entry(2, "ada", "speech", "The covenant rules out seven own technicians.")
+    summary = fold(None, [note, said], max_tokens=400, count=count_text, names=NAMES)
+    assert render(summary, NAMES) == "Ada:\n- The covenant rules out seven own technicians. [m000002]"
+    assert summary["covers_through_seq"] == 2
+
+
 @st.composite
 def debates(draw: st.DrawFn, speakers: Sequence[str] = tuple(NAMES)) -> list[Entry]:
     said = draw(

@@ -246,7 +246,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
         Exit: the user does not want to start the debate.
     """
     from moot.configuration.configure import validate
-    from moot.debates.dry_run import estimate, expected_cost
+    from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.debates.preflight import propose_debaters
     from moot.runtime.environment import Environment
     from moot.state.config.model_settings import is_built_in
@@ -272,6 +272,8 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
     )
     proposal = f" The proposal cost US$ {spent:.4f}." if spent else ""
     print_note(f"{settings.model}: {calls}, {price}.{proposal}")
+    for warning in omission_warnings(planned, settings) if planned else ():
+        print_note(warning)
     if sys.stdin.isatty() and not confirm("Start the debate?", "no debate was started", yes=yes):
         raise Exit(0)
     return settings
@@ -519,7 +521,7 @@ def plan(
     from moot.cli.run_config import warn_of_ignored_length
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
-    from moot.debates.dry_run import estimate, expected_cost
+    from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.protocols.registry import protocol_named
 
     flags = {"topic": read_topic(topic), **setup.flags()}
@@ -540,7 +542,10 @@ def plan(
         "seconds": round(planned.seconds(latency), 3),
         "seconds_at_most": round(planned.critical_path_at_most * latency, 3),
         **({} if isinstance(cost, list) else cost),
+        "left_out_tokens": planned.left_out(),
     }
+    for warning in omission_warnings(planned, settings):
+        print_note(warning)
     file = setup.config or variable("MOOT_CONFIG")
     print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
 

@@ -10,7 +10,15 @@ and tokens are within 5 %, and calls for summaries within 20 %: `tests/unit/test
 extrapolations with whole runs of 300 turns and of 16 rounds.
 """
 
-from moot.debates.dry_run.estimates import Estimate, ExpectedCost, dry_run, estimate, expected_cost, with_plan
+from moot.debates.dry_run.estimates import (
+    Estimate,
+    ExpectedCost,
+    dry_run,
+    estimate,
+    expected_cost,
+    omission_warnings,
+    with_plan,
+)
 from moot.debates.dry_run.stub_replies import DryRun, EndlessDebate, PlannedCall, Scenario, StubReplies
 
 __all__ = [
@@ -24,5 +32,6 @@ __all__ = [
     "dry_run",
     "estimate",
     "expected_cost",
+    "omission_warnings",
     "with_plan",
 ]

@@ -264,7 +264,8 @@ class Batch:
 class Estimate:
     """Estimated calls, tokens and duration of a debate."""
 
-    def __init__(self, runs: Sequence[DryRun]) -> None:
+    def __init__(self, runs: Sequence[DryRun], *, shows_window: bool = True) -> None:
+        self.shows_window = shows_window
         self.least, self.most = sorted(runs, key=lambda run: run.calls)
         self.concurrency = self.most.concurrency
         self.calls_at_least, self.calls_at_most = self.least.calls, self.most.calls
@@ -295,6 +296,20 @@ class Estimate:
         least, most = self.least.by_purpose(), self.most.by_purpose()
         found = {purpose: _middle(least[purpose], most[purpose]) for purpose in least | most}
         return {purpose: calls for purpose, calls in found.items() if calls}
+
+    def left_out(self) -> dict[str, int]:
+        """Return the tokens of messages that prompts may leave out, keyed by the phase of the call.
+
+        For each phase, the count is that of the fullest prompt. It includes the prompts of judges, and those
+        of debaters if the protocol shows them all relevant messages instead of a window.
+        """
+        purposes = ("judge",) if self.shows_window else ("turn", "judge")
+        found: dict[str, int] = {}
+        for each in (*self.least.planned, *self.most.planned):
+            if each.call.purpose in purposes and each.call.prompt:
+                tokens = sum(omission["tokens"] for omission in each.call.prompt.omitted)
+                found[each.phase] = max(tokens, found.get(each.phase, 0))
+        return {phase: tokens for phase, tokens in found.items() if tokens}
 
     def seconds(self, latency_s: float) -> float:
         """Return the expected duration of the debate in seconds if each call takes `latency_s` seconds."""
@@ -371,9 +386,26 @@ def estimate(config: DebateConfig, check: Check = no_check) -> Estimate | None:
         ConfigError: The configuration cannot run.
     """
     try:
-        return Estimate([dry_run(config, scenario, check) for scenario in ("agreeing", "disputing")])
+        runs = [dry_run(config, scenario, check) for scenario in ("agreeing", "disputing")]
+        return Estimate(runs, shows_window=protocol_named(config.protocol).shows_summary)
     except EndlessDebate:
         return None
+
+
+def omission_warnings(planned: Estimate, config: DebateConfig) -> list[str]:
+    """Return a warning for each phase whose prompts may leave out messages, with the setting to change."""
+    total = config.memory.budget.total
+    warnings = []
+    for phase, tokens in planned.left_out().items():
+        own = config.memory.budget.phases.get(phase)
+        setting = f"memory.budget.phases.{phase}" if own else "memory.budget.total"
+        limit = own or total
+        wanted = -(-(limit + tokens) // 1000) * 1000
+        warnings.append(
+            f"{setting}: prompts of the phase {phase!r} hold {limit:,} tokens and may leave out {tokens:,} "
+            f"tokens of messages: raise it to {wanted:,} if the model's context allows"
+        )
+    return warnings
 
 
 class ExpectedCost(TypedDict):

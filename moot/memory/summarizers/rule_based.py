@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from moot.memory.summarizers.summarizer import Draft, Summarizer, SummaryGenerator, SummaryRequest
 from moot.memory.tool_results import passages, tool_use
 from moot.prompts.truncation import display_name
-from moot.state.entries import Entry, seq_of, traits_of
+from moot.state.entries import Entry, is_program_note, seq_of, traits_of
 from moot.text.plain_text import clip, count_noun, sanitize_line
 from moot.text.terms import split_sentences, term_set, terms
 from moot.text.tokens import truncate_middle
@@ -418,7 +418,7 @@ def fold(
     `entries` are the messages that left the window, in order; over all calls each message appears exactly
     once. About `errors` tokens of each tool error are kept whole. `render` needs the same `names`; its text
     is empty or within `max_tokens`. With 60 tokens a speaker or more, every speaker has a point. The time is
-    linear in the new messages and the stored points.
+    linear in the new messages and the stored points. A note by the program yields no point.
     """
     base = previous or empty()
     pool: list[Point] = list(base["points"])
@@ -428,6 +428,8 @@ def fold(
     for start in range(0, len(entries), _BATCH):
         for entry in entries[start : start + _BATCH]:
             now = max(now, entry["seq"])
+            if is_program_note(entry):
+                continue
             if entry["speaker"] in spoken or len(spoken) < MAX_SPEAKERS:
                 spoken[entry["speaker"]] += 1
             if not traits_of(entry).automatic:

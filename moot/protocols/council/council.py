@@ -19,6 +19,7 @@ from moot.claims.ledger_rendering import board_text
 from moot.claims.model_extraction import structured_data
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import rubric_text
+from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
 from moot.prompts.fences import fenced, system_message, unfenced
@@ -50,7 +51,7 @@ from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
 from moot.text.plain_text import all_done_reason, break_template_tokens, plain_line
-from moot.text.tokens import TokenCounter, truncate_middle
+from moot.text.tokens import TokenCounter, prompt_tokens, truncate_middle
 
 RULES = load_prompt_template("rules", "debaters", "scored", "language", home=__package__)
 PROPOSE = load_prompt_template("propose", "place", "each", "words", "focus", home=__package__)
@@ -72,6 +73,11 @@ SUBJECT, GIVEN, OWN, RIVALS, EARLIER = 0, 1, 2, 3, 4
 """Priorities of the prompt blocks in a council debate. They contain the entry that a phase is
 about, people's messages, the debater's own messages and documents, other debaters' proposals, and others'
 criticism with the earlier messages that match."""
+
+OWN_PERSPECTIVE = "own perspective"
+"""Label of the prompt block with a debater's replaced messages or the summary of them."""
+UNLIMITED = 1_000_000_000
+"""Token budget with which the blocks of a prompt stay whole."""
 
 _CRITICISED = (
     "Your current proposal and the criticism of it are shown above. Add a section with a heading of its own "
@@ -141,7 +147,7 @@ def _disputes(ctx: PromptContext) -> list[Block]:
     if not points:
         return []
     heading = _IN_DISPUTE.format(round=checks[-1]["round"])
-    text = "\n".join([heading, *(f"- {board_text(point)}" for point in points)])
+    text = "\n".join([heading, *(f"- {board_text(point, len(point))}" for point in points)])
     return [Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
 
 
@@ -163,8 +169,7 @@ def _earlier_block(ctx: PromptContext, entry: Entry) -> Block:
     targets = [prompt_name(target, ctx.names) for target in entry["targets"] if target in ctx.names]
     about = f" of {', '.join(targets)}" if targets else ""
     heading = f"(earlier {entry['kind']}{about}, round {entry['round']})"
-    block = entry_block(ctx, entry, EARLIER, "earlier message", heading)
-    return replace(block, retrieved=(entry["id"],))
+    return entry_block(ctx, entry, EARLIER, "earlier message", heading)
 
 
 def council_instruction(ctx: PromptContext) -> str:
@@ -287,7 +292,7 @@ def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
     ids = tuple(entry["id"] for entry in entries)
     memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
     held = memory if perspective.summary else {}
-    return [Block("summary", message, OWN, ids, label="own perspective", memory=held)]
+    return [Block("summary", message, OWN, ids, label=OWN_PERSPECTIVE, memory=held)]
 
 
 def _rules_block(ctx: PromptContext) -> Block:
@@ -361,7 +366,10 @@ def check_convergence(
         "turn_suffix", {"role": "user", "content": "How far do these proposals agree?"}, label="question"
     )
     remaining = prompt_budget(budget.total, Convergence, count)
-    prompt = truncate_blocks(fill_remaining([frame], chunks, last, remaining, count), remaining, count)
+    # The background states the requirements. It uses what the proposals leave.
+    known = [replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks]
+    blocks = fill_remaining([frame], [*known, *chunks], last, remaining, count)
+    prompt = truncate_blocks(blocks, remaining, count)
     hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
     params = model_params(config, config.judge)
     call = make_call(params, "evaluate", prompt, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
@@ -475,6 +483,24 @@ class Council(Protocol):
     ) -> CallGenerator[JsonObject]:
         """Ask the judge to measure the agreement between the proposals, and return the state update."""
         return check_convergence(state, config, count)
+
+    def perspective_room(
+        self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
+    ) -> int:
+        """Return the tokens that a debater's next refinement has for its replaced messages.
+
+        It shows them before the criticism of the others' proposals. The criticism of this round stands for
+        that of the next one.
+        """
+        now: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
+        ctx = PromptContext(now, config, make_turn(debater), count, total=UNLIMITED)
+        blocks = [
+            block
+            for block in council_prompt_blocks(ctx)
+            if block.priority < EARLIER and block.label != OWN_PERSPECTIVE
+        ]
+        used = prompt_tokens([block.message for block in blocks], count) + ctx.background.tokens
+        return config.memory.budget.phases.get("refine", config.memory.budget.total) - used
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
         """Return the final proposals, and the last critiques unless the critiques were summarised."""

@@ -95,7 +95,7 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
         [*chunks[: len(given)], *board, *chunks[len(given) :]],
         turn_suffix,
         query=dialogue_query(ctx),
-        make_block=lambda entry: _message_block(ctx, entry, EARLIER, retrieved=(entry["id"],)),
+        make_block=lambda entry: entry_block(ctx, entry, EARLIER),
     )
 
 
@@ -217,12 +217,7 @@ def _message_blocks(
             continue
         rank = ranks.get(entry["id"], EXCHANGE)
         yield from tool_blocks(ctx, entry, rank)
-        yield _message_block(ctx, entry, rank)
-
-
-def _message_block(ctx: PromptContext, entry: Entry, rank: int, *, retrieved: tuple[str, ...] = ()) -> Block:
-    """Return the prompt block of a debater's message."""
-    return replace(entry_block(ctx, entry, rank), retrieved=retrieved)
+        yield entry_block(ctx, entry, rank)
 
 
 def _before_closing(ctx: PromptContext) -> Iterator[Block]:

@@ -97,8 +97,9 @@ class PerspectiveConfig(Section):
     enabled: bool = True
     """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
     debater's unsummarised perspective as the token budget allows."""
-    threshold_chars: int = Field(default=5000, ge=0)
-    """Length in characters above which a debater's perspective is summarised at the start of a round."""
+    threshold_chars: int | None = Field(default=None, ge=0)
+    """Length in characters above which a debater's perspective is summarised at the start of a round. `None`:
+    it is summarised if the replaced messages do not fit the prompt that would show them."""
     threshold_tokens: int | None = Field(default=None, ge=0)
     """Length in tokens above which a debater's perspective is summarised at the start of a round. If set,
     `threshold_chars` is ignored."""
@@ -116,11 +117,14 @@ class PerspectiveConfig(Section):
     prompt: str = ""
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
-    def is_exceeded(self, chars: float, tokens: float) -> bool:
-        """Return True if a length exceeds the threshold for summarising a debater's perspective."""
+    def is_exceeded(self, chars: float, tokens: float, *, fits: bool) -> bool:
+        """Return True if a length exceeds the threshold for a summary.
+
+        Without a threshold, the answer depends on whether the messages fit the prompt that would show them.
+        """
         if self.threshold_tokens is not None:
             return tokens > self.threshold_tokens
-        return chars > self.threshold_chars
+        return not fits if self.threshold_chars is None else chars > self.threshold_chars
 
     def with_overrides(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
         """Return a copy of the settings with a debater's own overrides applied."""
@@ -233,8 +237,8 @@ class BlackboardConfig(Section):
     """Minimum confidence (from 0 to 1) that the model must report for an extracted claim to be recorded.
     Raise it if wrong claims are recorded. Lower it if claims are missing."""
     verify_changes: bool = True
-    """True if a second model call checks each extracted change in a debater's position. Switch it off to
-    save calls."""
+    """True if a second model call checks each extracted change in a debater's position on the main question.
+    Switch it off to save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
     """Threshold for writing reflections on the debate. Reflections are written when the total score of
     recent changes exceeds the threshold. A new disagreement counts 3, a concession 4, a change of mind 5.
