@@ -371,8 +371,8 @@ _BETWEEN = re.compile(
 class JudgedResult(NamedTuple):
     """Result of a judged debate, as texts."""
 
-    headline: str
-    """Decision or winner in one line."""
+    decision: str
+    """Decision in one line, or the winner if nothing was decided."""
     text: str
     """The verdict as Markdown."""
 

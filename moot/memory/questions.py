@@ -131,7 +131,7 @@ def ask(
         shown = [transcript[seq] for seq in (*asked.messages.whole, *asked.messages.cut)]
         named = named_seqs(asked.question, len(transcript))
         text, known = extract_for(asked.question, sorted(shown, key=itemgetter("seq")), config.names(), named)
-        text = f"The verdict: {asked.result.headline}\n\n{text}" if asked.result else text
+        text = f"The verdict: {asked.result.decision}\n\n{text}" if asked.result else text
     return DebateAnswer(
         text=text,
         citations=known,

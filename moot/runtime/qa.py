@@ -16,7 +16,7 @@ from moot.protocols.base import End
 from moot.protocols.registry import limit_reached
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
-from moot.runtime.result_text import judged_headline, verdict_text
+from moot.runtime.result_text import decision_line, verdict_text
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, Permissions
 from moot.state.config.model_settings import OFFLINE, RECORDED
@@ -179,4 +179,4 @@ def _judged_result(state: ConversationState) -> JudgedResult | None:
     verdict: PanelVerdict | None = state.get("verdict") or None
     if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
         return None
-    return JudgedResult(judged_headline(state), verdict_text(verdict, state))
+    return JudgedResult(decision_line(state), verdict_text(verdict, state))

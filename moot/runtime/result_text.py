@@ -23,6 +23,12 @@ def judged_headline(values: StateValues) -> str:
     return protocol_named(config.protocol).headline(verdict, config.names())
 
 
+def decision_line(values: StateValues) -> str:
+    """Return the decision on the debate's question, or the winner if nothing was decided."""
+    decision, headline = (values.get("verdict") or {}).get("decision") or "", judged_headline(values)
+    return headline if headline.startswith(decision) else decision
+
+
 def result_text(values: StateValues, share: float = 1.0) -> str:
     """Return the text of the debate's result message as Markdown.
 

@@ -149,7 +149,7 @@ def test_a_question_about_a_judged_debate_can_be_answered_from_the_verdict(
         assert found.receipt["total_tokens"] <= budget
         passages = debate.ask("What did the judge decide?", model="offline").text
         assert passages.startswith("The verdict: Use spaces.")
-        assert "No model is configured." in passages
+        assert "No model is configured" in passages
 
 
 def test_a_question_about_a_debate_without_a_verdict_mentions_none(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     """Return an answer as lines to print."""
     from moot.memory.question_prompt import VERDICT_ID
-    from moot.runtime.result_text import judged_headline
+    from moot.runtime.result_text import decision_line
 
     values = debate.state().values
     names = debater_names(values["config"], 60)
@@ -132,7 +132,7 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
         lines += ["", "Sources:"]
     for message_id in cited:
         if message_id == VERDICT_ID:
-            lines.append(f"- [{message_id}] {one_line(judged_headline(values), QUOTE_CHARS)}")
+            lines.append(f"- [{message_id}] {one_line(decision_line(values), QUOTE_CHARS)}")
             continue
         entry = values["full_transcript"][int(message_id[1:])]
         who = names.get(entry["speaker"], entry["speaker"])
