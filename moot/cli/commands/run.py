@@ -193,7 +193,8 @@ def run(
         )
     gate = _gate(own, settings)
     warn_of_ignored_length(flags, settings)
-    if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
+    has_folder = any(Path(path).is_dir() for path in settings.context_paths())
+    if has_folder and not any(debater.tools for debater in settings.debaters):
         print_note("warning: no debater has tools to read the context folder: add --tools search,read_file")
     check_answers(delivery.answers, settings)
 

@@ -431,10 +431,10 @@ def with_plan(document: Mapping[str, Any]) -> JsonObject:
     # The transcript holds the documents, those of `context` too, as they were when the debate began.
     said = [entry["content"].partition("\n\n") for entry in document["transcript"] if _is_document(entry)]
     documents = [{"name": name, "content": content} for name, _, content in said]
-    folder = config.get("context") if Path(config.get("context") or "").is_dir() else None
-    settings = {**config, "topic": topic or None, "context": folder}
     try:
-        planned = estimate(DebateConfig.model_validate(settings), documents=documents)
+        settings = DebateConfig.model_validate({**config, "topic": topic or None})
+        folders = tuple(path for path in settings.context_paths() if Path(path).is_dir())
+        planned = estimate(settings.model_copy(update={"context": folders}), documents=documents)
     except MootError:  # a protocol, folder or tool of the debate is missing here
         planned = None
     return {**document, **({"planned": planned.to_json()} if planned else {})}
