@@ -208,7 +208,9 @@ def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
     return replace(run, planned=[extended(each) for each in run.planned], turns=run.turns + missing * a_round)
 
 
-def _run(config: DebateConfig, scenario: Scenario, check: Check, documents: Documents) -> DryRun:
+def _run(
+    config: DebateConfig, scenario: Scenario, check: Check = no_check, documents: Documents = ()
+) -> DryRun:
     replies = StubReplies(scenario, config, check)
     # Without a concurrency limit, all calls of a batch run at the same time.
     unbounded = config.model_copy(
