@@ -337,3 +337,14 @@ def test_ten_thousand_turns_are_planned_from_a_few_hundred() -> None:
     assert len(many.batches) == len(few.batches)
     assert many.calls == 10_002
     assert len(many.most.planned) < 500
+
+
+def test_a_dispute_pays_for_the_check_of_changed_positions() -> None:
+    checked, unchecked = (
+        estimate_of(
+            make_config({"model": "m", "turns": 8, "blackboard": {"extraction": "llm", "verify_changes": on}})
+        )
+        for on in (True, False)
+    )
+    assert checked.calls_at_most == unchecked.calls_at_most + 1
+    assert checked.calls_at_least == unchecked.calls_at_least
