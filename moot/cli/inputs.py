@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,6 +151,18 @@ def read_topic(given: str | None) -> str | None:
         InputError: the file cannot be read, or the text is empty.
     """
     return None if given is None else read_words(given, "topic", "write the question to debate")
+
+
+def split_context(given: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
+    """Return the absolute path of the folder among the paths of `--context`, if any, and all files.
+
+    Raises:
+        InputError: there are several folders.
+    """
+    folders = [path for path in given or () if path.is_dir()]
+    if len(folders) > 1:
+        raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
+    return str(folders[0].absolute()) if folders else None, [p for p in given or () if p not in folders]
 
 
 def file_of(subject: str) -> Path | None:

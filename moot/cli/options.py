@@ -271,6 +271,17 @@ AnswersOption = Annotated[
 ]
 
 
+ContextOption = Annotated[
+    list[Path] | None,
+    Option(
+        "--context",
+        metavar="FILE|DIR",
+        help="File to show to every debater, or folder that the debaters' tools may read. Repeat the "
+        "option for several files. PDF, Word, Excel and HTML files need `pip install 'moot[documents]'`.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class SetupOptions:
     """Command-line options that configure a new debate. They override the configuration file."""

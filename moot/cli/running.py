@@ -46,6 +46,7 @@ from moot.text.plain_text import count_noun
 
 if TYPE_CHECKING:
     from moot.api import Debate, Event
+    from moot.state.config import DebateConfig
 
 from moot.cli.options import Delivery
 
@@ -107,7 +108,8 @@ def run_to_end(
     try:
         if delivery.remarks:
             topic, config = debate.state().values["topic"], debate.config()
-            for line in (*header_lines(topic, config, model_chosen=model_chosen), ""):
+            going_on = resumed_line(debate.row.turns, turns, config)
+            for line in (*header_lines(topic, config, model_chosen=model_chosen), *going_on, ""):
                 print_note(line)
         _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:
@@ -137,6 +139,19 @@ def run_to_end(
         ring(f"{handle(debate.id, debate.name)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)
     return code or _verdict_code(document["verdict"] or {}, gate, resume)
+
+
+def resumed_line(taken: int, added: int | None, config: DebateConfig) -> list[str]:
+    """Return the line that says where a resumed debate continues. A new debate has no such line."""
+    from moot.protocols.registry import turns_planned
+
+    if not taken:
+        return []
+    planned = turns_planned(config)
+    if added:
+        return [f"Continues after {count_noun(taken, 'turn')}, for {count_noun(added, 'more turn')}"]
+    of_all = f"{taken} of {count_noun(planned, 'turn')}" if planned and taken <= planned else ""
+    return [f"Continues after {of_all or count_noun(taken, 'turn')}"]
 
 
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:

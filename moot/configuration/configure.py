@@ -73,8 +73,10 @@ def file_data(path: Path | None, warn: Warn = log) -> JsonObject:
             validate(data)
         except ConfigError as error:
             raise ConfigError(converted.original_keys(str(error))) from error
-    elif isinstance(data.get("context"), str):
-        data["context"] = str((folder / data["context"]).absolute())
+    elif isinstance(given := data.get("context"), str):
+        data["context"] = str((folder / given).absolute())
+    elif isinstance(given, list) and all(isinstance(each, str) for each in given):
+        data["context"] = [str((folder / each).absolute()) for each in given]
     return with_files(data, folder, warn)
 
 

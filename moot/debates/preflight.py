@@ -99,8 +99,8 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
     # Topics and context files that exceed every prompt.
     budget, count = config.memory.budget, Environment().token_counter_for(config)
-    file = config.context if config.context and Path(config.context).is_file() else None
-    text = Path(file).read_text("utf-8", "replace") if file else ""
+    files = [path for path in map(Path, config.context_paths()) if path.is_file()]
+    text = "\n".join(path.read_text("utf-8", "replace") for path in files)
     given = (
         ("topic", count(config.topic or ""), problem_token_limit(budget)),
         ("context", count(text), budget.messages),

@@ -330,10 +330,14 @@ def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
     return Quoted(text, (), {seq: lines.lack(seq, text)})
 
 
-ASK = load_prompt_template("ask", "topic", "speakers", "fence", "times")
+ASK = load_prompt_template("ask", "topic", "speakers", "verdict", "fence", "times")
 _TIMES = (
     "A time in parentheses applies to its message and to all following messages until another time is given. "
 )
+VERDICT_ID = "verdict"
+"""Id under which an answer cites the verdict, which is no transcript entry."""
+_VERDICT = f"The verdict of the judge, or of a vote, follows them. Its id is `{VERDICT_ID}`. "
+_VERDICT_HEADING = f"# Verdict (id: {VERDICT_ID})"
 QUESTION = load_prompt_template("question", "question")
 
 SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
@@ -352,6 +356,8 @@ messages."""
 FRAME_SHARE = 0.2
 """Maximum share of the prompt's token budget that the instruction message may use. The same share applies
 to the question."""
+VERDICT_SHARE = 0.15
+"""Maximum share of the prompt's token budget that the verdict may use."""
 LEDGER_SHARE = 0.4
 """Maximum share of the summary's tokens that a list of the debaters' positions may use."""
 
@@ -360,6 +366,15 @@ _BETWEEN = re.compile(
     "|".join(sorted(filter(is_unspaced, QUESTION_WORDS), key=lambda word: (-len(word), word)))
     + "|[^\u3005\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
 )
+
+
+class JudgedResult(NamedTuple):
+    """Result of a judged debate, as texts."""
+
+    decision: str
+    """Decision in one line, or the winner if nothing was decided."""
+    text: str
+    """The verdict as Markdown."""
 
 
 @dataclass(frozen=True)
@@ -375,6 +390,8 @@ class QuestionPrompt:
     """Words in the question that do not occur in the transcript."""
     failure: str = ""
     """Error message of the embedding model, or `""` if the embedding succeeded."""
+    result: JudgedResult | None = None
+    """Verdict that the prompt shows, or `None` if the debate is not judged."""
 
 
 def question_prompt(
@@ -385,8 +402,9 @@ def question_prompt(
     count: TokenCounter,
     *,
     budget: int | None = None,
+    result: JudgedResult | None = None,
 ) -> QuestionPrompt:
-    """Return the prompt for a question, including the summary and relevant messages.
+    """Return the prompt for a question, including the summary, the verdict and relevant messages.
 
     The messages are selected for the question until the budget is full. A question about the whole transcript
     also gets the summary and the most recent messages. A question about certain messages gets more of them
@@ -419,11 +437,11 @@ def question_prompt(
         shown = (*(block.message for block in prefix), frame, turn_suffix.message)
         return total - REPLY_PRIMING - sum(message_tokens(message, count) for message in shown)
 
-    shared_prefix = _shared_prefix(state, config, total, count)
+    shared_prefix = _shared_prefix(state, config, total, count, result)
     remaining = remaining_beside(shared_prefix)
     has_overview = lines.fit(index, remaining) or concentration(index, chances) < FOCUS
     if not has_overview:
-        shared_prefix = _shared_prefix(state, config, total, count, summarize=False)
+        shared_prefix = _shared_prefix(state, config, total, count, result, summarize=False)
         remaining = remaining_beside(shared_prefix)
     recent = recent_seqs(state, lines, total) if has_overview else []
     pins = (entry["seq"] for entry in pinned_entries(state))
@@ -440,7 +458,8 @@ def question_prompt(
     quoted = _fill_remaining(look, lines, remaining)
     messages: WireMessage = {"role": "user", "content": lines.block(quoted.text)}
     chosen = [Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
-    unknown = unsaid_words(read, config.names(), ids=map(entry_id, named))
+    said_by_judge = [_VERDICT, *result] if result else []
+    unknown = unsaid_words(read, config.names(), others=[*map(entry_id, named), *said_by_judge])
     prompt = truncate_blocks([*shared_prefix, *chosen, turn_suffix], total, count)
     if (summary := str(state.get("rolling_summary", {}).get("text", ""))) and not has_overview:
         note: Omission = {"what": "summary", "why": NOT_BROAD, "tokens": count(summary), "count": 1}
@@ -452,6 +471,7 @@ def question_prompt(
         remaining,
         unknown,
         failure,
+        result,
     )
 
 
@@ -520,12 +540,13 @@ def _shared_prefix(
     config: DebateConfig,
     total: int,
     count: TokenCounter,
+    result: JudgedResult | None,
     *,
     summarize: bool = True,
 ) -> list[Block]:
     """Return the opening messages of a prompt that asks a question about a debate.
 
-    They contain the instruction and, if available, the debaters' positions and the summary.
+    They contain the instruction and, if available, the debaters' positions, the summary and the verdict.
 
     `summarize=False` omits the summary.
     """
@@ -534,6 +555,7 @@ def _shared_prefix(
     text = ASK.render(
         topic=fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
         speakers=truncate_middle(speakers, share // 3, count),
+        verdict=_VERDICT if result else "",
         fence=config.fence,
         times=_TIMES if any(map(source_time, state["full_transcript"])) else "",
     )
@@ -557,6 +579,13 @@ def _shared_prefix(
     if text:
         message = cut_message({"role": "user", "content": text}, share, count)
         shared_prefix.append(Block("summary", message, SUMMARY, label="summary and ledger"))
+    if result:
+        verdict: WireMessage = {
+            "role": "user",
+            "content": fenced(result.text, config.fence, _VERDICT_HEADING),
+        }
+        most = int(total * VERDICT_SHARE)
+        shared_prefix.append(Block("verdict", cut_message(verdict, most, count), label="verdict"))
     return shared_prefix
 
 
@@ -604,15 +633,15 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 
 
 def unsaid_words(
-    question: RetrievalQuestion, names: Mapping[str, str], *, ids: Iterable[str] = ()
+    question: RetrievalQuestion, names: Mapping[str, str], *, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the content words of a question that do not occur in the transcript.
+    """Return the content words of a question that occur neither in the transcript nor in `others`.
 
     For Chinese and Katakana, which have no spaces between words, the result holds each stretch of characters
     of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because
     word limits are unknown.
     """
-    called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *ids])))
+    called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *others])))
     unknown = frozenset(question.unknown) - called - question_word_terms()
     words: dict[str, None] = {}
     for run in map(str.casefold, spellings(question.text)):

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator
-from moot.memory.question_prompt import Place, QuestionPrompt, Splitting, by_message, key_of, named_seqs
+from moot.memory.question_prompt import (
+    VERDICT_ID,
+    JudgedResult,
+    Place,
+    QuestionPrompt,
+    Splitting,
+    by_message,
+    key_of,
+    named_seqs,
+)
 from moot.prompts.request import citation_type, make_call, model_params, narrow_schema
 from moot.prompts.truncation import display_name
 from moot.state.config import DebateConfig
@@ -43,13 +52,16 @@ class AskAnswer(BaseModel):
 
 
 ANSWER_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type(())})
-"""Schema of the model's structured reply to a question. The message ids are omitted, because a list of 200
-takes 1,250 tokens of the prompt."""
+"""Schema of the model's structured reply to a question about a debate without a verdict. The message ids are
+omitted, because a list of 200 takes 1,250 tokens of the prompt."""
+JUDGED_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type((), [VERDICT_ID])})
+"""Schema of the reply to a question about a judged debate, which can also cite the verdict."""
 
 
-def answer_schema(shown: Sequence[str]) -> type[AskAnswer]:
-    """Return the schema of an answer that can cite only messages shown in the prompt."""
-    return narrow_schema(AskAnswer, {"citations": citation_type(shown)})
+def answer_schema(shown: Sequence[str], result: JudgedResult | None = None) -> type[AskAnswer]:
+    """Return the schema of an answer that can cite only messages shown in the prompt, and the verdict."""
+    others = [VERDICT_ID] if result else []
+    return narrow_schema(AskAnswer, {"citations": citation_type(shown, others)})
 
 
 NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the model did not answer"])
@@ -62,7 +74,7 @@ class DebateAnswer:
     text: str
     """Text of the answer as Markdown, or `""` if the transcript contains no answer."""
     citations: tuple[str, ...]
-    """Ids of the existing messages that the answer cites, in order."""
+    """Ids of the existing messages that the answer cites, in order. `verdict` stands for the verdict."""
     not_found: tuple[str, ...]
     """Parts of the question that the transcript does not answer."""
     dropped: int
@@ -111,13 +123,15 @@ def ask(
     data = reply.require().data
     said = AskAnswer.model_validate(data) if data else NO_ANSWER
     transcript, prompt = state["full_transcript"], asked.prompt
-    known, dropped = check_citations(said.citations, len(transcript))
+    others = [VERDICT_ID] if asked.result else []
+    known, dropped = check_citations(said.citations, len(transcript), others)
     text, not_found = said.answer.strip(), said.not_found
     if reply.placeholder:
         not_found = list(asked.unknown)
         shown = [transcript[seq] for seq in (*asked.messages.whole, *asked.messages.cut)]
         named = named_seqs(asked.question, len(transcript))
         text, known = extract_for(asked.question, sorted(shown, key=itemgetter("seq")), config.names(), named)
+        text = f"The verdict: {asked.result.decision}\n\n{text}" if asked.result else text
     return DebateAnswer(
         text=text,
         citations=known,
@@ -141,10 +155,15 @@ def ask(
     )
 
 
-def check_citations(cited: Iterable[str], entries: int) -> tuple[tuple[str, ...], int]:
-    """Return the cited ids that exist, without duplicates, and the number of cited ids that do not exist."""
+def check_citations(
+    cited: Iterable[str], entries: int, others: Sequence[str] = ()
+) -> tuple[tuple[str, ...], int]:
+    """Return the cited ids that exist, without duplicates, and the number of cited ids that do not exist.
+
+    `others` are existing ids that are no entry's.
+    """
     named = [cited_id(text) for text in cited]
-    real = [key for key in named if (seq := seq_of(key)) is not None and seq < entries]
+    real = [key for key in named if key in others or ((seq := seq_of(key)) is not None and seq < entries)]
     return tuple(dict.fromkeys(real)), len(named) - len(real)
 
 

@@ -165,29 +165,29 @@ def _topic(
 def _context(
     config: DebateConfig, context: NodeContext
 ) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
-    """Load the debaters' tools and the debate's context file, and check that they can be used.
+    """Load the debaters' tools and the debate's context files, and check that they can be used.
 
-    Return the configuration with the definitions of the tools of MCP servers, and the context file as a
-    document.
+    Return the configuration with the definitions of the tools of MCP servers, and the context files as
+    documents.
 
     Raises:
         ConfigError: a tool or the context is unusable.
     """
-    if config.context is None and not any(debater.tools for debater in config.debaters):
+    if not config.context_paths() and not any(debater.tools for debater in config.debaters):
         return config, ()
     count = context.env.token_counter_for(config)
 
     def check() -> str:
         checked = check_tools(config, count, context.env.tools)
         filled = config.model_copy(update={"mcp_servers": checked.mcp_servers})
-        return json.dumps([checked.document, freeze(filled)["mcp_servers"]])
+        return json.dumps([checked.documents, freeze(filled)["mcp_servers"]])
 
     key = json.dumps([config.context, config.fingerprint()])
-    document, servers = json.loads((yield LocalWork([LocalJob(key, check)]))[0])
+    documents, servers = json.loads((yield LocalWork([LocalJob(key, check)]))[0])
     if servers:
         known = {name: McpServerConfig.model_validate(server) for name, server in servers.items()}
         config = config.model_copy(update={"mcp_servers": known})
-    return config, (document,) if document else ()
+    return config, documents
 
 
 def _seed(

@@ -282,14 +282,16 @@ def either(first: Any, second: Any, name: str = "") -> Any:
     return TypeAliasType(name, kind) if name else kind
 
 
-def citation_type(ids: Sequence[str]) -> Any:
+def citation_type(ids: Sequence[str], others: Sequence[str] = ()) -> Any:
     """Return a Pydantic type for a list of message ids.
 
-    It lists the allowed `ids`, or only their format if there are none or too many.
+    It lists the allowed `ids`, or only their format if there are none or too many. `others` are allowed ids
+    of another form.
     """
     if 0 < len(ids) <= MAX_IDS:
-        return list[one_of(ids, "MessageId")]  # type: ignore[misc]  # made for the debate
-    return list[like(_MESSAGE_ID)]  # type: ignore[misc]  # made for the debate
+        return list[one_of([*ids, *others], "MessageId")]  # type: ignore[misc]  # made for the debate
+    like_an_id = like(_MESSAGE_ID)
+    return list[either(one_of(others), like_an_id) if others else like_an_id]  # type: ignore[misc]  # made for the debate
 
 
 def cause_type(ids: Sequence[str]) -> Any:

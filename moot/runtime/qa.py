@@ -8,14 +8,15 @@ from langchain_core.messages import AIMessage
 
 from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, ModelCall, NodeBody, Update
 from moot.configuration.configure import operators_limits
-from moot.memory.question_prompt import QuestionPrompt, ask_index, question_prompt
-from moot.memory.questions import ANSWER_SCHEMA, DebateAnswer, answer_schema, ask
+from moot.memory.question_prompt import JudgedResult, QuestionPrompt, ask_index, question_prompt
+from moot.memory.questions import ANSWER_SCHEMA, JUDGED_SCHEMA, DebateAnswer, answer_schema, ask
 from moot.people.interjections import new_input_messages, new_input_text
 from moot.prompts.request import model_params, prompt_budget, schema_tokens, with_schema
 from moot.protocols.base import End
 from moot.protocols.registry import limit_reached
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
+from moot.runtime.result_text import decision_line, verdict_text
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, Permissions
 from moot.state.config.model_settings import OFFLINE, RECORDED
@@ -23,6 +24,7 @@ from moot.state.conversation import ConversationState, StateValues
 from moot.state.entries import message_id
 from moot.state.errors import ModelError
 from moot.state.reducers import RESULT_ID_PREFIX
+from moot.state.verdict import PanelVerdict
 
 
 def can_continue(text: str, config: DebateConfig) -> bool:
@@ -149,10 +151,11 @@ def answer_question(
     config = context.permissions.config
     count = context.env.token_counter_for(config, model_params(config, config.judge).model)
     # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
-    listing = answer_schema(asked.prompt.shown)
-    extra = schema_tokens(listing, count) - schema_tokens(ANSWER_SCHEMA, count)
+    schema = JUDGED_SCHEMA if asked.result else ANSWER_SCHEMA
+    listing = answer_schema(asked.prompt.shown, asked.result)
+    extra = schema_tokens(listing, count) - schema_tokens(schema, count)
     fits = asked.prompt.total_tokens + extra <= config.memory.budget.total
-    return (yield from ask(state, config, asked, listing if fits else ANSWER_SCHEMA))
+    return (yield from ask(state, config, asked, listing if fits else schema))
 
 
 def _question_prompt(state: ConversationState, context: NodeContext, question: str) -> QuestionPrompt:
@@ -164,6 +167,16 @@ def _question_prompt(state: ConversationState, context: NodeContext, question: s
     embeddings = embeddings_of(context.permissions, env.embeddings)
     index = ask_index(env.indexes, context.debate, state, config, embeddings)
     count = env.token_counter_for(config, model_params(config, config.judge).model)
-    budget = prompt_budget(config.memory.budget.total, ANSWER_SCHEMA, count)
-    asked = question_prompt(state, config, question, index, count, budget=budget)
-    return replace(asked, prompt=with_schema(asked.prompt, ANSWER_SCHEMA, count))
+    result = _judged_result(state)
+    schema = JUDGED_SCHEMA if result else ANSWER_SCHEMA
+    budget = prompt_budget(config.memory.budget.total, schema, count)
+    asked = question_prompt(state, config, question, index, count, budget=budget, result=result)
+    return replace(asked, prompt=with_schema(asked.prompt, schema, count))
+
+
+def _judged_result(state: ConversationState) -> JudgedResult | None:
+    """Return the verdict on a debate, or `None` if no judge and no vote decided it."""
+    verdict: PanelVerdict | None = state.get("verdict") or None
+    if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
+        return None
+    return JudgedResult(decision_line(state), verdict_text(verdict, state))

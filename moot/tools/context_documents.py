@@ -1,7 +1,7 @@
-"""Context of a debate: a folder for the tools, or one text file that every prompt shows."""
+"""Context of a debate: a folder for the tools, and text files that every prompt shows."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from moot.tools.sandbox import AccessRefused, Sandbox
 class CheckedTools:
     """Results of checking a configuration's tools and its context file or folder."""
 
-    document: dict[str, str] | None
-    """Context file as a document with `name` and `content`. `None`: the context is a folder or not set."""
+    documents: Sequence[Mapping[str, str]]
+    """Context files as documents with `name` and `content`."""
     mcp_servers: Mapping[str, McpServerConfig]
     """Configured MCP servers, including definitions of the tools that debaters use."""
 
@@ -35,13 +35,15 @@ def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = N
         ConfigError: a tool is unknown, lacks its folder or exceeds the token budget, or the context does not
             exist or cannot be read.
     """
-    document = None if config.context is None else read_context(config.context)
-    has_folder = config.context is not None and document is None
+    read = {path: read_context(path) for path in config.context_paths()}
+    folders = [path for path, document in read.items() if document is None]
+    if len(folders) > 1:
+        raise ConfigError(f"context takes at most one folder: choose one of {', '.join(map(repr, folders))}")
     servers = with_definitions(config)
     given = debate_tools(config.model_copy(update={"mcp_servers": servers}), given)
     for debater in config.debaters:
         for name in debater.tools:
-            if get_tool(name, given).needs_context and not has_folder:
+            if get_tool(name, given).needs_context and not folders:
                 raise ConfigError(
                     f"tool {name!r} of debater {debater.id!r} needs a folder: set `context` to a folder"
                 )
@@ -52,7 +54,7 @@ def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = N
                 f"tools of debater {debater.id!r}: set it to at least {4 * offered}, or use fewer "
                 "tools"
             )
-    return CheckedTools(document, servers)
+    return CheckedTools([each for each in read.values() if each is not None], servers)
 
 
 def read_context(context: str) -> dict[str, str] | None:
@@ -87,8 +89,6 @@ def context_sandbox(permissions: Permissions) -> Sandbox | None:
     Raises:
         ConfigError: the folder is not authorized, or is now outside `MOOT_CONTEXT_ROOT`.
     """
-    context = permissions.authorize("context", "tool").context
-    if context is None:
-        return None
-    read_context(context)
-    return Sandbox(Path(context).resolve())
+    paths = permissions.authorize("context", "tool").context_paths()
+    folder = next((path for path in paths if read_context(path) is None), None)
+    return None if folder is None else Sandbox(Path(folder).resolve())

@@ -42,11 +42,11 @@ from moot.embedding import (
     DebaterRequest,
 )
 from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
-from moot.nodes.close import result_text
 from moot.people.interjections import MAX_MESSAGE_CHARS
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
+from moot.runtime.result_text import result_text
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.config.section import MAX_KEY_CHARS, errors_in
 from moot.state.entries import JsonObject

@@ -333,14 +333,14 @@ class LivePage:
 
     async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
         """Return an estimate of the calls, tokens and cost of the requested debate."""
-        _, settings, _ = (await body_of(request, NewDebate)).parts()
+        _, settings, documents = (await body_of(request, NewDebate)).parts()
         by_operator = bool(request.scope.get(OPERATOR))
 
         config = await run_in_thread(partial(host.requested, settings, by_operator=by_operator))
         is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
 
         def plan() -> JsonObject:
-            planned = estimate(config, check)
+            planned = estimate(config, check, documents=documents)
             if planned is None:
                 raise InputError(
                     f"the cost of a debate with protocol {config.protocol!r} cannot be estimated"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def test_a_debate_can_be_run_read_extended_forked_exported_and_deleted(moot: Moo
     assert sum(entry["speaker"] != "user" for entry in longer["transcript"]) == 6
 
     fork = moot("fork", "mono", "--after", 2, "--id", "other", "--run", "--json").json
+    assert re.search(r"forked from +mono\n", re.sub(r" +\n", "\n", moot("show", "other").out))
     assert fork["transcript"][:3] == longer["transcript"][:3]
     assert fork["parent"] == longer["id"]
 

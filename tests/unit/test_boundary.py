@@ -306,7 +306,7 @@ def test_a_doctored_export_is_read_and_refused_where_it_reaches_outside(
 def test_what_an_operator_configured_is_granted_to_that_debate_and_its_forks_alone(tmp_path: Path) -> None:
     (tmp_path / "facts.md").write_text("Trams are quiet.")
     config = DebateConfig(turns=2, context=str(tmp_path / "facts.md"))
-    granted = {Capability("context", config.context or "")}
+    granted = {Capability("context", path) for path in config.context_paths()}
     with open_debates(str(tmp_path / "moot.sqlite")) as debates:
         own, other = debates.start("T?", config), debates.start("T?")
         own.run()

@@ -87,3 +87,18 @@ def test_a_prompt_file_that_cannot_be_read_warns_and_leaves_the_built_in_one(
     said = capsys.readouterr().err
     assert "gone.md" in said
     assert said.count("the built-in prompt is used") == 2
+
+
+def test_the_plan_counts_the_documents_of_the_option_like_those_of_the_file(tmp_path: Path) -> None:
+    note, file = tmp_path / "note.md", tmp_path / "debate.yaml"
+    note.write_text("The pipes of the old town are of lead. " * 60)
+    file.write_text("context: note.md\nturns: 4\n")
+    planned = {
+        key: json.loads(_invoke(["Pipes?", *words, "--json"]).stdout)["prompt_tokens"]
+        for key, words in {
+            "none": ["--turns", "4"],
+            "option": ["--turns", "4", "--context", str(note)],
+            "file": ["--config", str(file)],
+        }.items()
+    }
+    assert planned["option"] == planned["file"] > planned["none"] + 4 * 500

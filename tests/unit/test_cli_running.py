@@ -12,7 +12,7 @@ from rich.text import Text
 from moot.api import Debate
 from moot.calls.event_loop import stop
 from moot.cli.options import Delivery
-from moot.cli.running import handle_sigterm_as_interrupt, run_to_end
+from moot.cli.running import handle_sigterm_as_interrupt, resumed_line, run_to_end
 from moot.cli.screen.show_parts import answer_parts, bulleted, verdict_parts
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
@@ -82,6 +82,13 @@ def test_questions_are_printed_with_the_command_that_answers(capsys: pytest.Capt
 def test_the_command_to_copy_names_the_database_and_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     _run(ModelError("no answer"), db="my debates.sqlite")
     assert "moot resume mine --db 'my debates.sqlite'" in capsys.readouterr().err
+
+
+def test_a_resumed_debate_says_at_once_where_it_continues(capsys: pytest.CaptureFixture[str]) -> None:
+    _run(None)
+    assert "Continues after 1 of 6 turns\n" in capsys.readouterr().err
+    assert resumed_line(2, 3, DebateConfig()) == ["Continues after 2 turns, for 3 more turns"]
+    assert resumed_line(0, None, DebateConfig()) == []
 
 
 def test_a_failed_verdict_is_3_although_the_run_ended() -> None:

@@ -268,6 +268,16 @@ def test_a_report_compares_the_estimate_and_its_bounds_with_what_was_used(tmp_pa
     assert compared["Calls, at most"] == planned.calls_at_most
 
 
+def test_a_report_compares_with_the_plan_of_a_debate_that_has_the_same_documents(tmp_path: Path) -> None:
+    document, config = {"name": "note.md", "content": "Pipes are of lead. " * 100}, DebateConfig(turns=2)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=FakeModel(obliging).environment()) as debates:
+        reported = with_plan(debates.start(TOPIC, config, documents=[document]).run())
+    planned = dry_run.estimate(config.model_copy(update={"topic": TOPIC}), documents=[document])
+    assert planned is not None
+    assert reported["planned"] == planned.to_json()
+    assert planned.to_json()["prompt_tokens"] > estimate_of(config).to_json()["prompt_tokens"] + 2 * 400
+
+
 @settings(max_examples=10, deadline=None)
 @given(
     protocol=st.sampled_from(sorted(PROTOCOLS)),
@@ -327,3 +337,14 @@ def test_ten_thousand_turns_are_planned_from_a_few_hundred() -> None:
     assert len(many.batches) == len(few.batches)
     assert many.calls == 10_002
     assert len(many.most.planned) < 500
+
+
+def test_a_dispute_pays_for_the_check_of_changed_positions() -> None:
+    checked, unchecked = (
+        estimate_of(
+            make_config({"model": "m", "turns": 8, "blackboard": {"extraction": "llm", "verify_changes": on}})
+        )
+        for on in (True, False)
+    )
+    assert checked.calls_at_most == unchecked.calls_at_most + 1
+    assert checked.calls_at_least == unchecked.calls_at_least

@@ -330,7 +330,7 @@ def test_a_long_estimate_delays_no_short_one(page: TestClient, monkeypatch: pyte
     monkeypatch.setattr(page_routes, "PLAN_WAIT_S", 0.05)
     began, go_on = threading.Event(), threading.Event()
 
-    def wait(config: DebateConfig, check: Callable[[], object]) -> Any:
+    def wait(config: DebateConfig, check: Callable[[], object], **_: object) -> Any:
         if config.turns == LONG["turns"]:
             began.set()
             go_on.wait(20)
@@ -355,7 +355,7 @@ def test_an_estimate_ends_when_its_client_disconnects(
 ) -> None:
     ended = threading.Event()
 
-    def wait(_: DebateConfig, check: PlanCheck) -> Any:
+    def wait(_: DebateConfig, check: PlanCheck, **more: object) -> Any:
         assert until(lambda: check.gone)
         ended.set()
         check()

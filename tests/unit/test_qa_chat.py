@@ -99,3 +99,64 @@ def test_the_prompt_of_an_answer_is_looked_back_at(tmp_path: Path) -> None:
         assert receipt["purpose"] == "ask"
         assert reconstruct_prompt(session, receipt["id"]).exact
         assert debate.row.status == "done"
+
+
+DECIDED = {
+    "reasoning": "Nobody answered the cost.",
+    "question": "Tabs?",
+    "decision": "Use spaces.",
+    "confidence": 78,
+    "conditions": ["editors obey"],
+    "would_reverse": ["a study of wrists"],
+    "winner": "tie",
+    "scores": [],
+}
+
+
+def judged(call: ModelCall) -> Reply:
+    if call.purpose == "judge":
+        return Reply(data=DECIDED, model=call.model)
+    if call.purpose == "ask":
+        is_offline = call.model == "offline"
+        return (
+            Reply(provider="offline")
+            if is_offline
+            else Reply(
+                data={**SAID, "answer": "Spaces.", "citations": ["verdict", "m000001"], "not_found": []}
+            )
+        )
+    return answer(call)
+
+
+@pytest.mark.parametrize("budget", [2_000, 8_000])
+def test_a_question_about_a_judged_debate_can_be_answered_from_the_verdict(
+    tmp_path: Path, budget: int
+) -> None:
+    model = FakeModel(judged)
+    memory: Any = {"budget": {"total": budget}}
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Tabs?", DebateConfig(turns=2, debaters=ADA, memory=memory, model="m"))
+        debate.run()
+        found = debate.ask("What did the judge decide, on what conditions, and how sure?")
+        call = model.calls[-1]
+        (block,) = (each["content"] for each in call.messages if "# Verdict" in each["content"])
+        for said in ("Use spaces.", "78", "editors obey", "a study of wrists", "Nobody answered the cost."):
+            assert said in block
+        assert "Its id is `verdict`." in call.messages[0]["content"]
+        assert (found.citations, found.dropped) == (("verdict", "m000001"), 0)
+        assert "judge" not in found.receipt["unknown_terms"]
+        assert found.receipt["sections"]["verdict"] <= 0.15 * budget
+        assert found.receipt["total_tokens"] <= budget
+        passages = debate.ask("What did the judge decide?", model="offline").text
+        assert passages.startswith("The verdict: Use spaces.")
+        assert "No model is configured" in passages
+
+
+def test_a_question_about_a_debate_without_a_verdict_mentions_none(tmp_path: Path) -> None:
+    model = FakeModel(judged)
+    with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
+        debate = debates.start("Tabs?", CONFIG.model_copy(update={"model": "m"}))
+        debate.run()
+        found = debate.ask("Who won?")
+        assert "verdict" not in str(model.calls[-1].messages).lower()
+        assert (found.citations, found.dropped) == (("m000001",), 1)

@@ -38,4 +38,4 @@ NAMES = {"ada": "Ada", "bo-li": "Bo Li", "cat": "Skeptiker"}
     ],
 )
 def test_only_content_words_that_nobody_used_are_reported(question: str, words: list[str]) -> None:
-    assert list(unsaid_words(read_question(INDEX, question), NAMES, ids=["m000002"])) == words
+    assert list(unsaid_words(read_question(INDEX, question), NAMES, others=["m000002"])) == words

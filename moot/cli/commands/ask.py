@@ -121,6 +121,9 @@ def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     """Return an answer as lines to print."""
+    from moot.memory.question_prompt import VERDICT_ID
+    from moot.runtime.result_text import decision_line
+
     values = debate.state().values
     names = debater_names(values["config"], 60)
     lines = [answer.text or "The transcript does not answer the question."]
@@ -128,6 +131,9 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     if cited:
         lines += ["", "Sources:"]
     for message_id in cited:
+        if message_id == VERDICT_ID:
+            lines.append(f"- [{message_id}] {one_line(decision_line(values), QUOTE_CHARS)}")
+            continue
         entry = values["full_transcript"][int(message_id[1:])]
         who = names.get(entry["speaker"], entry["speaker"])
         lines.append(f"- [{message_id}] {one_line(who, 60)}: {one_line(entry['content'], QUOTE_CHARS)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,15 +68,7 @@ class RunOptions:
         ),
     ] = None
     no_judge: Annotated[bool, Option("--no-judge", help="Skip the verdict.")] = False
-    context: Annotated[
-        list[Path] | None,
-        Option(
-            "--context",
-            metavar="FILE|DIR",
-            help="File to show to every debater, or folder that the debaters' tools may read. Repeat the "
-            "option for several files. PDF, Word, Excel and HTML files need `pip install 'moot[documents]'`.",
-        ),
-    ] = None
+    context: shared.ContextOption = None
     tools: Annotated[
         str | None,
         Option(
@@ -165,7 +157,7 @@ def run(
     Command-line options override the settings in the configuration file. Moot saves the debate after every
     step. After Ctrl-C, a crash or a model failure, `moot resume` continues the debate.
     """
-    from moot.cli.inputs import read_topic
+    from moot.cli.inputs import read_topic, split_context
     from moot.cli.run_config import run_config, warn_of_ignored_length
     from moot.cli.running import run_to_end
     from moot.cli.screen.live import check_answers
@@ -178,9 +170,7 @@ def run(
             name = own.name or unused_name(debates.records, f"{debates.get(own.replay).name}-replay")
             raise Exit(run_to_end(debates.replay(own.replay, name=name), delivery))
 
-    folders = [path for path in own.context or () if path.is_dir()]
-    if len(folders) > 1:
-        raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
+    folder, files = split_context(own.context)
     flags = {
         **setup.flags(),
         "temperature": own.temperature,
@@ -188,13 +178,13 @@ def run(
         "memory.summarizer": own.summarizer,
         "judge.rubric": read_rubric(own.rubric, Path()) if own.rubric else None,
         "judge.enabled": False if own.no_judge else None,
-        "context": str(folders[0].absolute()) if folders else None,
+        "context": folder,
         "options": [each.strip() for each in own.options.split(",")] if own.options else None,
         "revisit": own.revisit,
     }
     asked = read_topic(topic)
     check_database(delivery.db)
-    documents = read_documents([path for path in own.context or () if path not in folders])
+    documents = read_documents(files)
     given_tools = [each.strip() for each in (own.tools or "").split(",") if each.strip()]
     settings = run_config(setup.config, flags, given_tools, topic=asked)
     if asked is None and not (settings.topic or "").strip():
@@ -203,12 +193,13 @@ def run(
         )
     gate = _gate(own, settings)
     warn_of_ignored_length(flags, settings)
-    if settings.context and Path(settings.context).is_dir() and not any(d.tools for d in settings.debaters):
+    has_folder = any(Path(path).is_dir() for path in settings.context_paths())
+    if has_folder and not any(debater.tools for debater in settings.debaters):
         print_note("warning: no debater has tools to read the context folder: add --tools search,read_file")
     check_answers(delivery.answers, settings)
 
     if own.propose:
-        settings = _propose(asked or settings.topic or "", settings, yes=own.yes)
+        settings = _propose(asked or settings.topic or "", settings, documents, yes=own.yes)
     with open_database(delivery.db, make=True) as debates:
         name = own.name or unused_name(debates.records, asked or settings.topic or "")
         debate = debates.start(asked, settings, name=name, documents=documents)
@@ -237,7 +228,9 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
     return Gate(option, own.min_confidence or 0.0)
 
 
-def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfig:
+def _propose(
+    question: str, settings: DebateConfig, documents: Sequence[Mapping[str, str]], *, yes: bool
+) -> DebateConfig:
     """Let a model propose two debaters if the user named none, and print the estimated cost.
 
     A terminal asks for confirmation. A built-in model proposes nothing and costs nothing.
@@ -262,7 +255,7 @@ def _propose(question: str, settings: DebateConfig, *, yes: bool) -> DebateConfi
     for debater in settings.debaters:
         role = f" ({one_line(debater.role, 60)})" if debater.role else ""
         print_note(f"{one_line(debater.name, 40)}{role}: {one_line(debater.stance or 'no stance', 300)}")
-    planned = estimate(settings)
+    planned = estimate(settings.model_copy(update={"topic": question}), documents=documents)
     cost = expected_cost(planned, settings) if planned else []
     calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"
     price = (
@@ -501,6 +494,7 @@ def plan(
     ] = None,
     *,
     setup: shared.SetupOptions,
+    context: shared.ContextOption = None,
     latency: Annotated[
         float, Option("--latency", min=0, metavar="S", help="Assumed duration of one model call in seconds.")
     ] = 5.0,
@@ -517,18 +511,20 @@ def plan(
     assumes that every prompt and reply uses its full token budget. Moot calculates the cost from the prices
     in the configuration, or from the list prices of well-known models.
     """
-    from moot.cli.inputs import read_topic
+    from moot.cli.inputs import read_topic, split_context
     from moot.cli.run_config import warn_of_ignored_length
     from moot.cli.screen.output import print_error
     from moot.configuration.configure import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
+    from moot.importing.read_context import read_documents
     from moot.protocols.registry import protocol_named
 
-    flags = {"topic": read_topic(topic), **setup.flags()}
+    folder, files = split_context(context)
+    flags = {"topic": read_topic(topic), **setup.flags(), "context": folder}
     settings = read_config(setup.config, flags, print_error)
     warn_of_ignored_length(flags, settings)
     protocol_named(settings.protocol).check(settings)
-    planned = estimate(settings)
+    planned = estimate(settings, documents=read_documents(files))
     if planned is None:
         raise ConfigError(
             f"a debate with protocol {settings.protocol!r} cannot be estimated: run it with a low "

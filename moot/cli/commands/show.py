@@ -175,7 +175,8 @@ def show(
             )
             return print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
         document = debate.document()
-    data, parts = show_parts.part(chosen[0] if chosen else "", document)
+        parent = debate.session.records.catalogue.name_of(document["parent"]) if document["parent"] else ""
+    data, parts = show_parts.part(chosen[0] if chosen else "", document, parent)
     print_answer(data, *parts, as_json=as_json)
     if not as_json and not chosen and document["status"] in ("failed", "paused"):
         print_note(f"\nContinue with: {resume_line(debate, db)}")

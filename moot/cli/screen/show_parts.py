@@ -267,8 +267,8 @@ Parts = list[RenderableType]
 Document = JsonMapping
 
 
-def overview(document: Document) -> Parts:
-    """Return the overview that `moot show` prints."""
+def overview(document: Document, parent: str) -> Parts:
+    """Return the overview that `moot show` prints. `parent` is the name of the debate it was forked from."""
     names, usage = debater_names(document["config"]), document["usage"]
     named, failed = document["name"] != document["id"], document["status"] == "failed"
     used = [
@@ -287,7 +287,7 @@ def overview(document: Document) -> Parts:
         "started": f"{local_time(document['created_at'])} · last active {local_time(document['updated_at'])}",
         "pinned": ", ".join(document.get("state", {}).get("pinned", [])),
         "why": document["errors"][-1]["error"] if failed and document["errors"] else "",
-        "forked from": document["parent"],
+        "forked from": parent,
     }
     table = Table.grid(padding=(0, 2))
     for key, value in facts.items():
@@ -496,13 +496,13 @@ PARTS: Mapping[str, Callable[[Document], Parts]] = {
 }
 
 
-def part(name: str, document: Document) -> tuple[object, Parts]:
+def part(name: str, document: Document, parent: str = "") -> tuple[object, Parts]:
     """Return one part of a debate as JSON data and as text for the screen.
 
-    The name `""` stands for the whole document.
+    The name `""` stands for the whole document. `parent` is the name of the debate it was forked from.
     """
     if not name:
-        return document, overview(document)
+        return document, overview(document, parent)
     if name == "summary":
         latest = next((each for each in reversed(document["summaries"]) if each["kind"] == "rolling"), None)
         return latest or {}, summary(latest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -34,9 +35,11 @@ from moot.runtime.telemetry import muted_spans
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config, with_settings
 from moot.state.config.mcp_servers import server_of
-from moot.state.entries import EntryUsage, JsonObject
+from moot.state.entries import Entry, EntryUsage, JsonObject, traits_of
 from moot.state.errors import MootError
 
+Documents = Sequence[Mapping[str, str]]
+"""Documents with `name` and `content` that a debate shows to its participants."""
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
@@ -63,22 +66,24 @@ MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
 
-def dry_run(config: DebateConfig, scenario: Scenario, check: Check = no_check) -> DryRun:
+def dry_run(
+    config: DebateConfig, scenario: Scenario, check: Check = no_check, documents: Documents = ()
+) -> DryRun:
     """Simulate a debate in one scenario, and return the model calls.
 
     For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
-    The missing rounds are
-    extrapolated. `check` is called before each simulated call, and can raise an error to end the dry run.
+    The missing rounds are extrapolated. `check` is called before each simulated call, and can raise an error
+    to end the dry run. `documents` are shown to the debaters besides the context file of the configuration.
     """
     config = _without_side_effects(config)
     length = FIRST_LENGTH
     while shorter := _shortened(config, length):
         shortened, missing = shorter
-        run = _run(shortened, scenario, check)
+        run = _run(shortened, scenario, check, documents)
         if run.calls >= ENOUGH_CALLS or _is_settled(run.planned):
             return _extended(run, missing, _turns_a_round(config))
         length *= 2
-    return _run(config, scenario, check)
+    return _run(config, scenario, check, documents)
 
 
 def _without_side_effects(config: DebateConfig) -> DebateConfig:
@@ -203,23 +208,25 @@ def _extended(run: DryRun, missing: int, a_round: int) -> DryRun:
     return replace(run, planned=[extended(each) for each in run.planned], turns=run.turns + missing * a_round)
 
 
-def _run(config: DebateConfig, scenario: Scenario, check: Check = no_check) -> DryRun:
+def _run(
+    config: DebateConfig, scenario: Scenario, check: Check = no_check, documents: Documents = ()
+) -> DryRun:
     replies = StubReplies(scenario, config, check)
     # Without a concurrency limit, all calls of a batch run at the same time.
     unbounded = config.model_copy(
         update={"limits": config.limits.model_copy(update={"concurrency": MAX_CONCURRENCY})}
     )
     with tracing_context(enabled=False), muted_spans():
-        turns = call_from_sync(_run_debate, unbounded, replies)
+        turns = call_from_sync(_run_debate, unbounded, replies, documents)
     return DryRun(replies.planned, turns, config.limits.concurrency)
 
 
-async def _run_debate(config: DebateConfig, replies: StubReplies) -> int:
+async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Documents) -> int:
     """Simulate a debate with stub replies, and return the number of turns."""
     environment = Environment(complete=replies, on_progress=lambda *_: None)
     graph = build_graph(InMemorySaver(), environment=environment)
     run_config: RunnableConfig = {"configurable": {"thread_id": "00000000-0000-4000-8000-000000000000"}}
-    graph_input: Any = {"topic": config.topic}
+    graph_input: Any = {"topic": config.topic, "context_documents": [dict(each) for each in documents]}
     while True:
         await graph.ainvoke(graph_input, run_config, context=config, durability="exit")
         snapshot = await graph.aget_state(run_config)
@@ -373,7 +380,7 @@ def _merged(least: Sequence[Any], most: Sequence[Any]) -> list[Any]:
     return merged
 
 
-def estimate(config: DebateConfig, check: Check = no_check) -> Estimate | None:
+def estimate(config: DebateConfig, check: Check = no_check, *, documents: Documents = ()) -> Estimate | None:
     """Estimate a debate's calls and tokens. Return `None` if it does not end within `MAX_BATCHES` batches.
 
     The estimate ignores limits on tokens, cost and time: it assumes that the debate reaches none of them.
@@ -381,12 +388,13 @@ def estimate(config: DebateConfig, check: Check = no_check) -> Estimate | None:
     Args:
         config: The configuration of the debate.
         check: Function that is called before each simulated call. It can raise an error to end the estimate.
+        documents: Documents that the debaters see, in addition to the context file of the configuration.
 
     Raises:
         ConfigError: The configuration cannot run.
     """
     try:
-        runs = [dry_run(config, scenario, check) for scenario in ("agreeing", "disputing")]
+        runs = [dry_run(config, each, check, documents) for each in ("agreeing", "disputing")]
         return Estimate(runs, shows_window=protocol_named(config.protocol).shows_summary)
     except EndlessDebate:
         return None
@@ -444,13 +452,23 @@ def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) ->
     return [models.cost_usd(name, usage) or 0.0 for name in (planned.call.model, *planned.call.fallbacks)]
 
 
+def _is_document(entry: Entry) -> bool:
+    """Return True if an entry is a document of a person, not a note of Moot's on the background."""
+    return traits_of(entry).user_input == "document" and entry["speaker"] == "user"
+
+
 def with_plan(document: Mapping[str, Any]) -> JsonObject:
     """Return a copy of a debate document that includes the estimate under the key `planned`."""
     config, topic = document.get("config"), str(document.get("topic") or "").strip()
     if not config or document.get("planned"):
         return {**document}
+    # The transcript holds the documents, those of `context` too, as they were when the debate began.
+    said = [entry["content"].partition("\n\n") for entry in document["transcript"] if _is_document(entry)]
+    documents = [{"name": name, "content": content} for name, _, content in said]
     try:
-        planned = estimate(DebateConfig.model_validate({**config, "topic": topic or None}))
+        settings = DebateConfig.model_validate({**config, "topic": topic or None})
+        folders = tuple(path for path in settings.context_paths() if Path(path).is_dir())
+        planned = estimate(settings.model_copy(update={"context": folders}), documents=documents)
     except MootError:  # a protocol, folder or tool of the debate is missing here
         planned = None
     return {**document, **({"planned": planned.to_json()} if planned else {})}

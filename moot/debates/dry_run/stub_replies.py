@@ -20,6 +20,7 @@ from moot.claims.reflections import DISAGREEMENT
 from moot.models.offline import smallest_instance
 from moot.models.registry import Models
 from moot.runtime.environment import Environment
+from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config import DebateConfig
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import MootError
@@ -193,6 +194,8 @@ class StubReplies:
     _texts: int = 0
     """Running count of the placeholder texts generated as simulated model replies. It seeds the next text,
     so that all texts differ."""
+    _heard: dict[str, int] = field(default_factory=dict)
+    """Number of each message whose claims were extracted, in order of extraction."""
     _counter: TokenCounter | None = None
 
     async def __call__(
@@ -293,9 +296,14 @@ class StubReplies:
     def _dispute(self, call: ModelCall) -> JsonObject:
         """Return made-up claims for a simulated dispute.
 
-        One message asserts each claim, and another message denies it.
+        One message asserts each claim, and another message denies it. After the first round, the debaters
+        also change their position on the topic itself, which a further call may check.
         """
         claims, events = [], []
+        for message in call.hints.get("message_ids", ()):
+            is_first = self._heard.setdefault(message, len(self._heard)) < len(self.config.turn_order())
+            kind = "asserts" if is_first else "denies"
+            events.append(_event(message, MAIN_QUESTION, kind))
         pairs = list(islice(combinations(call.hints.get("message_ids", ()), 2), MAX_CLAIMS))
         least = 1 + self.config.blackboard.reflection_threshold // DISAGREEMENT
         wanted = min(MAX_CLAIMS, max(len(pairs), least))
@@ -303,18 +311,21 @@ class StubReplies:
             self._texts += 1
             claims.append({"ref": f"n{number}", "text": f"Measure {self._texts} saves the city money"})
             for message, kind in ((one, "asserts"), (other, "denies")):
-                events.append(
-                    {
-                        "message_id": message,
-                        "claim": f"n{number}",
-                        "kind": kind,
-                        "quote": CLAIM_QUOTE,
-                        "condition": "",
-                        "ground": True,
-                        "confidence": 1.0,
-                    }
-                )
+                events.append(_event(message, f"n{number}", kind))
         return {"claims": claims, "events": events}
+
+
+def _event(message: str, claim: str, kind: str) -> JsonObject:
+    """Return one event of a simulated claim extraction."""
+    return {
+        "message_id": message,
+        "claim": claim,
+        "kind": kind,
+        "quote": CLAIM_QUOTE,
+        "condition": "",
+        "ground": True,
+        "confidence": 1.0,
+    }
 
 
 @lru_cache(maxsize=4096)

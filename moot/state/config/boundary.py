@@ -84,8 +84,7 @@ def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
                 found[Capability("traffic", f"{name} {bound} {most:g}")] = f"models.{name}.{bound}"
         for price in sorted(model.model_fields_set & PRICES):
             found[Capability("price", _price_words(name, price, model))] = f"models.{name}.{price}"
-    if config.context is not None:
-        found[Capability("context", config.context)] = "context"
+    found |= {Capability("context", path): "context" for path in config.context_paths()}
     for debater in config.debaters:
         found |= {Capability("tool", tool): f"debaters.{debater.id}.tools" for tool in debater.tools}
     servers = {name: each.capability(name) for name, each in config.mcp_servers.items()}

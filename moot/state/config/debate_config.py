@@ -156,8 +156,9 @@ class DebateConfig(Section):
     """Settings for the questions that debaters may ask a person before the first round."""
     interjections: tuple[PlannedInterjection, ...] = ()
     """Prepared messages that are inserted into the debate after a given number of turns."""
-    context: str | None = None
-    """Path of a folder that tools may search and read, or of a text file shown to all participants."""
+    context: str | tuple[str, ...] | None = None
+    """Path of a folder that tools may search and read, or of a text file shown to all participants. A list
+    holds several files and at most one folder."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     """Limits on the debate's tokens, cost, running time and concurrent model calls."""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
@@ -337,6 +338,10 @@ class DebateConfig(Section):
         return self.model if debater.is_human else debater.model or self.model
 
     @memoize_by_identity()
+    def context_paths(self) -> tuple[str, ...]:
+        """Return the paths of all context files and of the context folder."""
+        return (self.context,) if isinstance(self.context, str) else self.context or ()
+
     def model_names(self) -> Sequence[str]:
         """Return the names of all models that the debate may call, in sorted order."""
         named = {self.model_of(d) for d in self.debaters} | {self.judge.model or self.model}

@@ -237,8 +237,8 @@ class BlackboardConfig(Section):
     """Minimum confidence (from 0 to 1) that the model must report for an extracted claim to be recorded.
     Raise it if wrong claims are recorded. Lower it if claims are missing."""
     verify_changes: bool = True
-    """True if a second model call checks each extracted change in a debater's position on the main question.
-    Switch it off to save calls."""
+    """True if a second model call checks each extracted change in a debater's position on the topic itself.
+    Changes on other claims are not checked. Switch it off to save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
     """Threshold for writing reflections on the debate. Reflections are written when the total score of
     recent changes exceeds the threshold. A new disagreement counts 3, a concession 4, a change of mind 5.

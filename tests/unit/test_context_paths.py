@@ -1,0 +1,55 @@
+"""The setting `context` with several paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moot.api import open_debates
+from moot.configuration.configure import read_config
+from moot.debates.dry_run import estimate
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Capability, capabilities_of
+from moot.state.errors import ConfigError
+
+
+def _config(folder: Path, *paths: str) -> DebateConfig:
+    (folder / "a.md").write_text("The mains are of iron. " * 100)
+    (folder / "b.md").write_text("The service lines are of lead. " * 100)
+    for name in ("notes", "more"):
+        (folder / name).mkdir()
+    (folder / "moot.yaml").write_text(f"context: [{', '.join(paths)}]\nturns: 2\n")
+    return read_config(folder / "moot.yaml", {}, lambda _: None)
+
+
+def test_every_file_of_the_list_is_shown_to_the_debaters_in_its_order(tmp_path: Path) -> None:
+    config = _config(tmp_path, "b.md", "notes", "a.md")
+    assert config.context == tuple(str(tmp_path / name) for name in ("b.md", "notes", "a.md"))
+    assert {Capability("context", path) for path in config.context} <= capabilities_of(config).keys()
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        said = debates.start("Pipes?", config).run()["transcript"]
+    assert [entry["content"].partition("\n")[0] for entry in said[1:3]] == ["b.md", "a.md"]
+    all_of_it, one_file, none = (
+        planned.to_json()["prompt_tokens"]
+        for context in (config.context, config.context[0], None)
+        if (planned := estimate(config.model_copy(update={"context": context})))
+    )
+    assert all_of_it > one_file > none
+
+
+def test_two_folders_are_refused(tmp_path: Path) -> None:
+    config = _config(tmp_path, "notes", "more")
+    with (
+        open_debates(str(tmp_path / "d.sqlite")) as debates,
+        pytest.raises(ConfigError, match="at most one folder"),
+    ):
+        debates.start("Pipes?", config).run()
+
+
+def test_a_tool_reads_the_folder_of_the_list(tmp_path: Path) -> None:
+    config = _config(tmp_path, "a.md", "notes")
+    debaters = [{"name": "Ada", "tools": ["list_files"]}, {"name": "Ben"}]
+    with open_debates(str(tmp_path / "d.sqlite")) as debates:
+        debate = debates.start("Pipes?", DebateConfig(context=config.context, debaters=debaters, turns=2))
+        assert debate.run()["status"] == "done"
