@@ -81,15 +81,22 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
     if protocol.shows_summary and (free or not isinstance(next_step(state, config), End)):
         return entries
     judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_reads_summary
-    sides = [debater.id for debater in config.debaters]
-    # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
-    if not judged or not exceeds(state["full_transcript"], sides, memory.budget.total // 2):
-        return []
-    if not exceeds(state["full_transcript"], sides, memory.budget.total) and shows_whole(
-        state, config, count, protocol.judged_as(state), protocol.judged_entries(state)
-    ):
+    if not judged or judge_sees_everything(state, count):
         return []
     return entries
+
+
+def judge_sees_everything(state: ConversationState, count: TokenCounter) -> bool:
+    """Return True if the prompts of the judges show all messages to judge in full."""
+    config = frozen_config(state)
+    protocol, total = protocol_named(config.protocol), config.memory.budget.total
+    sides = [debater.id for debater in config.debaters]
+    # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
+    if not exceeds(state["full_transcript"], sides, total // 2):
+        return True
+    return not exceeds(state["full_transcript"], sides, total) and shows_whole(
+        state, config, count, protocol.judged_as(state), protocol.judged_entries(state)
+    )
 
 
 def _update_rolling_summary(state: ConversationState, context: NodeContext) -> NodeBody:
