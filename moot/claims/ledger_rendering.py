@@ -203,8 +203,8 @@ SECTIONS = (
 CUT = "Left out for lack of space, wholly or in part"
 """Last section of a rendered claim ledger that lacks lines. It names the sections that they belong to."""
 CUT_SHARE = 0.125
-"""Maximum share of the token limit for the line that names the shortened sections. It is left out if it needs
-more."""
+"""Maximum share of the token limit for the line that names the shortened sections. If it needs more, it names
+none of them, or is left out."""
 
 MIN_LINE_TOKENS = 10
 """Assumed minimum number of tokens in one line of the rendered claim ledger. A section renders no more
@@ -221,6 +221,10 @@ class LedgerLine(NamedTuple):
     text: str
     more: str = ""
     """Text to add to the line if tokens remain after all lines have been chosen."""
+
+
+Notice = Callable[[Sequence[LedgerLine], Container[int]], str]
+"""Function that makes the note that some lines are not among the chosen ones."""
 
 
 def render_blackboard(
@@ -259,11 +263,12 @@ def render_blackboard(
     board = _LedgerRenderer(state, {**names, speaker: "you"} if speaker in names else names, aspect, most)
     lines = list(_board_lines(board, speaker, names, answering, found=found, alone=alone))
     chosen, spare = _choose(lines, left, count)
-    notice = len(chosen) < len(lines)
-    if notice:
-        reserve = count(f"{_cut_notice(lines, ())}\n")
-        notice = reserve <= max_tokens * CUT_SHARE
-        chosen, spare = _choose(lines, left - reserve, count) if notice else (chosen, spare)
+    notice: Notice | None = None
+    if len(chosen) < len(lines):
+        reserves = {each: count(f"{each(lines, ())}\n") for each in (_cut_notice, _short_notice)}
+        notice = next((each for each in reserves if reserves[each] <= max_tokens * CUT_SHARE), None)
+        if notice:
+            chosen, spare = _choose(lines, left - reserves[notice], count)
     for index, line in chosen.items():
         whole = line._replace(text=line.text + line.more)
         if line.more and (cost := count(whole.text) - count(line.text)) <= spare:
@@ -295,17 +300,19 @@ def _choose(lines: Sequence[LedgerLine], left: int, count: TokenCounter) -> tupl
     return chosen, left
 
 
-def _join(heading: str, lines: Sequence[LedgerLine], chosen: Mapping[int, LedgerLine], notice: bool) -> str:
+def _join(
+    heading: str, lines: Sequence[LedgerLine], chosen: Mapping[int, LedgerLine], notice: Notice | None
+) -> str:
     """Join the chosen lines of a claim ledger into one text, grouped under section headings.
 
-    Return `""` if there are no lines. `notice`: name the sections whose lines are left out.
+    Return `""` if there are no lines. `notice`: makes the note that lines are left out.
     """
     out = [heading]
     shown = [line for _, line in sorted(chosen.items())]
     for section, group in groupby(sorted(shown, key=_section_place), key=lambda line: line.section):
         out += [f"{section}:", *(f"- {line.text}" for line in group)]
     if notice:
-        out.append(_cut_notice(lines, chosen))
+        out.append(notice(lines, chosen))
     return "\n".join(out) if chosen else ""
 
 
@@ -317,6 +324,10 @@ def _cut_notice(lines: Sequence[LedgerLine], chosen: Container[int]) -> str:
     """Return the lines that name the sections of which lines are not among the chosen ones."""
     cut = (line for index, line in enumerate(lines) if index not in chosen)
     return f"{CUT}:\n- {'; '.join(dict.fromkeys(line.section for line in sorted(cut, key=_section_place)))}"
+
+
+def _short_notice(lines: Sequence[LedgerLine], chosen: Container[int]) -> str:
+    return f"{CUT}:\n- some lines"
 
 
 def _heading_of(state: StateValues) -> str:

@@ -48,7 +48,7 @@ from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.conversation import MemoryKind
 from moot.state.entries import Entry, ids_in, traits_of
 from moot.text.plain_text import sanitize_line
-from moot.text.tokens import TokenCounter, batches, common_length, prompt_tokens, truncate_middle
+from moot.text.tokens import TokenCounter, common_length, equal_batches, prompt_tokens, truncate_middle
 
 EXTRACT = load_prompt_template(
     "extract", "topic", "aspect", "debaters", "ledger", "main_question", "requests", "retractions"
@@ -93,8 +93,9 @@ MESSAGE_TOKENS = 12
 MIN_CITED_TOKENS = 40
 """Minimum number of free tokens needed to show an earlier message that a new message cites. The earlier
 message is omitted if fewer tokens remain."""
-_MAX_NEW_CLAIMS = 12
-"""Maximum number of new claims that one extraction may add."""
+_MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE = 12, 3
+"""Maximum number of new claims that one extraction may add. It is higher for more than four messages, because
+nine messages of a debate on lead pipes had more than 12 claims."""
 _MAX_VERIFIED = 24
 """Maximum number of stance events that one model call verifies."""
 
@@ -166,7 +167,7 @@ def extraction_schema(
         claims=rows(
             "New",
             "A claim that the ledger does not have.",
-            _MAX_NEW_CLAIMS,
+            max(_MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE * len(entries)),
             ref=new_claim,
             text=str,
             **({"aspect": (one_of(aspects), "")} if len(aspects) > 1 else {}),
@@ -412,12 +413,14 @@ def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
 def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
     """Split transcript entries into one batch for each extraction call.
 
-    A batch takes half of the tokens, because the claims extracted from it are longer than its messages. It
-    takes up to three quarters as long as the reply stays within `COMMON_REPLY_LIMIT`.
+    The batches are about equally long. A batch takes at most half of the tokens, because the claims extracted
+    from it are longer than its messages. It takes up to three quarters if the reply stays within
+    `COMMON_REPLY_LIMIT`.
     """
     tokens = extraction_tokens(config)
     short = (COMMON_REPLY_LIMIT - _MARGIN) // OUTPUT_TOKENS_PER_INPUT
-    return batches(entries, lambda entry: entry["tokens"], max(tokens // 2, min(tokens * 3 // 4, short)))
+    most = max(tokens // 2, min(tokens * 3 // 4, short))
+    return equal_batches(entries, lambda entry: entry["tokens"], most)
 
 
 def extraction_tokens(config: DebateConfig) -> int:

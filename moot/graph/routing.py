@@ -94,7 +94,7 @@ def first_due(state: ConversationState, env: Environment, targets: Collection[st
         return "summarize"
     if leaving >= 0 and trim_through(state, env) >= 0:
         return "trim"
-    return "reflect" if "reflect" in targets and reflect_due(state) else "plan"
+    return "reflect" if "reflect" in targets and reflect_due(state, count) else "plan"
 
 
 class Route(Runnable[ConversationState, str]):

@@ -3,6 +3,9 @@
 Topic, background and pinned messages are shown whole if together they fit half of the prompt's budget. If
 they do not fit, every prompt shows the same passages of the background, those that match the topic, so that a
 provider's prefix cache applies to them. Each prompt then adds the passages that match its own subject.
+
+People's messages to a running debate join the background of its turns when they leave the window of recent
+messages. If only they do not fit, the rest of the background stays whole.
 """
 
 from __future__ import annotations
@@ -67,6 +70,13 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
     return [*early, *(entry for entry in given if traits_of(entry).user_input == "document")]
 
 
+def departed_remarks(state: StateValues, config: DebateConfig, start: int) -> list[Entry]:
+    """Return people's messages to the running debate before the `seq` `start`, where the window begins."""
+    known = {entry["id"] for entry in background_entries(state, config)}
+    given = (state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start)
+    return [entry for entry in given if traits_of(entry).is_message and entry["id"] not in known]
+
+
 @dataclass(frozen=True)
 class Background:
     """Background and pinned messages of a debate, in the form in which prompts show them."""
@@ -77,6 +87,8 @@ class Background:
     """Number of tokens in the prompt blocks of background and pinned messages."""
     ids: frozenset[str]
     """Ids of the background messages."""
+    whole_ids: frozenset[str]
+    """Ids of the background messages that every prompt shows whole."""
     _rest: _Passages | None
     """Background passages that did not fit into `blocks`. The value is `None` if `blocks` contains the
     whole background."""
@@ -109,18 +121,30 @@ class Background:
 
 
 def select_background(
-    state: StateValues, config: DebateConfig, count: TokenCounter, render: Render | None = None
+    state: StateValues,
+    config: DebateConfig,
+    count: TokenCounter,
+    render: Render | None = None,
+    *,
+    start: int = 0,
 ) -> Background:
     """Select the background and the pinned messages that a debate's prompts show.
 
-    `render` makes the chat message of an entry. `None`: the default rendering.
+    Args:
+        state: state of the debate.
+        config: configuration of the debate.
+        count: token counter.
+        render: makes the chat message of an entry. `None`: the default rendering.
+        start: `seq` at which the window of recent messages begins. People's messages before it are included.
+            0 for prompts that show these messages in their place.
     """
     names, budget = config.names(), config.memory.budget
     shown = render or (lambda entry: render_entry(entry, names, config.fence))
     pinned = pinned_entries(state)
     apart = {entry["id"] for entry in pinned}
     entries = [entry for entry in background_entries(state, config) if entry["id"] not in apart]
-    ids = frozenset(entry["id"] for entry in entries)
+    remarks = [entry for entry in departed_remarks(state, config, start) if entry["id"] not in apart]
+    ids = frozenset(entry["id"] for entry in (*entries, *remarks))
     pins = [
         Block(
             "pinned",
@@ -134,17 +158,33 @@ def select_background(
     ]
     topic = message_tokens(problem_block(state["topic"], budget, config.fence, count).message, count)
     limit = int(budget.total * BACKGROUND_SHARE) - topic
-    # The stored counts are without labels, so a background that is far too long is not rendered whole.
-    if sum(entry["tokens"] for entry in entries) <= limit:
-        whole = [*(_background_block(entry, shown(entry)) for entry in entries), *pins]
-        if (tokens := background_tokens(whole, count)) <= limit:
-            return Background(tuple(whole), tokens, ids, None, shown, count)
+
+    def whole_blocks(candidates: Sequence[Entry]) -> list[Block] | None:
+        """Return the candidates' blocks if they fit whole beside topic and pinned messages."""
+        # The stored counts are without labels, so a background that is far too long is not rendered whole.
+        if sum(entry["tokens"] for entry in candidates) > limit:
+            return None
+        blocks = [_background_block(entry, shown(entry)) for entry in candidates]
+        return blocks if background_tokens([*blocks, *pins], count) <= limit else None
+
+    def background(blocks: Sequence[Block], whole: Sequence[Entry], rest: _Passages | None) -> Background:
+        tokens = background_tokens(blocks, count)
+        whole_ids = frozenset(entry["id"] for entry in whole)
+        return Background(tuple(blocks), tokens, ids, whole_ids, rest, shown, count)
+
+    everything = sorted([*entries, *remarks], key=lambda entry: entry["seq"])
+    if (blocks := whole_blocks(everything)) is not None:
+        return background([*blocks, *pins], everything, None)
+    if remarks and (blocks := whole_blocks(entries)) is not None:
+        left = limit - background_tokens([*blocks, *pins], count)
+        parts, rest = _passages_of(*remarks).blocks(state["topic"], left, shown, count)
+        return background([*blocks, *parts, *pins], entries, rest)
     pins = truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
-    if not entries:
-        return Background(tuple(pins), background_tokens(pins, count), ids, None, shown, count)
-    blocks, rest = _passages_of(*entries).blocks(state["topic"], limit, shown, count)
-    return Background((*blocks, *pins), background_tokens([*blocks, *pins], count), ids, rest, shown, count)
+    if not everything:
+        return background(pins, [], None)
+    parts, rest = _passages_of(*everything).blocks(state["topic"], limit, shown, count)
+    return background([*parts, *pins], [], rest)
 
 
 def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:

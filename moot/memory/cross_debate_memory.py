@@ -274,10 +274,11 @@ def retrieve_memories(
     count: TokenCounter,
     names: Mapping[str, str],
     shown: str = "",
+    exclude: Collection[str] = (),
 ) -> RetrievedMemories:
     """Return earlier messages and other memories that match `query` and fit in the token limit.
 
-    The limit is `remaining` tokens. Memories in `shown` are omitted.
+    The limit is `remaining` tokens. Memories in `shown` and messages with the ids `exclude` are omitted.
 
     The result depends only on the state. The indexes are caches.
     """
@@ -297,7 +298,7 @@ def retrieve_memories(
         budget=remaining - count(f"{HEADING}\n"),
         answering=query.answering,
         items=memories.indexes.items(memories.debate, items),
-        exclude=told,
+        exclude=told | set(seqs_of(exclude)),
         exclude_items={item.id for item in items if item.seq in told or item.text in shown},
         top=settings.top_k,
         costs=lines.cost,

@@ -20,31 +20,35 @@ from moot.claims.reflections import (
     reflections_by_rule,
 )
 from moot.memory.background import select_background
+from moot.nodes.summarize import judge_sees_everything
 from moot.protocols.base import End
 from moot.protocols.registry import next_step, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.state.claim_events import ClaimEvent, Room
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState
+from moot.text.tokens import TokenCounter
 
 
-def reflect_due(state: ConversationState) -> bool:
+def reflect_due(state: ConversationState, count: TokenCounter) -> bool:
     """Return True if models must now reflect on the debate or assess a side discussion."""
-    return _insights_due(state) or bool(rooms_to_assess(state))
+    return _insights_due(state, count) or bool(rooms_to_assess(state))
 
 
-def _insights_due(state: ConversationState) -> bool:
+def _insights_due(state: ConversationState, count: TokenCounter) -> bool:
     """Return True if a reflection on the debate is due now.
 
-    After the last step it is due only if a judge will read it.
+    After the last step it is due only for a judge whose prompt does not show all messages in full.
     """
     config, step = frozen_config(state), state.get("step") or {}
     protocol = protocol_named(config.protocol)
     follows = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
     if not follows or step.get("is_final") or not reflection_due(state):
         return False
+    if not isinstance(next_step(state, config), End):
+        return True
     judged = config.judge.enabled and protocol.judge_spec.judged
-    return judged or not isinstance(next_step(state, config), End)
+    return judged and not judge_sees_everything(state, count)
 
 
 def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -54,7 +58,7 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
     """
     config = frozen_config(state)
     count = context.env.token_counter_for(config)
-    rooms, due = rooms_to_assess(state), _insights_due(state)
+    rooms, due = rooms_to_assess(state), _insights_due(state, count)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
     if protocol_named(config.protocol).extracts_by_model(config):
         calls = [

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from moot.calls.effects import NodeBody, errors_update, gather_calls
 from moot.judging.judge_prompt import exceeds
 from moot.judging.panel import shows_whole
+from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
 from moot.memory.summarizers.drafting import (
     FRAME_TOKENS,
@@ -20,7 +21,7 @@ from moot.memory.summarizers.drafting import (
 )
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.summarizers.summarizer import SummaryRequest
-from moot.memory.window import entries_to_cover
+from moot.memory.window import entries_to_cover, window_start
 from moot.nodes.trim import leaving_through
 from moot.protocols.base import ConsultModels, End
 from moot.protocols.registry import next_step, protocol_named
@@ -85,15 +86,22 @@ def entries_to_fold(state: ConversationState, count: TokenCounter, leaving: int 
     if protocol.shows_summary and (free or not isinstance(next_step(state, config), End)):
         return entries
     judged = config.judge.enabled and protocol.judge_spec.judged and protocol.judge_reads_summary
-    sides = [debater.id for debater in config.debaters]
-    # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
-    if not judged or not exceeds(state["full_transcript"], sides, memory.budget.total // 2):
-        return []
-    if not exceeds(state["full_transcript"], sides, memory.budget.total) and shows_whole(
-        state, config, count, protocol.judged_as(state), protocol.judged_entries(state)
-    ):
+    if not judged or judge_sees_everything(state, count):
         return []
     return entries
+
+
+def judge_sees_everything(state: ConversationState, count: TokenCounter) -> bool:
+    """Return True if the prompts of the judges show all messages to judge in full."""
+    config = frozen_config(state)
+    protocol, total = protocol_named(config.protocol), config.memory.budget.total
+    sides = [debater.id for debater in config.debaters]
+    # Half of the budget always holds the messages of a shorter debate, beside a verdict's schema.
+    if not exceeds(state["full_transcript"], sides, total // 2):
+        return True
+    return not exceeds(state["full_transcript"], sides, total) and shows_whole(
+        state, config, count, protocol.judged_as(state), protocol.judged_entries(state)
+    )
 
 
 def _update_rolling_summary(state: ConversationState, context: NodeContext) -> NodeBody:
@@ -104,9 +112,11 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
     """
     config = frozen_config(state)
     count = context.env.token_counter_for(config)
-    entries = entries_to_fold(state, count, leaving_through(state, context.env))
+    leaving = leaving_through(state, context.env)
+    entries = entries_to_fold(state, count, leaving)
     if not entries:
         return {}
+    background = select_background(state, config, count, start=max(window_start(state), leaving + 1))
     transcript, fresh = state["full_transcript"], config.memory.mode == "fresh"
     entries = transcript[: entries[-1]["seq"] + 1] if fresh else entries
     request = SummaryRequest(
@@ -119,6 +129,7 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
         count=count,
         prompt=config.memory.summary_prompt,
         transcript=transcript,
+        shown=background.whole_ids,
     )
     shown = protocol_named(config.protocol).shows_summary
     method = config.memory.summarizer if shown else FALLBACK_SUMMARIZER

@@ -23,14 +23,22 @@ def leaving_through(state: ConversationState, env: Environment) -> int:
 
     The number is -1 if there is no such message.
     """
-    config, window = frozen_config(state), state["full_transcript"][window_start(state) :]
-    count = env.token_counter_for(config)
-    background = select_background(state, config, count)
-    window = [entry for entry in window if entry["id"] not in background.ids]
-    # Prompts show pinned messages before the window, except the newest message.
-    window = [*(entry for entry in window[:-1] if entry["id"] not in state.get("pinned", ())), *window[-1:]]
-    reserved = reserved_tokens(background, config, most_functions_tokens(config, count, env.tools))
-    return evict_through(window, state["topic"], config, count, reserved=reserved)
+    config, start = frozen_config(state), window_start(state)
+    count, through, before = env.token_counter_for(config), -1, -1
+    tools = most_functions_tokens(config, count, env.tools)
+    while True:  # people's messages that leave the window join the background, so less space is left
+        background = select_background(state, config, count, start=start)
+        reserved = reserved_tokens(background, config, tools)
+        if reserved == before:
+            return through
+        # Prompts show background and pinned messages before the window, except the newest message.
+        window = [entry for entry in state["full_transcript"][start:] if entry["id"] not in background.ids]
+        pinned = state.get("pinned", ())
+        window = [*(entry for entry in window[:-1] if entry["id"] not in pinned), *window[-1:]]
+        leaving = evict_through(window, state["topic"], config, count, reserved=reserved)
+        if leaving < start:
+            return through
+        through, start, before = leaving, leaving + 1, reserved
 
 
 def trim_through(state: ConversationState, env: Environment) -> int:

@@ -80,7 +80,7 @@ class PromptContext:
     @cached_property
     def background(self) -> Background:
         """Background of the debate that every prompt shows after the topic. It includes pinned messages."""
-        return self.known_background or select_background(self.state, self.config, self.count)
+        return self.known_background or turn_background(self.state, self.config, self.count)
 
     @cached_property
     def query(self) -> RetrievalQuery:
@@ -96,6 +96,14 @@ class PromptContext:
             for entry in entries
             if traits_of(entry).in_prompts and entry["id"] not in self.background.ids
         ]
+
+
+def turn_background(state: ConversationState, config: DebateConfig, count: TokenCounter) -> Background:
+    """Return the background that the prompts of a debate's next turns show.
+
+    It includes the messages of people that have left the window of recent messages.
+    """
+    return select_background(state, config, count, start=window_start(state))
 
 
 def assemble_prompt(

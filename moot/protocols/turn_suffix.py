@@ -19,7 +19,6 @@ from moot.protocols.prompt_context import (
     rules_block,
     shared_prefix_tokens,
     topic_block,
-    user_provided_entries,
 )
 from moot.state.config import DebateConfig
 from moot.state.conversation import MemoryKind
@@ -241,7 +240,8 @@ def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
 
 def _news_text(ctx: PromptContext) -> str:
     """Return a request to take up what people wrote since the debater's last message, or `""`."""
-    news = user_provided_entries(ctx, "interjection")
+    given = [ctx.state["full_transcript"][seq] for seq in ctx.state.get("user_provided", ())]
+    news = [entry for entry in given if traits_of(entry).user_input == "interjection"]
     if not news:
         return ""
     own = (e for e in reversed(ctx.state["full_transcript"]) if e["speaker"] == ctx.speaker.id)
@@ -299,6 +299,7 @@ def _long_form_suffix(ctx: PromptContext) -> Block:
             count=ctx.count,
             names=ctx.names,
             shown=board,
+            exclude={*ctx.background.ids, *ctx.state.get("pinned", ())},
         )
         if back.text:
             return turn_suffix_block(ctx, {**parts, "blackboard": board, "retrieved": back.text}, back.ids)

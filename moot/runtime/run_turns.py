@@ -20,13 +20,12 @@ from moot.calls.effects import (
     Reply,
     StreamAs,
 )
-from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
 from moot.people.person_questions import PersonQuestion, ask_people
 from moot.prompts.fences import unfenced
 from moot.prompts.request import make_call, model_params
 from moot.prompts.truncation import KEEP
-from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block, turn_background
 from moot.protocols.registry import protocol_named
 from moot.retrieval.indexes import embeddings_of
 from moot.runtime.environment import NodeContext
@@ -207,7 +206,7 @@ def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, t
     count = context.env.token_counter_for(config)
     tools = debate_tools(config, context.env.tools)
     offered = functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
-    protocol, background = protocol_named(config.protocol), select_background(state, config, count)
+    protocol, background = protocol_named(config.protocol), turn_background(state, config, count)
     budget, phase = config.memory.budget, state["step"]["phase"]
     total = budget.total - offered - taken
     if lean := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
@@ -226,7 +225,7 @@ def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJ
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
     protocol, count = protocol_named(config.protocol), context.env.token_counter_for(config)
-    background = select_background(state, config, count)
+    background = turn_background(state, config, count)
     queries = [
         protocol.query(PromptContext(state, config, turn, count, known_background=background))
         for turn in state["step"]["turns"]

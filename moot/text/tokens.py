@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 from binascii import a2b_base64
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -178,6 +179,13 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
         runs[-1].append(item)
         used += cost
     return runs
+
+
+def equal_batches(items: Sequence[Item], tokens: Callable[[Item], int], remaining: int) -> list[list[Item]]:
+    """Split items into as few batches as `batches` does, of about the same number of tokens."""
+    fewest = len(batches(items, tokens, remaining))
+    least = bisect_left(range(remaining), True, key=lambda most: len(batches(items, tokens, most)) <= fewest)
+    return batches(items, tokens, least)
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:

@@ -493,9 +493,18 @@ def test_a_reflection_is_due_when_the_weighted_events_pass_the_threshold(
     assert reflection_due(_state(claim_events=_happened(disagreements, concessions, shifts))) is due
 
 
+@pytest.mark.parametrize(("turn_count", "tokens", "due"), [(2, 9, True), (6, 9, False), (6, 9_000, True)])
+def test_after_the_last_word_a_reflection_is_due_only_for_a_judge_who_does_not_see_everything(
+    turn_count: int, tokens: int, due: bool
+) -> None:
+    said = [make_entry(1, "ada", "speech", "No.", tokens=tokens)]
+    state = _state(entries=said, claim_events=_happened(6, 0, 0), turn_count=turn_count)
+    assert reflect_due(state, counter()) is due
+
+
 def test_a_reflection_sets_the_counts_back_and_cites_only_what_was_said() -> None:
     state = _state(entries=[make_entry(1, "ada", "speech", "No.")], claim_events=_happened(6, 0, 0))
-    assert reflect_due(state)
+    assert reflect_due(state, counter())
     update, calls = _drive(reflect(state, NodeContext(Environment())), Reply())
     assert calls == []
     assert not reflection_due(

@@ -378,3 +378,12 @@ def test_a_look_from_outside_has_seen_what_was_noted_before_it_in_whatever_piece
         assert [note["id"] for note in ledger.claim_events["event"][ledger.reflected_events :]] == [
             notes[-1]["id"]
         ]
+
+
+def test_a_ledger_without_space_for_the_sections_that_lack_lines_still_says_that_lines_are_missing() -> None:
+    board = Board()
+    for number in range(12):
+        board.note("ada", "asserts", f"Storm {number} would sink a barge of class {number}")
+        board.note("bob", "denies", f"Wind {number} would sink a barge of class {number}")
+    cut = board.prompt_section("the judge", 140)
+    assert cut.endswith("\nLeft out for lack of space, wholly or in part:\n- some lines")

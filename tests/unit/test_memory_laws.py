@@ -43,6 +43,13 @@ DEBATERS: Any = st.sampled_from(
         for tools in ([], [], ["look_up"], ["look_up", "calculator"])
     ]
 )
+REMARKS: Any = st.sampled_from(
+    [
+        [],
+        *([{"after": 1, "text": "News: the budget is 4,711 crowns. " * times}] for times in (1, 300)),
+        [{"after": n, "text": f"News: item {n} costs {n} crowns. " * 20} for n in (1, 2, 5)],
+    ]
+)
 MANY = settings(QUICK, max_examples=200, derandomize=False)
 
 
@@ -59,6 +66,7 @@ def long_forms(draw: st.DrawFn) -> DebateConfig:
             "protocol": draw(st.sampled_from(["round-robin", "random", "moderated"])),
             "turns": draw(st.integers(2, 24)),
             "debaters": draw(DEBATERS),
+            "interjections": draw(REMARKS),
             "memory": memory,
             "judge": {"enabled": False},
         }
@@ -76,14 +84,13 @@ def debates_of(draw: st.DrawFn, among: Sequence[str]) -> DebateConfig:
         "dialogue": {"dialogue": {"max_aspects": draw(st.integers(1, 2))}},
         "vote": {"vote": {"answers": 3}, "decide": "judge"},
     }
-    remarks = [{"after": 1, "text": "News: the budget is 4,711 crowns. " * draw(st.sampled_from([1, 300]))}]
     return DebateConfig.model_validate(
         {
             "protocol": protocol,
             **({"turns": draw(st.integers(2, 12))} if protocol in ("round-robin", "moderated") else {}),
             **({} if protocol == "council" else {"debaters": draw(DEBATERS)}),
             **own.get(protocol, {}),
-            "interjections": draw(st.sampled_from([[], remarks])),
+            "interjections": draw(REMARKS),
             "model": draw(st.sampled_from(["offline", "test", "test"])),  # `offline` extracts no claims
             "blackboard": {"extraction": draw(st.sampled_from(["auto", "llm"])), "verify_changes": False},
             "memory": {

@@ -85,6 +85,17 @@ def test_an_answer_has_room_for_the_notes_of_all_that_is_read() -> None:
     assert [call.max_tokens for call in calls] == [1500, 400 + 4 * 1600]
 
 
+def test_a_long_batch_is_halved_and_more_messages_may_have_more_claims() -> None:
+    ten = [make_entry(n, "ada", "speech", "So. " * 100, tokens=200) for n in range(1, 11)]
+    assert [len(batch) for batch in extraction_batches(ten, CONFIG)] == [5, 5]
+    limits = []
+    for entries in (ten[:2], ten[:9]):
+        (call,) = _read(_minutes(*entries), entries, [])
+        assert call.schema
+        limits.append(call.schema.model_json_schema()["properties"]["claims"]["maxItems"])
+    assert limits == [12, 27]
+
+
 def test_a_quotation_keeps_both_marks_of_what_it_quotes() -> None:
     text = 'She said: "Boats first" is wrong, and **bold** it is not.'
     start, end = find_quotation('"Boats first" is wrong', text) or (0, 0)

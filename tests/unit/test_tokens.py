@@ -18,6 +18,7 @@ from moot.text.tokens import (
     counter,
     encoding,
     encoding_for,
+    equal_batches,
     message_tokens,
     prompt_tokens,
     truncate_end,
@@ -165,6 +166,13 @@ def test_a_cut_end_is_a_prefix_that_fits(text: str, remaining: int) -> None:
 def test_items_go_in_runs_that_fit_an_oversize_one_by_itself() -> None:
     assert batches([30, 30, 90, 10], lambda tokens: tokens, 60) == [[30, 30], [90], [10]]
     assert batches([], len, 60) == []
+
+
+def test_as_few_batches_as_possible_are_about_equally_long() -> None:
+    assert [len(run) for run in equal_batches([10] * 10, lambda tokens: tokens, 95)] == [5, 5]
+    assert equal_batches([30, 30, 90, 10], lambda tokens: tokens, 60) == [[30, 30], [90], [10]]
+    assert equal_batches([40, 20], lambda tokens: tokens, 60) == [[40, 20]]
+    assert equal_batches([], len, 60) == []
 
 
 WORDS = ["Costs", "rise.", "In", "2031", "trams", "need", "4,250,000", "crowns;", "3.75", "%", "more.", "No!"]

@@ -10,7 +10,7 @@ import heapq
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
@@ -386,6 +386,7 @@ def fold_points(request: SummaryRequest) -> SummaryPoints:
         count=request.count,
         names=request.config.names(),
         errors=ERROR_TOKENS,
+        shown=request.shown,
     )
 
 
@@ -412,16 +413,18 @@ def fold(
     count: Callable[[str], int],
     names: Mapping[str, str],
     errors: int = 0,
+    shown: Container[str] = (),
 ) -> SummaryPoints:
     """Add the points in `entries` to the `previous` summary, and limit the result to `max_tokens`.
 
     `entries` are the messages that left the window, in order; over all calls each message appears exactly
-    once. About `errors` tokens of each tool error are kept whole. `render` needs the same `names`; its text
-    is empty or within `max_tokens`. With 60 tokens a speaker or more, every speaker has a point. The time is
-    linear in the new messages and the stored points. A note by the program yields no point.
+    once. About `errors` tokens of each tool error are kept whole. Messages whose ids are in `shown` are
+    counted, but not quoted, because every prompt shows them. A note by the program yields no point. `render`
+    needs the same `names`; its text is empty or within `max_tokens`. With 60 tokens a speaker or more, every
+    speaker with a quoted message has a point. The time is linear in the new messages and the stored points.
     """
     base = previous or empty()
-    pool: list[Point] = list(base["points"])
+    pool = [point for point in base["points"] if not all(key in shown for key in point["message_ids"])]
     spoken, now = Counter(base["speakers"]), base["covers_through_seq"]
     said = Counter(base["terms"])
     remaining = max(_POOL_FLOOR, min(_POOL_CEILING, max_tokens // _TOKENS_PER_POINT))
@@ -434,6 +437,8 @@ def fold(
                 spoken[entry["speaker"]] += 1
             if not traits_of(entry).automatic:
                 said.update(terms(entry["content"]))
+            if entry["id"] in shown:
+                continue
             pool += read_entry(entry, said, max(MAX_POINT, errors * CHARS_PER_TOKEN))
         if len(pool) > 2 * remaining + _BATCH:
             pool = rank(pool, spoken, said, now, 2 * errors * CHARS_PER_TOKEN).points[:remaining]
@@ -448,4 +453,7 @@ def fold(
         }
     )
     laid = layout_points(folded, max_tokens=max_tokens, count=count, names=names)
+    if not laid["points"] and laid["messages"] and shown:
+        text = f"Earlier: {count_noun(laid['messages'], 'message')}, shown above."
+        laid = _with_notice(laid, text, lambda each: count(render(each, names)) <= max_tokens)
     return SummaryPoints(**{**laid, "points": laid["points"][: max(remaining, laid["shown"])]})

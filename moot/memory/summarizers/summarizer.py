@@ -39,6 +39,8 @@ class SummaryRequest:
     """User's instruction about what the summary should contain. Empty for the built-in instruction."""
     transcript: Sequence[Entry] = ()
     """All messages that the summary may cover, for summarizers that read more than the new messages."""
+    shown: frozenset[str] = frozenset()
+    """Ids of messages that every prompt shows whole. A summary need not quote them."""
 
     @property
     def kind(self) -> MemoryKind:
