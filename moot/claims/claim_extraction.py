@@ -120,7 +120,7 @@ class ClaimExtraction:
     _texts: dict[str, str] = field(default_factory=dict)
     """Case-folded text of each claim, keyed by claim id."""
     _noted: set[tuple[str, ...]] = field(default_factory=set)
-    """Stances that the ledger already has, so that a crux card and an extraction do not note one twice."""
+    """Stances of earlier runs, so that an extraction does not note again what a crux card noted."""
     _other_answers: dict[str, str] = field(default_factory=dict)
     """Answers to an open main question that are not among its options, keyed by their case-folded text."""
     _asked: set[str] = field(default_factory=set)
@@ -202,7 +202,6 @@ class ClaimExtraction:
         if _identity(event) in self._noted:
             self.dropped["noted before"] += 1
             return
-        self._noted.add(_identity(event))
         self._add_with_id("e", event)
 
     def _option(self, each: Mapping[str, object]) -> str:

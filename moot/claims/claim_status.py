@@ -226,7 +226,7 @@ class Timeline(tuple[StanceChange, ...]):
         """Return the status of the claim, computed from the positions of all debaters.
 
         Args:
-            pressed: True if a debater gave its answer up after a challenge, which counts as a dispute.
+            pressed: True if a debater gave the claim up after a challenge, which counts as a dispute.
             over: True if the debate has ended, so that a dispute stays unresolved.
         """
         was_disputed = bool(self.dispute_starts) or pressed
@@ -335,10 +335,8 @@ class Ledger:
         """
         timeline = self.timeline(claim)
         challenged = self._challenged_on.get(claim, set()) & timeline.given_up
-        # A debater who took no side disputed nothing. One who gave up the answer that others still hold was
-        # not moved to their side.
-        argued = (timeline.argued[who] for who in challenged if who in timeline.argued)
-        pressed = any(side not in timeline.holders for side in argued)
+        # A debater who gave up the answer that others still hold was not moved to their side.
+        pressed = any(timeline.argued.get(who, "") not in timeline.holders for who in challenged)
         return timeline.status(pressed=pressed, over=over)._replace(in_room=in_room)
 
     @cached_property

@@ -295,7 +295,10 @@ def test_a_prompt_tells_a_change_of_condition_with_both_quotations() -> None:
         event(second, "conditional", FERRIES, quote=f"only {IF_TIDE}", condition=IF_TIDE),
     ]
     board.take([first, second], "model", {"claims": claims, "events": said})
-    change = f"“only {IF_TIDE}” [{second['id']}], before: “Yes, close them” [{first['id']}]"
+    change = (
+        f"“only {IF_TIDE}” [{second['id']}] (same answer, added a condition), "
+        f"before: “Yes, close them” [{first['id']}]"
+    )
     assert f"you changed your mind: {FERRIES}: {change}" in board.prompt_section("ada")
     assert f"- Ada: {FERRIES}: {change}" in board.prompt_section("judge")
 

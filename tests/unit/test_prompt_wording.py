@@ -167,9 +167,9 @@ def _moderator_call(*speeches: tuple[str, str]) -> ModelCall:
 def test_a_moderator_is_told_that_nothing_was_said_and_later_who_spoke() -> None:
     first = _moderator_call()
     assert [message["content"] for message in first.messages[1:]] == ["There are no messages yet."]
-    assert "Latest speakers: nobody yet" in first.messages[0]["content"]
+    assert "Latest speakers, oldest first: nobody yet" in first.messages[0]["content"]
     later = _moderator_call(("ada", "Close them."), ("cyd", "Keep them."), ("ada", "Why?"))
-    assert "Latest speakers: Ada → Cyd → Ada" in later.messages[0]["content"]
+    assert "Latest speakers, oldest first: Ada → Cyd → Ada" in later.messages[0]["content"]
 
 
 def test_short_messages_are_shown_whole_where_a_long_one_is_cut() -> None:

@@ -92,7 +92,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
     """Return the fields of a debate's verdict to print."""
     names, label = debater_names(document["config"], 30), rules_of(document).result
-    transcript: Sequence[Entry] = document["transcript"]
+    transcript: Sequence[Entry] = document.get("transcript", ())
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
 
 
