@@ -228,7 +228,7 @@ def test_one_file_is_a_rubric(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite"), environment=model.environment()) as debates:
         debates.start("Is chance fair?", config).run()
     (asked,) = (call for call in model.calls if call.purpose == "judge")
-    assert {"Jokes", "It is funny."} <= set(re.findall(r"Jokes|It is funny\.", str(asked.messages)))
+    assert {"- jokes:", "It is funny."} <= set(re.findall(r"- jokes:|It is funny\.", str(asked.messages)))
     (option,) = (param for param in load_command("run").params if param.name == "rubric")
     assert "wit" in option.help
 
