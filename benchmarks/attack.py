@@ -27,7 +27,7 @@ from moot.memory.summarizers.summarizer import Summarizer
 from moot.runtime.environment import Environment
 from moot.state.config import DebateConfig
 from moot.text.tokens import counter
-from moot.tools.tool_exchange import wire_tokens
+from moot.tools.tool import wire_tokens
 
 BUDGET = 8_000
 QUESTION = "Should we?"

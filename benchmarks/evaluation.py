@@ -20,7 +20,7 @@ from pathlib import Path
 from moot.evals.arms import read_arms
 from moot.evals.items import read_items
 from moot.evals.report import evaluation_report
-from moot.evals.store import EvaluationRecord
+from moot.evals.results import EvaluationRecord
 from moot.judging.orders import cohen_kappa
 from moot.state.entries import JsonObject
 

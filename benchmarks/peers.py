@@ -14,7 +14,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from moot.models.local import ScriptedCall, ScriptedModel
+from moot.models.offline import ScriptedCall, ScriptedModel
 from moot.text.tokens import REPLY_PRIMING, counter
 
 

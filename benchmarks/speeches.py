@@ -12,8 +12,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from moot.models.local import LocalModel
-from moot.models.offline import smallest_instance
+from moot.models.offline import LocalModel, smallest_instance
 
 SUBJECTS = (
     *("the budget", "public trust", "the first year", "the staff", "the timetable", "the outer districts"),

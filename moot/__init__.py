@@ -22,7 +22,7 @@ from moot.state.errors import (
     UserError,
     WaitingForPerson,
 )
-from moot.state.plugins import use_protocols
+from moot.state.settings import use_protocols
 
 if TYPE_CHECKING:
     from moot.api import (

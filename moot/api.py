@@ -30,10 +30,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from moot.calls.event_loop import cancel_all, require_asyncio, run_in_thread
+from moot.calls.effects import cancel_all, require_asyncio, run_in_thread
 from moot.debates.continuation import verdict_failed
-from moot.debates.events import (
+from moot.debates.lifecycle import find_debate, start_debate, store_import
+from moot.debates.session import (
     CruxEvent,
+    DebateSession,
     EndEvent,
     EntryEvent,
     Event,
@@ -43,10 +45,8 @@ from moot.debates.events import (
     SummaryEvent,
     TokenEvent,
     VerdictEvent,
+    check_config,
 )
-from moot.debates.lifecycle import find_debate, start_debate, store_import
-from moot.debates.preflight import check_config
-from moot.debates.session import DebateSession
 from moot.debates.stored_debate import Debate
 from moot.documents import DebateDocument
 from moot.graph.debate import build_graph
@@ -55,7 +55,6 @@ from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, enter_in_th
 from moot.runtime.environment import Environment, make_environment
 from moot.state.config import DebateConfig, DebaterConfig, JudgeConfig, LimitsConfig
 from moot.state.config.boundary import Permissions, capabilities_of
-from moot.state.config.mcp_servers import McpServerConfig
 from moot.state.config.memory_config import (
     BlackboardConfig,
     Budget,
@@ -63,7 +62,7 @@ from moot.state.config.memory_config import (
     PerspectiveConfig,
     RetrievalConfig,
 )
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import McpServerConfig, ModelSettings
 from moot.state.config.participants import (
     ClarificationsConfig,
     PanelJudge,

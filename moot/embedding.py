@@ -20,15 +20,15 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.api import Debate, Debates, Event, aopen_debates
-from moot.calls.event_loop import run_in_thread
-from moot.configuration.configure import requested_config
-from moot.debates.preflight import shorten_debate
+from moot.calls.effects import run_in_thread
+from moot.configuration import requested_config
+from moot.debates.session import shorten_debate
 from moot.graph.debate import build_graph
 from moot.models.registry import ChatSource
 from moot.protocols.registry import PROTOCOLS
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync
 from moot.runtime.environment import Environment, make_environment
-from moot.runtime.result_text import result_text
+from moot.runtime.qa import result_text
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationInput, ConversationOutput
 from moot.state.entries import JsonObject

@@ -5,7 +5,7 @@ class in an entry point of the group `moot.summarizers` instead. `memory.summari
 """
 
 from moot.calls.effects import ModelCall, Reply
-from moot.memory.summarizers.chunk_summaries import messages_text, summary_call
+from moot.memory.summarizers.llm import messages_text, summary_call
 from moot.memory.summarizers.registry import register
 from moot.memory.summarizers.summarizer import (
     Draft,

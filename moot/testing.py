@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from moot.api import Debates, open_debates
-from moot.models.local import ScriptedCall, ScriptedModel, ScriptReply
-from moot.models.offline import smallest_instance
+from moot.models.offline import ScriptedCall, ScriptedModel, ScriptReply, smallest_instance
 
 __all__ = ["ScriptedCall", "ScriptedModel", "fake_model", "moot_debates", "moot_model"]
 

@@ -15,11 +15,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from moot.api import run_until_done
-from moot.calls.event_loop import cancel_all, run_in_thread
+from moot.calls.effects import cancel_all, run_in_thread
 from moot.runtime.background_loop import BATCH_LOOP, call_from_sync, iterate_from_sync
 from moot.state.errors import DebateBusy, ModelError, MootError, StorageError
-from moot.state.plugins import require_extra
-from moot.state.settings import redact_url
+from moot.state.settings import redact_url, require_extra
 
 with require_extra("queue", "a queue of debates"):
     from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision

@@ -1,16 +1,23 @@
-"""Effects that a node can request besides model calls: a person's reply, local work, the store.
+"""Effects that a node can request besides model calls, and the asyncio helpers that carry them out.
 
-A node body is a generator that yields effects. `moot.runtime` handles them and sends back the results.
+A node body is a generator that yields effects: a person's reply, local work, the store. `moot.runtime`
+handles them and sends back the results. The helpers shield a task, stop it, or run blocking work inline or on
+a worker thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import math
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, NotRequired, TypeVar
+from functools import cached_property, wraps
+from typing import Any, Literal, NotRequired, ParamSpec, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -25,9 +32,8 @@ from moot.state.conversation import (
     StateValues,
     step_number,
 )
-from moot.state.entries import EntryUsage, JsonObject
-from moot.state.errors import ModelError
-from moot.state.identity_cache import memoize_by_identity
+from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
+from moot.state.errors import InputError, ModelError
 
 Purpose = Literal[
     "turn",
@@ -435,3 +441,158 @@ def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
             outcome = outcomes(body.send(outcome))
     except StopIteration as end:
         return dict(end.value or {})
+
+
+P = ParamSpec("P")
+
+
+@dataclass
+class Stop:
+    """Record of how often this process has been asked to stop.
+
+    The first request lets calls finish, and the second cancels them.
+    """
+
+    times: int = 0
+
+
+stop = Stop()
+GRACE_S = 30.0
+"""Maximum number of seconds that calls in progress may take to finish after a stop request."""
+STOP_POLL_S = 0.2
+"""Interval in seconds between checks for a stop request during a sleep."""
+
+
+def require_asyncio(what: str) -> None:
+    """Raise an error if no asyncio event loop is running.
+
+    Raises:
+        InputError: The event loop is another one, or none.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise InputError(
+            f"{what} needs an asyncio event loop: under trio, call its synchronous version in a worker "
+            "thread with `trio.to_thread.run_sync`"
+        ) from None
+
+
+async def sleep_until_stop(seconds: float) -> None:
+    """Sleep for `seconds`, or until a person asks the process to stop.
+
+    Raises:
+        asyncio.CancelledError: A person asked to stop.
+    """
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if stop.times:
+            raise asyncio.CancelledError
+        await asyncio.sleep(min(left, STOP_POLL_S))
+
+
+async def drain(call: Coroutine[object, None, T]) -> T:
+    """Await a call, and let it finish even if a person asks the process to stop.
+
+    The provider charges for a running call in any case.
+    """
+    calling, until = asyncio.ensure_future(call), math.inf
+    while not calling.done():
+        try:
+            await asyncio.wait([calling], timeout=None if until == math.inf else 0.05)
+        except asyncio.CancelledError:
+            until = min(until, time.monotonic() + (GRACE_S if stop.times == 1 else 0))
+        if time.monotonic() >= until or (stop.times > 1 and until < math.inf):
+            calling.cancel()
+            await asyncio.wait([calling])
+    return calling.result()
+
+
+async def shield(work: Awaitable[T]) -> T:
+    """Wait until `work` has finished, even if the caller is cancelled in the meantime.
+
+    The cancellation is raised afterwards. LangGraph cancels a node twice, once for its step and once for its
+    run.
+    """
+    working = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        working.exception()  # retrieve the exception, because the cancellation is raised instead
+        raise cancelled
+    return working.result()
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[object]]) -> None:
+    """Cancel the tasks and wait until all of them have finished."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def shielded(work: Callable[P, Coroutine[object, None, T]]) -> Callable[P, Coroutine[object, None, T]]:
+    """Decorate a coroutine function so that cancelling the caller does not interrupt it."""
+
+    @wraps(work)
+    async def await_call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await shield(work(*args, **kwargs))
+
+    return await_call
+
+
+async def to_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a worker thread.
+
+    Raises:
+        RuntimeError: The function raised `StopIteration`, which a future cannot hold. Its caller would wait
+            for ever.
+    """
+
+    def run() -> T:
+        try:
+            return function(*arguments)
+        except StopIteration as error:
+            raise RuntimeError(f"{function!r} raised StopIteration") from error
+
+    return await asyncio.to_thread(run)
+
+
+async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """Run a blocking function on a worker thread. The function finishes even if its caller is cancelled."""
+    return await shield(to_thread(function, *arguments))
+
+
+class NonBlocking(threading.local):
+    """Per-thread flag that is set while the event loop must not wait for locks or disk access."""
+
+    active = False
+
+
+class WouldBlock(Exception):
+    """Error raised if a function cannot run without waiting."""
+
+
+non_blocking = NonBlocking()
+
+
+async def run_inline(function: Callable[..., T], *arguments: object) -> T:
+    """Run an idempotent function on the event loop, or on a worker thread if it would block the event loop.
+
+    A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
+    worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which
+    forbids blocking calls on its event loop.
+    """
+    if "blockbuster" in sys.modules:  # imported by LangGraph's development server
+        return await run_in_thread(function, *arguments)
+    non_blocking.active = True
+    try:
+        return function(*arguments)
+    except (WouldBlock, asyncio.InvalidStateError):  # the error of LangGraph's savers
+        non_blocking.active = False
+        return await run_in_thread(function, *arguments)
+    finally:
+        non_blocking.active = False

@@ -9,8 +9,7 @@ from typing import Any, cast, get_args
 
 from typing_extensions import TypedDict
 
-from moot.claims.claim_fold import fold_events, ledger_of
-from moot.claims.claim_status import Ledger, options_chosen
+from moot.claims.claim_status import Ledger, fold_events, ledger_of, options_chosen
 from moot.claims.ledger_rendering import NO_EXTRACTION, board_text
 from moot.state.claim_events import (
     MAIN_QUESTION,

@@ -1,26 +1,35 @@
-"""Status of each claim, computed from the debaters' positions on the claim."""
+"""The claim ledger: debaters' positions from claim events, and the status of each claim.
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+The ledger is a pure function of the events and is never stored. A later event, a retraction or a person's
+correction changes the result.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 from moot.state.claim_events import (
     GIVING_UP,
     MAIN_QUESTION,
+    OVERALL,
     Answer,
     Challenge,
     Claim,
+    ClaimEvent,
     Evidence,
+    Extractor,
     Gap,
     Question,
+    SameClaim,
     StanceEvent,
     StanceFields,
+    StanceKind,
 )
-from moot.state.entries import seq_of
-from moot.state.identity_cache import memoize_by_identity
+from moot.state.conversation import StateValues
+from moot.state.entries import memoize_by_identity, seq_of
 
 Status = Literal["open", "agreed", "disputed", "conditional", "settled", "withdrawn", "unresolved"]
 """Status of a claim, as shown in the claim ledger and the report. `unresolved` means that a dispute was
@@ -595,3 +604,296 @@ def message_seq(event: Mapping[str, Any]) -> int:
     """Return the `seq` of the message that a claim event quotes."""
     seq = seq_of(event["message_id"])
     return -1 if seq is None else seq
+
+
+RANK: Mapping[Extractor, int] = {"model": 0, "person": 1}
+"""Priority of each kind of extractor, used if two extractors disagree about a message. A person outranks a
+model. If two extractors disagree about a message, the event of the higher-ranked extractor counts."""
+
+
+def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
+    """Return how a debater's newly recorded stance changes the debater's position on a claim."""
+    who = event["debater"]
+    known = last.get(who)
+    before, sign = (known.event, known.sign) if known else (None, 0)
+    held = known and (known if known.side else known.held)
+    others = [change for other, change in last.items() if other != who]
+    if event["kind"] == "concedes" and held and held.side not in ANSWERS:
+        return StanceChange(event, before, sign, 0, "", {}, held)  # gives up an option of an open question
+    if event["kind"] == "concedes":
+        # A debater who conceded or changed sides before only says again what it gave up.
+        moved = bool(known and known.held and known.sign * known.held.sign < 0)
+        repeated = moved or (before is not None and before["kind"] == "concedes")
+        after = sign if repeated else _sign_conceded(sign, others)
+        keeps = bool(known and known.side) and after == sign
+        if keeps and known:
+            return StanceChange(event, before, sign, after, known.side, known.conditions, held)
+        # A debater who took no side before takes the side that it concedes.
+        side = "" if held else _side_conceded(event, after, others)
+        return StanceChange(event, before, sign, after, side, {}, held)
+    lean = leaning(event)
+    if lean < 0 and event.get("option"):
+        return _option_denied(event, known)
+    if not lean:
+        after = 0 if event["kind"] == "withdraws" else sign
+        return StanceChange(event, before, sign, after, "", {}, held)
+    side = event.get("option") or _SIDES[lean]
+    conditions = _conditions_after(event, side, known)
+    if known and conditions and known.conditions and known.event["message_id"] == event["message_id"]:
+        # A message may state several conditions. Together they are one change.
+        return known._replace(event=event, sign=lean, side=side, conditions=conditions)
+    return StanceChange(event, before, sign, lean, side, conditions, held)
+
+
+_SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
+
+
+def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
+    """Return a debater's answer after it concedes to other debaters, as 1 for yes or -1 for no.
+
+    A debater who conceded too still counts with the answer that it held, because both may concede at once.
+    """
+    current = [change.sign for change in others]
+    held = [change.held.sign for change in others if change.held and not change.side]
+    if sign and (-sign in (*current, *held) or sign not in current):
+        return -sign
+    return sign or (-1 if sum(current) < 0 else 1)
+
+
+def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
+    """Return the answer that a debater adopts by conceding to other debaters.
+
+    It is an option if the question is open: the one that the event names, or else the only one that others
+    hold.
+    """
+    options = {change.side for change in others} - {"", *ANSWERS}
+    if event.get("option") or options:
+        return event.get("option") or (options.pop() if len(options) == 1 else "")
+    return _SIDES[sign]
+
+
+def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChange:
+    """Return the stance change that results when a debater only rejects one answer option.
+
+    A debater who held this option holds none afterwards. Any other position stays as it is.
+    """
+    if known is None:
+        return StanceChange(event, None, 0, 0)
+    if known.side == event.get("option"):
+        return StanceChange(event, known.event, known.sign, 0, "", {}, known)
+    return StanceChange(event, known.event, known.sign, known.sign, known.side, known.conditions, known.held)
+
+
+def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None) -> Mapping[str, str]:
+    """Return the conditions attached to a debater's answer after a stance event, keyed by condition id.
+
+    A new condition is added to the others.
+    """
+    if not is_conditional(event):
+        return {}
+    text = event["condition"]
+    # A condition without text belongs to only one debater.
+    key = event.get("condition_id") or text.casefold() or f"unknown condition of {event['debater']}"
+    same_side = dict(known.conditions) if known and known.side == side else {}
+    same_side.pop(event.get("replaces") or "", None)
+    return {**same_side, key: text}
+
+
+def _mirror(event: StanceEvent) -> StanceEvent:
+    """Convert a stance event on a claim to the equivalent event on the negated claim."""
+    if event["kind"] == "conditional":
+        return {**event, "leans": "yes" if leaning(event) < 0 else "no"}
+    if event["condition"] and leaning(event):
+        return {**event, "kind": "conditional", "leans": "yes" if leaning(event) < 0 else "no"}
+    opposite: dict[int, StanceKind] = {1: "denies", -1: "asserts"}
+    return {**event, "kind": opposite.get(leaning(event), event["kind"])}
+
+
+_recent: deque[tuple[Sequence[ClaimEvent], str, Ledger]] = deque(maxlen=8)
+"""Cache of recently computed claim ledgers and their claim events. Events are only appended, so a
+longer list extends a shorter one."""
+
+
+def ledger_of(state: StateValues) -> Ledger:
+    """Return the claim ledger from a debate's state. Only new claim events are processed."""
+    return fold_events(state.get("claim_events") or (), state.get("topic") or "")
+
+
+def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
+    """Compute the claim ledger from claim events.
+
+    Retracted events are dropped, and equal claims are merged.
+
+    The order of the events counts only within one message. An event of lower rank never retracts or replaces
+    an event of higher rank on the same message. If the events extend a list that was folded before, only the
+    new ones are computed.
+
+    Args:
+        claim_events: all claim events of the debate.
+        topic: text of the main question.
+    """
+    known: Sequence[ClaimEvent] = ()
+    ledger = empty_ledger(topic)
+    if not claim_events:
+        return ledger
+    for before, about, folded in list(_recent):
+        longer = about == topic and len(known) < len(before) <= len(claim_events)
+        # The lists start with the same events if both ends of the shorter list are the same objects.
+        if longer and claim_events[0] is before[0] and claim_events[len(before) - 1] is before[-1]:
+            known, ledger = before, folded
+    if known and len(known) == len(claim_events):
+        return ledger
+    ledger = extend_ledger(ledger, claim_events[len(known) :])
+    _recent.append((claim_events, topic, ledger))
+    return ledger
+
+
+@lru_cache(maxsize=8)  # other caches compare ledgers by identity
+def empty_ledger(topic: str) -> Ledger:
+    """Return a claim ledger that contains no claim events."""
+    main_question = Claim(type="claim", id=MAIN_QUESTION, text=topic, aspect=OVERALL, seq=0)
+    return Ledger({}, {MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
+
+
+def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
+    """Return a copy of the claim ledger with new claim events added."""
+    kinds: dict[str, list[Any]] = {
+        kind: list(claim_events) for kind, claim_events in ledger.claim_events.items()
+    }
+    added: dict[str, list[Any]] = defaultdict(list)
+    highest, seen, events = (
+        dict(ledger.last_numbers),
+        ledger.reflected_events,
+        len(ledger.claim_events.get("event", ())),
+    )
+    for each in new:
+        kind, number = each["type"], str(each.get("id") or "")[1:]
+        added[kind].append(each)
+        highest[kind] = max(highest.get(kind, 0), int(number) if number.isdecimal() else 0)
+        events += kind == "event"
+        seen = events if kind == "reflection_pass" else seen
+    for key, claim_events in added.items():
+        kinds[key] = kinds.get(key, []) + claim_events
+
+    claims: dict[str, Claim] = {**ledger.claims}
+    if (
+        "retraction" in kinds
+        or "same" in kinds
+        or len({claim_event["by"] for claim_event in kinds.get("event", ())}) > 1
+    ):
+        # Earlier events may become invalid, so all events are processed again.
+        added, claims = defaultdict(list, kinds), {MAIN_QUESTION: ledger.claims[MAIN_QUESTION]}
+        ledger = empty_ledger(claims[MAIN_QUESTION]["text"])
+    claims |= {claim_event["id"]: claim_event for claim_event in added["claim"]}
+
+    retracted: dict[str, int] = {}
+    for each in kinds.get("retraction", ()):
+        retracted[each["of"]] = max(retracted.get(each["of"], 0), RANK[each["by"]])
+    every = {**claims, **{claim_event["id"]: claim_event for claim_event in kinds.get("claim", ())}}
+    leading = _leading(kinds["same"], every) if "same" in kinds else {}
+    answers = dict(ledger.answers)
+    for each in added["answer"]:
+        answers.setdefault(each["to"], each)
+
+    def standing(kind: str) -> list[Any]:
+        """Return the new claim events of one type that are still valid. Retracted events are left out.
+
+        Ids of merged claims are replaced.
+        """
+        stood = [n for n in added[kind] if not retracted or retracted.get(n["id"], -1) < RANK[n["by"]]]
+        if not leading or kind == "question":
+            return stood
+        return [{**n, "claim": leading[n["claim"]][0]} if n["claim"] in leading else n for n in stood]
+
+    return Ledger(
+        claim_events=kinds,
+        claims={key: each for key, each in claims.items() if key not in leading},
+        timelines=_extended_timelines(ledger, _valid_events(added["event"], retracted, leading, every)),
+        challenges={**ledger.challenges, **{n["id"]: n for n in standing("challenge")}},
+        questions={**ledger.questions, **{n["id"]: n for n in standing("question")}},
+        answers=answers,
+        evidence=[*ledger.evidence, *standing("evidence")],
+        gaps=[*ledger.gaps, *standing("gap")],
+        last_numbers=highest,
+        read_through=max((each["through"] for each in added["extraction_pass"]), default=ledger.read_through),
+        reflected_events=seen,
+        dropped=sum((Counter(each["dropped"]) for each in added["extraction_pass"]), Counter(ledger.dropped)),
+    )
+
+
+def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mapping[str, Timeline]:
+    """Return the timelines of all claims, with the new stance events appended.
+
+    A timeline that gets an earlier event is computed again.
+    """
+    timelines, touched = dict(ledger.timelines), defaultdict[str, list[StanceEvent]](list)
+    for event in events:
+        touched[event["claim"]].append(event)
+    for key, said in touched.items():
+        timeline = ledger.timeline(key)
+        if timeline and message_seq(said[0]) < message_seq(timeline[-1].event):
+            earlier = (change.event for change in timeline)
+            timeline, said = EMPTY_TIMELINE, sorted([*earlier, *said], key=message_seq)
+        last, changes = dict(timeline.last), []
+        for event in said:
+            change = last[event["debater"]] = _next_change(event, last)
+            changes.append(change)
+        timelines[key] = Timeline((*timeline, *changes))
+    return timelines
+
+
+def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
+    """Return a mapping from each merged claim to the claim that replaces it.
+
+    The second value is True if the two claims contradict each other.
+    """
+    found: dict[str, tuple[str, bool]] = {}
+
+    def root(key: str) -> tuple[str, bool]:
+        flipped = False
+        while key in found:
+            key, opposite = found[key]
+            flipped ^= opposite
+        return key, flipped
+
+    for each in same:
+        if each["one"] in claims and each["other"] in claims:
+            (one, first), (other, second) = root(each["one"]), root(each["other"])
+            if one != other:
+                leader, follower = sorted((one, other))
+                found[follower] = (leader, first ^ second ^ each["opposite"])
+    return {key: root(key) for key in found}
+
+
+def _valid_events(
+    said: Iterable[StanceEvent],
+    retracted: Mapping[str, int],
+    leading: Mapping[str, tuple[str, bool]],
+    claims: Mapping[str, Claim],
+) -> list[StanceEvent]:
+    """Return the stance events that were neither retracted nor overruled, in message order.
+
+    If one message has several events on a claim, only those of the highest rank count. A model's event never
+    replaces an event that a person retracted.
+    """
+    events: list[StanceEvent] = []
+    highest: dict[tuple[str, str, str], int] = defaultdict(int)
+    for event in said:
+        if event["claim"] not in claims:
+            continue
+        if event["claim"] in leading:
+            key, flipped = leading[event["claim"]]
+            event = StanceEvent(**{**(_mirror(event) if flipped else event), "claim": key})
+        place, rank = _place(event), RANK[event["by"]]
+        taken_back = retracted.get(event["id"], -1)
+        if taken_back >= RANK["person"]:
+            highest[place] = max(highest[place], RANK["person"])
+        if taken_back < rank:
+            highest[place] = max(highest[place], rank)
+            events.append(event)
+    kept = [event for event in events if RANK[event["by"]] >= highest[_place(event)]]
+    return sorted(kept, key=message_seq)
+
+
+def _place(event: StanceEvent) -> tuple[str, str, str]:
+    return event["claim"], event["debater"], event["message_id"]

@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from moot.calls.effects import ModelCall
 from moot.claims.claim_extraction import ClaimExtraction
-from moot.claims.claim_fold import ledger_of
-from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, message_seq
+from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, ledger_of, message_seq
 from moot.claims.ledger_rendering import (
     SHORT,
     TEXT,
@@ -33,9 +32,8 @@ from moot.claims.model_extraction import (
     structured_call,
     with_news,
 )
-from moot.prompts.fences import fenced
 from moot.prompts.request import many, narrow_schema, one_of
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.claim_events import (
     MAIN_QUESTION,
     CardResult,

@@ -6,7 +6,6 @@ from functools import cache
 from itertools import groupby, islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from moot.claims.claim_fold import ledger_of
 from moot.claims.claim_status import (
     CommonGround,
     Ledger,
@@ -14,6 +13,7 @@ from moot.claims.claim_status import (
     is_conditional,
     is_given_up,
     leaning,
+    ledger_of,
     message_seq,
 )
 from moot.prompts.truncation import display_name

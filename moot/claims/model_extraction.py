@@ -19,7 +19,6 @@ from moot.claims.claim_status import (
     options_chosen,
 )
 from moot.claims.ledger_rendering import board_text
-from moot.prompts.fences import fenced, system_message, truncate_fenced
 from moot.prompts.request import (
     ModelParams,
     between,
@@ -32,7 +31,7 @@ from moot.prompts.request import (
     one_of,
     prompt_budget,
 )
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced
 from moot.prompts.truncation import render_entry, truncate_messages
 from moot.state.claim_events import (
     GIVING_UP,

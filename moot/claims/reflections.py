@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 
 from moot.calls.effects import ModelCall
 from moot.claims.claim_extraction import BackgroundTexts, no_background
-from moot.claims.claim_fold import ledger_of
-from moot.claims.claim_status import Ledger
+from moot.claims.claim_status import Ledger, ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
 from moot.claims.model_extraction import (
     debater_lines,
@@ -23,14 +22,12 @@ from moot.claims.model_extraction import (
     structured_call,
     with_news,
 )
-from moot.prompts.fences import fenced, fenced_section
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState
-from moot.state.entries import cited_id, entries_of, seq_of
-from moot.state.identity_cache import memoize_by_identity
+from moot.state.entries import cited_id, entries_of, memoize_by_identity, seq_of
 from moot.text.tokens import TokenCounter, truncate_middle
 
 REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier")

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from moot.cli.screen.output import print_error
+from moot.cli.output import print_error
 from moot.state.errors import ConfigError, InputError, MootError
-from moot.state.plugins import plugin_entry_points
-from moot.state.settings import is_on, read_settings_files, redact_url
+from moot.state.settings import is_on, plugin_entry_points, read_settings_files, redact_url
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -462,7 +461,7 @@ class LazyGroup(TyperGroup):
         near = OTHER_NAMES.get(name) or next(iter(get_close_matches(name, all_commands(), n=1)), "")
         advice = f"Did you mean {near!r}?" if near else "`moot --help` lists the commands."
         if not near and len(args) > 1:
-            from moot.cli.inputs import command_line
+            from moot.cli.options import command_line
 
             advice = f"To debate a question, put it in quotes: {command_line(' '.join(args))}"
         return ctx.fail(f"No such command {name!r}. {advice}")

@@ -1,8 +1,12 @@
-"""Arguments and options that several commands share, with their checks."""
+"""Options that several commands share, and the functions that read their inputs and configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -10,8 +14,304 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from typer import Argument, Context, Option
 
-from moot.state.entries import seq_of
-from moot.state.errors import InputError
+from moot.cli.output import print_error
+from moot.configuration import read_config
+from moot.state.config import DebateConfig, slug
+from moot.state.config.model_settings import is_built_in
+from moot.state.entries import clean_text, seq_of
+from moot.state.errors import DebateNotFound, InputError
+from moot.state.settings import check_database, database_exists, is_postgres, redact_url, variable
+
+if TYPE_CHECKING:
+    from moot.api import Debate, Debates
+    from moot.importing import ImportedTranscript
+    from moot.runtime.environment import Environment
+    from moot.storage.records import Records
+    from moot.work_queue import WorkQueue
+
+
+def configured_model() -> str | None:
+    """Return the user's default model, or `None` if no model or a built-in model is configured."""
+    name = variable("MOOT_MODEL")
+    return None if name is None or is_built_in(name) else name
+
+
+STDIN = Path("-")
+"""Path that stands for stdin."""
+
+
+def _existing(db: str | None) -> str:
+    url = check_database(db)
+    if not database_exists(url):
+        raise DebateNotFound(f"there are no debates, because the database {url!r} does not exist yet")
+    return url
+
+
+def open_database(db: str | None, *, make: bool = False, environment: Environment | None = None) -> Debates:
+    """Open a database during a `with` block and yield its debates.
+
+    Args:
+        db: value of `--db`.
+        make: create the database if it does not exist.
+        environment: models and clock. The default calls real models.
+
+    Raises:
+        DebateNotFound: the database does not exist, and `make` is false.
+        InputError: the database cannot be opened.
+    """
+    url = check_database(db) if make else _existing(db)
+    from moot.api import open_debates
+
+    return open_debates(url, environment=environment)
+
+
+@contextmanager
+def open_stored_debate(db: str | None, name: str) -> Iterator[Debate]:
+    """Open one stored debate from a database during a `with` block.
+
+    Raises:
+        DebateNotFound: no debate has this name or id.
+        InputError: the database cannot be opened.
+    """
+    with open_database(db) as debates:
+        yield debates.get(name)
+
+
+def present_records(db: str | None) -> AbstractContextManager[Records]:
+    """Return a context manager that opens the Moot tables of an existing database.
+
+    LangGraph, which is slow to import, is not loaded.
+
+    Raises:
+        DebateNotFound: the database does not exist.
+        InputError: the database cannot be opened.
+    """
+    url = _existing(db)
+    from moot.storage.records import open_records
+
+    return closing(open_records(url))
+
+
+def open_catalogue(db: str | None) -> AbstractContextManager[Records | None]:
+    """Open Moot's own database tables, or yield `None` if the database does not exist.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    return present_records(db) if database_exists(check_database(db)) else nullcontext()
+
+
+def open_queue(db: str | None) -> WorkQueue:
+    """Return the queue of debates in a Postgres database.
+
+    Raises:
+        InputError: the database is not a Postgres database.
+        ConfigError: the `queue` extra is not installed.
+    """
+    url = check_database(db)
+    if not is_postgres(url):
+        raise InputError(
+            "the queue needs a Postgres database: add --db postgresql://…, or run `moot batch` or `moot eval "
+            "run` without --queue"
+        )
+    from moot.work_queue import WorkQueue
+
+    return WorkQueue(url)
+
+
+def command_line(*words: str, db: str | None = None) -> str:
+    """Return a `moot` command that the user can copy, including any `--db` option that the user gave."""
+    program, called = "moot", Path(sys.argv[0])
+    if called.name == "moot" and not shutil.which(
+        "moot"
+    ):  # not on PATH: repeat the path that started this process
+        here = Path.cwd()
+        program = str(called.relative_to(here) if called.is_relative_to(here) else called)
+    return shlex.join([program, *words, *(["--db", redact_url(db)] if db else [])])
+
+
+def after_setup(line: str) -> str:
+    """Return a shell command that needs a model, with `moot setup` before it if no model is configured."""
+    return line if configured_model() else f"{command_line('setup')} && {line}"
+
+
+def read_words(given: str, what: str, advice: str) -> str:
+    """Return the text of a `TEXT`, `@FILE` or `-` argument, where `-` means stdin.
+
+    Raises:
+        InputError: the file cannot be read, or the text is empty.
+    """
+    from moot.configuration import read_text
+
+    if given == "-" or given.startswith("@"):
+        given = read_text(Path(given.removeprefix("@")), f"the {what}")
+    words = clean_text(given)
+    if not words.strip():
+        raise InputError(f"the {what} is empty: {advice}")
+    return words
+
+
+def read_topic(given: str | None) -> str | None:
+    """Return the topic of a `TOPIC`, `@FILE` or `-` argument, or `None` if the argument was omitted.
+
+    Raises:
+        InputError: the file cannot be read, or the text is empty.
+    """
+    return None if given is None else read_words(given, "topic", "write the question to debate")
+
+
+def split_context(given: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
+    """Return the absolute path of the folder among the paths of `--context`, if any, and all files.
+
+    Raises:
+        InputError: there are several folders.
+    """
+    folders = [path for path in given or () if path.is_dir()]
+    if len(folders) > 1:
+        raise InputError(f"--context takes at most one folder: choose one of {', '.join(map(str, folders))}")
+    return str(folders[0].absolute()) if folders else None, [p for p in given or () if p not in folders]
+
+
+def file_of(subject: str) -> Path | None:
+    """Return the path if the argument names a file, or `None` if it is a debate's id."""
+    from moot.importing import ENDINGS
+
+    path = Path(subject)
+    return path if subject == "-" or "/" in subject or path.suffix.lower() in ENDINGS else None
+
+
+def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
+    """Read a transcript or an exported debate from a file, or from stdin if the path is `-`.
+
+    Raises:
+        InputError: the file cannot be read or parsed.
+    """
+    from moot.configuration import read_text
+    from moot.importing import parse_transcript
+
+    text = read_text(path, "the transcript")
+    try:
+        return parse_transcript(text, format=form, filename="" if path == STDIN else path.name)
+    except InputError as error:
+        raise InputError(f"{str(path)!r}: {error}") from error
+
+
+def read_answers(path: Path | None) -> object:
+    """Read prepared answers from a YAML or JSON file.
+
+    Raises:
+        ConfigError: the file is neither YAML nor JSON.
+        InputError: the file cannot be read, or has neither a mapping nor a list.
+    """
+    if path is None:
+        return None
+    from moot.configuration import read_text
+    from moot.state.config.config_files import data_in
+
+    answers = data_in(read_text(path, "answers"), path, "answers")
+    if not isinstance(answers, dict | list):
+        raise InputError(
+            f"answers file {str(path)!r} must contain a list of answers, or a mapping whose keys are "
+            "questions or debaters and whose values are answers"
+        )
+    return answers
+
+
+if TYPE_CHECKING:
+    pass
+
+
+LENGTHS = ("turns", "rounds")
+"""Names of the options that set the length of a debate."""
+
+
+def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
+    """Return the debaters given with the option `--debater`, or `None` if the option is absent.
+
+    Raises:
+        InputError: a debater has no name.
+    """
+    debaters = []
+    for number, words in enumerate(given or (), start=1):
+        parts = [part.strip() for part in words.split(":", 2)]
+        if not parts[0]:
+            raise InputError(f"--debater {words!r} has no name: write NAME[:ROLE[:STANCE]]")
+        made = {} if slug(parts[0]) else {"id": f"debater-{number}"}  # the name has no letters for an id
+        debaters.append({**made, **dict(zip(("name", "role", "stance"), parts, strict=False))})
+    return debaters or None
+
+
+def run_config(
+    path: Path | None,
+    flags: Mapping[str, object],
+    tools: Sequence[str] = (),
+    *,
+    topic: str | None = None,
+    imports: bool = True,
+) -> DebateConfig:
+    """Return the validated configuration of a new debate.
+
+    Args:
+        path: value of `--config`.
+        flags: settings given by other options, by dotted key.
+        tools: tools for debaters whose configuration lists none.
+        topic: topic of the debate, used in the warnings. `None` means the topic in the configuration.
+        imports: import the Python objects that the configuration names.
+
+    Raises:
+        ConfigError: the configuration is invalid. Nothing has been written.
+    """
+    config = read_config(path, flags, print_error)
+    _check_debaters(flags, config)
+    if tools:
+        debaters = tuple(
+            each if each.is_human or each.tools else each.model_copy(update={"tools": tuple(tools)})
+            for each in config.debaters
+        )
+        config = config.model_copy(update={"debaters": debaters})
+    # These imports are slow, and most mistakes are found before them.
+    from moot.debates.session import check_config, warnings_about
+    from moot.runtime.environment import Environment
+    from moot.state.config.boundary import Permissions
+
+    check_config(Permissions.of_operator(config), Environment(), imports=imports)
+    asked = config if topic is None else config.model_copy(update={"topic": topic})
+    for warning in warnings_about(asked):
+        print_error(f"warning: {warning}")
+    return config
+
+
+def _check_debaters(flags: Mapping[str, object], config: DebateConfig) -> None:
+    """Check that the option `--debater` names at least two debaters if the protocol needs them.
+
+    Raises:
+        InputError: the only debater would reply to itself.
+    """
+    from moot.protocols.registry import protocol_named
+
+    if flags.get("debaters") is None or len(config.debaters) > 1 or config.turns == 1:
+        return
+    if "turns" in (protocol_named(config.protocol).length_settings or ()):
+        name = config.debaters[0].name
+        raise InputError(
+            f"--debater {name!r} is the only debater and would reply to itself: add another --debater, or "
+            "use --protocol single to get one answer"
+        )
+
+
+def warn_of_ignored_length(flags: Mapping[str, object], config: DebateConfig) -> None:
+    """Warn the user if the protocol ignores the option `--turns` or `--rounds`."""
+    from moot.protocols.registry import protocol_named
+
+    bounds = protocol_named(config.protocol).length_settings
+    if bounds is None:
+        return
+    instead = [f"--{name}" for name in LENGTHS if name in bounds] or bounds
+    advice = f"use {' or '.join(instead)}" if instead else "its length is fixed"
+    for name in LENGTHS:
+        if flags.get(name) is not None and name not in bounds:
+            print_error(f"warning: --{name} has no effect on protocol {config.protocol!r}: {advice}")
+
 
 if TYPE_CHECKING:
     pass
@@ -29,7 +329,7 @@ def _new_name(name: str | None) -> str | None:
 def _debate_file(path: Path | None) -> Path | None:
     """Check that the output file can be written, and return the path of the file."""
     if path is not None:
-        from moot.cli.screen.output import format_of
+        from moot.cli.output import format_of
 
         format_of(path)
     return path
@@ -40,8 +340,6 @@ def _answers(ctx: Context, path: Path | None) -> object:
 
     Shell completion reads no file.
     """
-    from moot.cli.inputs import read_answers
-
     return None if ctx.resilient_parsing else read_answers(path)
 
 
@@ -74,8 +372,6 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 def debates_like(ctx: Context, incomplete: str) -> list[str]:
     """Return the names of debates that start with the text typed so far, for shell completion."""
-    from moot.cli.inputs import open_catalogue
-
     with open_catalogue(ctx.params.get("db")) as records:
         rows = records.rows() if records else []
     return [row.name for row in rows if row.name.startswith(incomplete)]
@@ -296,8 +592,6 @@ class SetupOptions:
 
     def flags(self) -> dict[str, object]:
         """Return the options that the user set, keyed by the dotted name of the setting."""
-        from moot.cli.run_config import parse_debaters
-
         return {
             "debaters": parse_debaters(self.debater),
             "turns": self.turns,

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
-from moot.calls.event_loop import GRACE_S, stop
+from moot.calls.effects import GRACE_S, stop
 from moot.cli.group import INTERRUPTED, ignore_interrupts
-from moot.cli.inputs import command_line
-from moot.cli.screen.live import (
+from moot.cli.live import (
     Answerer,
     JsonLines,
     Progress,
@@ -24,7 +23,8 @@ from moot.cli.screen.live import (
     question_lines,
     spent_text,
 )
-from moot.cli.screen.output import (
+from moot.cli.options import command_line
+from moot.cli.output import (
     format_of,
     one_line,
     print_error,
@@ -35,7 +35,7 @@ from moot.cli.screen.output import (
     ring,
     write_file,
 )
-from moot.people.person_questions import questions_in
+from moot.people import questions_in
 from moot.state import settings
 from moot.state.config.model_settings import RECORDED, is_built_in
 from moot.state.entries import JsonMapping, ends_turn, tokens_of
@@ -219,7 +219,7 @@ def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
         return Progress()
     if not sys.stderr.isatty():
         return ProgressLines(names)
-    from moot.cli.screen.live import LiveScreen
+    from moot.cli.live import LiveScreen
 
     return LiveScreen(names)
 
@@ -260,7 +260,7 @@ def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finish
         return print_json(document)
     if not finished:
         return
-    from moot.cli.screen.show_parts import answer_parts, verdict_parts
+    from moot.cli.show_parts import answer_parts, verdict_parts
 
     short = sys.stdout.isatty()
     print_result(*(answer_parts if short else verdict_parts)(document))

@@ -10,13 +10,11 @@ from langchain_core.messages import AIMessageChunk
 from langgraph.types import Command, StateSnapshot
 
 from moot.calls.effects import is_pause
-from moot.configuration.configure import authorize
-from moot.debates.events import Event
-from moot.debates.preflight import check_config, check_judges
-from moot.debates.session import DebateSession, Values, is_over
+from moot.configuration import authorize
+from moot.debates.session import DebateSession, Event, Values, check_config, check_judges, is_over
 from moot.nodes.close import result_update, with_final_answer
 from moot.nodes.judge import assess_debate
-from moot.people.person_questions import PersonQuestion, questions_in, reply_error
+from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
 from moot.runtime.background_loop import (

@@ -15,9 +15,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
 
 from moot.calls.effects import ModelCall, Reply
-from moot.configuration.configure import authorize
-from moot.debates.preflight import check_config
-from moot.debates.session import DebateSession, Values, filled_channels, is_over
+from moot.configuration import authorize
+from moot.debates.session import DebateSession, Values, check_config, filled_channels, is_over
 from moot.graph.debate import build_graph
 from moot.memory.cross_debate_memory import identities, namespace_of
 from moot.models.registry import Models
@@ -43,7 +42,7 @@ from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
 from moot.storage.records import Records
 from moot.storage.sqlite import Sql, SqliteSql, Statement, reading
-from moot.text.topic_title import question_in
+from moot.text.terms import question_in
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:

@@ -36,7 +36,7 @@ from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import CallReceipt, ConversationState, MemoryKind, Receipt
 from moot.state.entries import JsonObject, entry_id, tokens_of
 from moot.state.errors import DebateNotFound, InputError
-from moot.tools.tool_exchange import wire_tokens
+from moot.tools.tool import wire_tokens
 
 
 @dataclass(frozen=True)

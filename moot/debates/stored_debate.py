@@ -1,15 +1,21 @@
-"""Stored debate, with methods to run, resume, read, judge, query, fork and delete it."""
+"""Stored debate, with methods to run, resume, read, judge, query, fork, rate and delete it.
+
+Feedback on decisions gives the Brier scores of judges and models (Brier 1950, *Verification of Forecasts
+Expressed in Terms of Probability*).
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
 
-from moot.calls.event_loop import run_in_thread
+from moot.calls.effects import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
-from moot.configuration.configure import authorize, authorize_operator, freeze
+from moot.configuration import authorize, authorize_operator, freeze
 from moot.debates.continuation import (
     Judgement,
     JudgingOptions,
@@ -19,13 +25,10 @@ from moot.debates.continuation import (
     questions_at,
     run_on,
 )
-from moot.debates.events import Event
 from moot.debates.lifecycle import delete_debate, fork_debate, fork_values
-from moot.debates.preflight import check_config
-from moot.debates.session import DebateSession, is_over
+from moot.debates.session import DebateSession, Event, check_config, is_over
 from moot.documents import DebateDocument, make_document
-from moot.people.interjections import check_length, pinnable_id
-from moot.people.person_questions import PersonQuestion
+from moot.people import PersonQuestion, check_length, pinnable_id
 from moot.protocols.registry import limit_reached
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import NodeContext
@@ -35,15 +38,17 @@ from moot.state.claim_events import ClaimEvent
 from moot.state.config import DebateConfig, can_interject, differing_keys
 from moot.state.config.boundary import Capability
 from moot.state.config.debate_config import frozen_config
-from moot.state.config.mcp_servers import without_definitions
+from moot.state.config.model_settings import without_definitions
 from moot.state.config.participants import SLUG
 from moot.state.conversation import ConversationState, StateValues
-from moot.state.entries import JsonObject, clean_text
+from moot.state.entries import JsonMapping, JsonObject, clean_text
 from moot.state.errors import InputError
+from moot.state.verdict import COUNT
 from moot.storage.catalogue import DebateRow, row_usage
+from moot.storage.records import OUTCOMES, Feedback, Forecast, Rating
 
 if TYPE_CHECKING:
-    from moot.memory.questions import DebateAnswer
+    from moot.memory.question_prompt import DebateAnswer
 
 
 class Debate:
@@ -372,3 +377,88 @@ class Debate:
             DebateBusy: Another process writes the debate.
         """
         delete_debate(self.session)
+
+
+class BrierScore(TypedDict):
+    """Brier score for one combination of judge and model, over all debates with feedback."""
+
+    judge: str
+    model: str
+    decisions: int
+    """Number of decisions for which feedback was given."""
+    brier: float
+    """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
+    confidence: float
+    """Mean stated confidence, from 0 to 100."""
+    right: float
+    """Percentage of decisions that turned out to be right. The rating `mixed` counts half."""
+
+
+def give_feedback(debate: Debate, rating: Rating, note: str, at: str) -> Feedback:
+    """Store and return a person's feedback on a debate's decision.
+
+    Args:
+        debate: the debate.
+        rating: how the decision turned out.
+        note: remark of the person, or `""`.
+        at: time of the feedback, in UTC and ISO 8601 format.
+
+    Raises:
+        InputError: the debate has no decision that a model or a vote reached.
+    """
+    document = debate.document()
+    verdict = document["verdict"]
+    if not has_decision(document):
+        raise InputError(f"debate {debate.name!r} has no decision: finish it, or judge it with `moot judge`")
+    feedback = Feedback(debate.id, rating, note, verdict["decision"], tuple(_forecasts(document)), at)
+    debate.session.records.follow_ups.rate(feedback)
+    return feedback
+
+
+def has_decision(document: JsonMapping) -> bool:
+    """Return True if a model or a vote decided the debate."""
+    verdict = document["verdict"]
+    decided = verdict and verdict["status"] == "ok" and not verdict.get("placeholder")
+    return bool(decided and verdict.get("decision"))
+
+
+def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
+    """Yield the decision and confidence of each judge, or of the vote if there was no judge."""
+    verdict = document["verdict"]
+    own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
+    for each in own if verdict["judge"] != COUNT and own else [verdict]:
+        if each["status"] == "ok" and not each.get("placeholder") and each["confidence"] is not None:
+            yield Forecast(
+                judge=each["judge"],
+                model=each["model"],
+                decision=each["decision"],
+                confidence=each["confidence"],
+                agrees="options" not in verdict or each["decision"] == verdict["decision"],
+            )
+
+
+def brier_scores(feedback: Sequence[Feedback]) -> list[BrierScore]:
+    """Return the Brier score of each combination of judge and model, best first.
+
+    A judge that chose another option than the debate was right where the debate was wrong.
+    """
+    given: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for each in feedback:
+        outcome = OUTCOMES[each.rating]
+        for forecast in each.forecasts:
+            true = outcome if forecast["agrees"] else 1.0 - outcome
+            given.setdefault((forecast["judge"], forecast["model"]), []).append(
+                (forecast["confidence"] / 100, true)
+            )
+    scores = [
+        BrierScore(
+            judge=judge,
+            model=model,
+            decisions=len(pairs),
+            brier=round(fmean((sure - true) ** 2 for sure, true in pairs), 4),
+            confidence=round(100 * fmean(sure for sure, _ in pairs), 1),
+            right=round(100 * fmean(true for _, true in pairs), 1),
+        )
+        for (judge, model), pairs in given.items()
+    ]
+    return sorted(scores, key=lambda score: (score["brier"], score["judge"], score["model"]))

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from moot.configuration.configure import Warn, log, merge, read, read_config, validate
+from moot.configuration import Warn, log, merge, read, read_config, validate
 from moot.evals.items import ItemSet, Kind
 from moot.protocols.registry import protocol_names
 from moot.state.config import DebateConfig, slug

@@ -18,9 +18,9 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, TypeVar
 
 from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_name, run_many
-from moot.calls.event_loop import cancel_all
-from moot.configuration.configure import validate
-from moot.debates.preflight import check_config, check_judges
+from moot.calls.effects import cancel_all
+from moot.configuration import validate
+from moot.debates.session import check_config, check_judges
 from moot.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
 from moot.evals.items import (
     DECISIONS,
@@ -33,7 +33,7 @@ from moot.evals.items import (
     has_answer_line,
     topic_of,
 )
-from moot.evals.store import EvaluationRecord, Evaluations, Outcome, StatedConfidence
+from moot.evals.results import EvaluationRecord, Evaluations, Outcome, StatedConfidence
 from moot.judging.panel import winning_side
 from moot.protocols.voting import parse_confidence
 from moot.runtime.background_loop import BATCH_LOOP, iterate_from_sync

@@ -17,15 +17,13 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJso
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Prompt, Reply
-from moot.configuration.dialectic import PROVIDERS
+from moot.configuration import PROVIDERS
 from moot.importing import parse_transcript
-from moot.judging.judge_response import CriterionScore
+from moot.judging.judge_response import CriterionScore, JudgeRequest, ResponseCheck
 from moot.judging.panel import mean_scores_of
-from moot.judging.response_check import JudgeRequest, ResponseCheck
 from moot.judging.rubrics import Criterion, Rubric, shipped_rubrics
-from moot.prompts.fences import fenced, system_message
 from moot.prompts.request import ModelParams, make_call
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, load_prompt_template, system_message
 from moot.prompts.truncation import Block, cut_message, fill_remaining, truncate_blocks
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment

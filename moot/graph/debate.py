@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.base import BaseStore
 
-from moot.configuration.configure import operators_config, requested_config
+from moot.configuration import operators_config, requested_config
 from moot.graph.routing import Route
 from moot.graph.runnable import NODE_TRACING, DebateGraph
 from moot.models.registry import ChatSource
@@ -29,8 +29,8 @@ from moot.runtime.telemetry import redact_langsmith
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import UntrustedConfig
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState
+from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError
-from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import compiled_parts
 
 PHASED = ("council", "dialogue")

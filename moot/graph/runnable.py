@@ -17,9 +17,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
 from pydantic import ValidationError
 
-from moot.calls.event_loop import require_asyncio
-from moot.configuration.configure import check_names
-from moot.people.interjections import (
+from moot.calls.effects import require_asyncio
+from moot.configuration import check_names
+from moot.people import (
     CHECKED_CHANNELS,
     ingest_messages,
     normalize_update,
@@ -32,7 +32,7 @@ from moot.runtime.telemetry import debate_span
 from moot.state.channel_values import check_channels, check_input, check_update
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
-from moot.state.config.mcp_servers import without_definitions
+from moot.state.config.model_settings import without_definitions
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError

@@ -16,8 +16,7 @@ from markdown_it import MarkdownIt
 from moot.memory.tool_results import make_tool_use
 from moot.state.entries import ToolUse
 from moot.state.errors import InputError
-from moot.text.terms import split_sentences
-from moot.text.topic_title import question_in
+from moot.text.terms import question_in, split_sentences
 
 SPEAKER_KEYS = ("speaker", "name", "author", "agentId", "agent", "from", "who", "role")
 CONTENT_KEYS = ("content", "text", "message", "utterance", "speech", "body", "value")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from moot.configuration.configure import read_bytes
+from moot.configuration import read_bytes
 from moot.state.entries import clean_text
 from moot.state.errors import ConfigError, InputError, UserError, file_error_reason
 

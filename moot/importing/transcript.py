@@ -7,9 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from uuid import uuid4
 
-from moot.documents import FORMAT, DebateDocument, load_leniently, whole_document
-from moot.documents.document import CarriedState
-from moot.documents.read_document import document_config
+from moot.documents import (
+    FORMAT,
+    CarriedState,
+    DebateDocument,
+    document_config,
+    load_leniently,
+    whole_document,
+)
 from moot.importing.formats import (
     BOLD,
     TIME_STAMP,
@@ -25,7 +30,7 @@ from moot.importing.formats import (
     read_txt,
 )
 from moot.memory.window import window_message
-from moot.protocols.turn_suffix import evict_through
+from moot.protocols.prompt_context import evict_through
 from moot.runtime.environment import Environment
 from moot.state.channel_values import check_types
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig

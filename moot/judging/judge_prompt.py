@@ -18,8 +18,7 @@ from moot.judging.rubrics import Rubric
 from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
-from moot.prompts.fences import FENCE_TOKENS, fenced, fenced_section, system_message
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import FENCE_TOKENS, fenced, fenced_section, load_prompt_template, system_message
 from moot.prompts.truncation import (
     TIME_TOKENS,
     Block,

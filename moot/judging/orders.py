@@ -14,8 +14,7 @@ from statistics import NormalDist, fmean
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from moot.judging.judge_response import combine
-from moot.judging.response_check import cap_confidence, clear_confidence
+from moot.judging.judge_response import cap_confidence, clear_confidence, combine
 from moot.state.reducers import add_totals
 from moot.state.verdict import (
     NO_WINNER,

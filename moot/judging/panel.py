@@ -22,7 +22,16 @@ from moot.judging.judge_prompt import (
     is_argued,
     judge_prompt,
 )
-from moot.judging.judge_response import JudgeResponse, JudgeSpec, combine, response_schema, response_tokens
+from moot.judging.judge_response import (
+    JudgeRequest,
+    JudgeResponse,
+    JudgeSpec,
+    ResponseCheck,
+    combine,
+    failed_verdict,
+    response_schema,
+    response_tokens,
+)
 from moot.judging.orders import (
     Mark,
     ScoreTable,
@@ -36,7 +45,6 @@ from moot.judging.orders import (
     presentation_orders,
     reconcile,
 )
-from moot.judging.response_check import JudgeRequest, ResponseCheck, failed_verdict
 from moot.judging.rubrics import rubric_for
 from moot.memory.background import background_entries
 from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
@@ -60,8 +68,8 @@ from moot.state.verdict import (
     Verdict,
     tenths,
 )
+from moot.text.terms import title_of
 from moot.text.tokens import TokenCounter
-from moot.text.topic_title import title_of
 
 APPROVED = 60.0
 """Minimum total score, out of 100, that counts as approval under the rule `approval`."""

@@ -16,17 +16,16 @@ from moot.claims.ledger_rendering import board_text
 from moot.claims.model_extraction import debater_lines, shown_entries, structured_call, structured_data
 from moot.judging.judge_response import JudgeSpec
 from moot.judging.rubrics import asks_for_criteria
-from moot.prompts.fences import fenced
 from moot.prompts.request import many, model_params
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, load_prompt_template
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import OPTION_CHARS
 from moot.state.config.model_settings import is_built_in
 from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.entries import Entry
 from moot.state.verdict import UNDECIDED
+from moot.text.terms import is_long
 from moot.text.tokens import TokenCounter, truncate_middle
-from moot.text.topic_title import is_long
 
 FRAME = load_prompt_template("question_frame", "topic", "debaters", "sources", "parts")
 

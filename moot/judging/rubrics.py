@@ -15,7 +15,7 @@ from moot.state.config.config_files import data_in
 from moot.state.config.section import duplicates, errors_in
 from moot.state.conversation import DebateQuestion, QuestionCriterion
 from moot.state.errors import ConfigError, file_error_reason
-from moot.state.plugins import load_plugin, plugin_entry_points
+from moot.state.settings import load_plugin, plugin_entry_points
 from moot.state.verdict import CriterionScale
 
 SHIPPED = Path(__file__).parent / "rubric_files"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import ledger_of
 from moot.judging.judge_response import shown
 from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import StateValues, UIMessage

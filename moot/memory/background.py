@@ -26,8 +26,7 @@ from moot.prompts.truncation import (
 )
 from moot.state.config import DebateConfig
 from moot.state.conversation import StateValues
-from moot.state.entries import Entry, traits_of
-from moot.state.identity_cache import memoize_by_identity
+from moot.state.entries import Entry, memoize_by_identity, traits_of
 from moot.text.tokens import TRUNCATION_MARK, TokenCounter, message_tokens
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pydantic import TypeAdapter, ValidationError
 
 from moot.calls.effects import LocalJob, PutInStore, SearchStore
-from moot.claims.claim_fold import ledger_of
-from moot.claims.claim_status import Ledger, message_seq
+from moot.claims.claim_status import Ledger, ledger_of, message_seq
 from moot.claims.ledger_rendering import TEXT, board_text, card_results_text, card_status, quotation
 from moot.memory.window import window_start
 from moot.prompts.truncation import display_name, source_time, speaker_label
@@ -29,8 +28,7 @@ from moot.state.config.debate_config import frozen_config
 from moot.state.config.memory_config import RetrievalConfig
 from moot.state.config.participants import ReferenceDocument
 from moot.state.conversation import ConversationState, EarlierPosition, Turn
-from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, seq_of, seqs_of
-from moot.state.identity_cache import memoize_by_identity
+from moot.state.entries import ENTRY_ID, Entry, entries_of, ids_in, memoize_by_identity, seq_of, seqs_of
 from moot.text.plain_text import clip, excerpt, sanitize_line
 from moot.text.terms import question_terms, sentence_terms, split_sentences
 from moot.text.tokens import TokenCounter, truncate_middle

@@ -25,13 +25,13 @@ from moot.state.entries import (
     EntryUsage,
     JsonObject,
     make_entry,
+    memoize_by_identity,
     message_id,
     seqs_of,
     tokens_of,
     traits_of,
     user_provided_in,
 )
-from moot.state.identity_cache import memoize_by_identity
 from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 

@@ -21,12 +21,11 @@ from pydantic import BaseModel, ValidationError
 
 from moot.calls.effects import ModelCall, WireMessage
 from moot.models.failures import Failure
-from moot.models.local import LocalModel
+from moot.models.offline import LocalModel
 from moot.prompts.request import schema_instruction, sent_schema, strict_schema
 from moot.state.config.model_settings import ModelSettings
 from moot.state.config.section import errors_in
-from moot.state.entries import JsonObject, clean_text
-from moot.state.identity_cache import memoize_by_identity
+from moot.state.entries import JsonObject, clean_text, memoize_by_identity
 from moot.state.langgraph_internals import streams_tokens
 from moot.text.plain_text import break_template_tokens
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import httpx
 from langgraph.config import get_stream_writer
 
-from moot.calls.event_loop import shield
+from moot.calls.effects import shield
 from moot.models.failures import FATAL_CODES, Failure, is_context_overflow
 from moot.models.registry import OPENAI_URL, Access, Models, access_to
 from moot.state.config.model_settings import ModelSettings, bare_name, is_built_in, similar_model_name

@@ -42,7 +42,7 @@ from moot.models.failures import (
     finish_of,
     has_finish,
 )
-from moot.models.local import LocalModel, ScriptedModel
+from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.usage import counted_usage, reported_usage
 from moot.state.config.model_settings import provider_of

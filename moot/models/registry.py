@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langgraph.constants import TAG_NOSTREAM
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from moot.calls.event_loop import to_thread
+from moot.calls.effects import to_thread
 from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
@@ -248,7 +248,7 @@ def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
 
         return RecordedModel(recording=name.removeprefix(RECORDED))
     if settings.command:
-        from moot.models.local import CommandModel, check_command
+        from moot.models.offline import CommandModel, check_command
 
         check_command(name, settings.command)
         return CommandModel(command=settings.command)

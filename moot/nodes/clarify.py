@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.calls.effects import Hints, ModelCall, NodeBody, Reply, WireMessage, errors_update
 from moot.memory.window import TranscriptWriter
-from moot.people.person_questions import QUESTIONS_TOKENS, PersonQuestion, ask_people
+from moot.people import QUESTIONS_TOKENS, PersonQuestion, ask_people
 from moot.prompts.request import make_call, many, model_params, narrow_schema, prompt_budget
 from moot.prompts.templates import load_prompt_template, shipped_role
 from moot.prompts.truncation import KEEP, Block, render_entry, truncate_blocks

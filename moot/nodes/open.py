@@ -16,23 +16,23 @@ from moot.calls.effects import (
     SearchStore,
     errors_update,
 )
-from moot.configuration.configure import check_names, freeze
+from moot.configuration import check_names, freeze
 from moot.judging.question import asked_of_topic, question_call, question_found, question_text
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
 from moot.memory.tool_results import input_tool_use
 from moot.memory.window import TranscriptWriter, window_message
-from moot.people.interjections import assign_ids_operation, new_input_messages, new_input_text
+from moot.people import assign_ids_operation, new_input_messages, new_input_text
 from moot.prompts.templates import LOADED_TEMPLATES
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.runtime.qa import answer_questions, can_continue, refuse_continuation
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import fence_for, frozen_config
-from moot.state.config.mcp_servers import McpServerConfig
+from moot.state.config.model_settings import McpServerConfig
 from moot.state.conversation import SCHEMA_VERSION, ConversationState, DebateQuestion
 from moot.state.entries import Entry, clean_text, topic_text, traits_of, user_provided_in
 from moot.state.errors import InputError
-from moot.tools.context_documents import check_tools
+from moot.tools.registry import check_tools
 
 MAX_RECORDS = 1_000
 """Maximum number of earlier debates whose records are read, starting with the newest."""

@@ -16,7 +16,7 @@ from moot.calls.effects import (
     errors_update,
 )
 from moot.nodes.clarify import clarification_step
-from moot.people.interjections import (
+from moot.people import (
     interjection_entries,
     interjections_update,
     planned_interjections,

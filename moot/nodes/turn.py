@@ -9,7 +9,7 @@ from moot.calls.effects import INCOMPLETE, LocalWork, ModelCall, NodeBody, Promp
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter
 from moot.models.failures import REFUSALS
-from moot.prompts.fences import without_frame
+from moot.prompts.templates import without_frame
 from moot.protocols.registry import limit_reached, protocol_named
 from moot.runtime.environment import NodeContext
 from moot.runtime.run_turns import (
@@ -26,7 +26,7 @@ from moot.state.config.debate_config import frozen_config
 from moot.state.conversation import ConversationState, Receipt, Turn
 from moot.state.entries import Entry, JsonObject, turns_taken
 from moot.text.tokens import TokenCounter, truncate_middle
-from moot.tools.tool_exchange import RESULT_TOKENS, ToolExchange
+from moot.tools.tool import RESULT_TOKENS, ToolExchange
 
 TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),

@@ -1,17 +1,35 @@
-"""Prompt templates: Markdown files with `{name}` placeholders, beside the code that uses them.
+"""Prompt templates, and the fenced blocks that keep the text of others apart from instructions.
 
-Values are inserted verbatim and never parsed as templates, so text of a debater stays data.
+A template is a Markdown file with `{name}` placeholders, beside the code that uses it. Values are inserted
+verbatim and never parsed as templates, so text of a debater stays data.
+
+A prompt contains text of many authors: the topic, documents, messages, tool results and summaries. Each of
+them stands between two lines that contain the debate's *fence*, a word of six letters:
+
+    Bob [m000002]: <<kelvon
+    The text of the message.
+    kelvon>>
+
+The fence is the same in all prompts of a debate (`DebateConfig.fence`). Where it occurs inside a block, a
+middle dot breaks it, also in look-alike letters and with invisible characters in between. Control tokens of
+chat templates are broken in the same way. Nothing is removed. Text on one line, such as a name or a claim,
+needs no block: `sanitize_line` leaves it no line of its own.
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
+from moot.calls.effects import WireMessage
 from moot.state.config import DebaterConfig, slug
+from moot.text.plain_text import MARK, break_template_tokens
+from moot.text.tokens import TRUNCATION_MARK, TokenCounter, common_length, truncate_middle
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -125,7 +143,7 @@ def shipped_roles() -> dict[str, Role]:
 
 @cache
 def _read_role(name: str) -> Role:
-    text = (files("moot.prompts.roles") / f"{name}.md").read_text(encoding="utf-8")
+    text = (files("moot.prompts") / "roles" / f"{name}.md").read_text(encoding="utf-8")
     parts = _HEADING.split(text)[1:]
     sections = zip(parts[::2], map(str.strip, parts[1::2]), strict=True)
     return Role(name, dict(sections))
@@ -143,3 +161,187 @@ def shipped_role(debater: DebaterConfig) -> Role | None:
 def role_of(debater: DebaterConfig) -> Role:
     """Return a debater's built-in role, or the general role `member` if there is none."""
     return shipped_role(debater) or _read_role(MEMBER)
+
+
+FENCE_TOKENS = 9
+"""Number of tokens in the two delimiter lines around a block of quoted text. The average is 8.3."""
+
+QUOTED = load_prompt_template("quoted", "fence")
+
+_OPEN = re.compile(r"(?:^| )<<([a-z]{6})$", re.MULTILINE)
+_IGNORED = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
+)
+"""Pattern that matches common invisible Unicode characters (Default_Ignorable_Code_Point)."""
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіѕһԁмтвнкгпαειοκνρτυσɑɡıӏᴀᴅᴇꜰɢɪᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴢսոօցһԛѵ",
+    "aeopcyxishdmtbhkrnaeiokvptuoagiladefgiklmnoprstuvzunoghqv",
+)
+"""Translation table from letters of other scripts to the ASCII letters that they resemble. It follows
+`confusables.txt` (UTS #39). NFKC has already folded full-width and styled letters."""
+
+
+class ContentPart(NamedTuple):
+    """Part of a prompt message, either a block of quoted text or text written by Moot."""
+
+    title: str
+    """Title on the first line of the quoted block. The program's own text has no title."""
+    text: str
+    fence: str
+    """Letters that mark the beginning and end of a quoted block. `""`: the part is the program's own text."""
+
+
+def fenced(text: str, fence: str, title: str = "") -> str:
+    """Return `text` as a block of quoted text enclosed in delimiters."""
+    return _line(ContentPart(title, break_fence(break_template_tokens(text), fence), fence))
+
+
+def fenced_section(text: str, fence: str) -> str:
+    """Return a section as a delimited block of quoted text, titled with the section's heading."""
+    title, _, body = text.partition("\n")
+    return fenced(body, fence, title) if body else text
+
+
+def fenced_item(label: str, text: str, fence: str) -> str:
+    """Return a message as a labelled paragraph for a block that quotes several messages."""
+    return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
+
+
+def fenced_items(items: str, fence: str, title: str) -> str:
+    """Return one delimited block that quotes several paragraphs made by `fenced_item`.
+
+    It costs fewer tokens than a block for each message.
+    """
+    return _line(ContentPart(title, items.rstrip("\n"), fence))
+
+
+def system_message(text: str, fence: str) -> WireMessage:
+    """Return a system message that contains `text` and explains how quoted text is marked."""
+    return {"role": "system", "content": f"{text}\n\n{QUOTED.render(fence=fence)}"}
+
+
+@lru_cache(maxsize=4096)  # a window's messages are rendered every turn
+def break_fence(text: str, fence: str) -> str:
+    """Break up every occurrence of the delimiter `fence`, so that quoted text cannot close its own block.
+
+    Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
+    """
+    if text.isascii() and not _CONTROLS.search(text):
+        if fence not in text.lower():  # a search that ignores case takes ten times as long
+            return text
+        return re.sub(re.escape(fence), lambda match: match[0][0] + MARK + match[0][1:], text, flags=re.I)
+    if fence not in text.translate(_FOLDS):
+        return text
+    places, letters = list[int](), list[str]()
+    for place, char in enumerate(text):
+        plain = _FOLDS[ord(char)]
+        letters.append(plain)
+        places += [place] * len(plain)
+    folded, cuts = "".join(letters), list[int]()
+    at = folded.find(fence)
+    while at >= 0:
+        cuts.append(places[at] + 1)
+        at = folded.find(fence, at + 1)
+    return MARK.join(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True))
+
+
+class _Folds(dict[int, str]):
+    """Table for `str.translate` that maps a character to the lower-case letters that it resembles.
+
+    Invisible characters map to `""`. The table grows with the characters that texts contain.
+    """
+
+    def __missing__(self, code: int) -> str:
+        folded = self[code] = _fold(chr(code))
+        return folded
+
+
+_FOLDS = _Folds()
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
+"""Unicode categories of invisible characters, namely control characters, format characters, and line and
+paragraph separators."""
+_BLANK = "\u2800\ufffc"
+"""Characters that count as printable but look blank in most or all fonts."""
+
+
+def _fold(char: str) -> str:
+    """Return the lower-case letters that a character resembles, or `""` for an invisible character."""
+    if char not in "\t\n\r" and (unicodedata.category(char) in _UNSEEN or char in _BLANK):
+        return ""
+    plain = unicodedata.normalize("NFKC", char).casefold().translate(_LOOK_ALIKES)
+    decomposed = unicodedata.normalize("NFD", _IGNORED.sub("", plain))
+    return "".join(each for each in decomposed if not unicodedata.combining(each))
+
+
+def prompt_parts(content: str) -> Iterator[ContentPart]:
+    """Yield the parts of a prompt message in order.
+
+    The first fence line outside of a block was always written by the program, so it names the block's fence.
+    """
+    start = 0
+    while opening := _OPEN.search(content, start):
+        line = max(start, content.rfind("\n", start, opening.start() + 1) + 1)
+        if line > start:
+            yield ContentPart("", content[start:line], "")
+        closing = f"\n{opening[1]}>>"
+        end = content.find(closing, opening.end())
+        yield ContentPart(content[line : opening.start()], content[opening.end() + 1 : end], opening[1])
+        start = end + len(closing)
+    if start < len(content):
+        yield ContentPart("", content[start:], "")
+
+
+def without_frame(text: str, fence: str) -> str:
+    """Remove delimiter lines that a model copied from its prompt into its message."""
+    body = re.sub(rf"\A(?:[^\n]{{0,200}} )?<<{fence}\n", "", text.strip())
+    return body.removesuffix(f"{fence}>>").rstrip() or text
+
+
+def unfenced(content: str) -> str:
+    """Return a prompt message as readable text without delimiters."""
+    return "".join("\n".join(filter(None, part[:2])) for part in prompt_parts(content))
+
+
+def truncate_fenced(content: str, max_tokens: int, count: TokenCounter) -> str:
+    """Shorten a prompt message to `max_tokens` tokens by cutting out the middle of its quoted blocks.
+
+    The lines that open and close a block stay. If they do not fit with the program's own text, the blocks are
+    left out, and the rest is cut.
+    """
+    if count(content) <= max_tokens:
+        return content
+    parts = list(prompt_parts(content))
+    if not any(part.fence for part in parts):
+        return truncate_middle(content, max_tokens, count)
+    costs = [count(part.text) if part.fence else 0 for part in parts]
+    left = max_tokens - count(
+        "".join(map(_line, [part._replace(text="") if part.fence else part for part in parts]))
+    )
+    while left >= sum(map(bool, costs)):
+        limits = common_length(costs, left)
+        shown = [
+            part._replace(text=truncate_middle(part.text, max(1, limit), count)) if part.fence else part
+            for part, limit in zip(parts, limits, strict=True)
+        ]
+        text = "".join(map(_line, shown))
+        if (over := count(text) - max_tokens) <= 0:
+            return text
+        left -= over
+    bare = "".join(TRUNCATION_MARK if part.fence else part.text for part in parts)
+    return truncate_middle(bare.strip(), max_tokens, count)
+
+
+@lru_cache(maxsize=256)
+def truncate_fenced_cached(content: str, max_tokens: int, count: TokenCounter) -> str:
+    """Return the cached result of `truncate_fenced`."""
+    return truncate_fenced(content, max_tokens, count)
+
+
+def _line(part: ContentPart) -> str:
+    """Return a part of a prompt message as text for the model."""
+    if not part.fence:
+        return part.text
+    opening = f"{part.title} <<{part.fence}" if part.title else f"<<{part.fence}"
+    return f"{opening}\n{part.text}\n{part.fence}>>"

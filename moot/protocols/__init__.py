@@ -18,9 +18,17 @@ from moot.protocols.base import (
     make_turn,
     with_agreement,
 )
-from moot.protocols.prompt_context import PromptContext, entry_block, rules_block, topic_block
+from moot.protocols.prompt_context import (
+    PromptContext,
+    entry_block,
+    long_form_blocks,
+    rules_block,
+    summary_blocks,
+    topic_block,
+    turn_suffix_block,
+    window_blocks,
+)
 from moot.protocols.registry import register
-from moot.protocols.turn_suffix import long_form_blocks, summary_blocks, turn_suffix_block, window_blocks
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step, Turn
 from moot.state.entries import Entry, EntryKind

@@ -17,13 +17,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from moot.judging.judge_response import JudgeSpec
-from moot.prompts.fences import system_message
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, fill_remaining, problem_block
 from moot.protocols.base import End, TurnCount, make_step, make_turn
-from moot.protocols.prompt_context import PromptContext, entry_block
+from moot.protocols.prompt_context import PromptContext, entry_block, plain_turn_suffix
 from moot.protocols.single import ANSWER_WORDS, PHASE, answers_since
-from moot.protocols.turn_suffix import plain_turn_suffix
 from moot.protocols.vote import IndependentAnswers
 from moot.protocols.voting import AnswerBallot, VoteCount, ballots_of_entries
 from moot.state.config import DebateConfig, ProtocolSettings

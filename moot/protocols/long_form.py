@@ -10,7 +10,7 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import ModelCall, Reply
-from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import ledger_of
 from moot.claims.ledger_rendering import board_text, render_blackboard
 from moot.claims.model_extraction import (
     debater_lines,
@@ -19,9 +19,8 @@ from moot.claims.model_extraction import (
     structured_call,
     structured_data,
 )
-from moot.prompts.fences import fenced, fenced_section
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.prompts.truncation import Block, prompt_name
 from moot.protocols.base import (
     TURN_WORDS,
@@ -33,8 +32,7 @@ from moot.protocols.base import (
     make_turn,
     with_agreement,
 )
-from moot.protocols.prompt_context import PromptContext
-from moot.protocols.turn_suffix import long_form_blocks
+from moot.protocols.prompt_context import PromptContext, long_form_blocks
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, ends_turn, traits_of

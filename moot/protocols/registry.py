@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moot.protocols.base import ConsultModels, End, Protocol
+from moot.protocols.base import ConsultModels, End, Pairwise, Protocol
 from moot.protocols.council.council import Council
 from moot.protocols.dialogue.dialogue import Dialogue
 from moot.protocols.escalate import Escalate
 from moot.protocols.long_form import Moderated, RandomOrder, RoundRobin
-from moot.protocols.pairwise import Pairwise
 from moot.protocols.single import Single
 from moot.protocols.vote import Vote
 from moot.protocols.voting import stop_reason
@@ -19,7 +18,7 @@ from moot.state.config.section import protocol_sections
 from moot.state.conversation import ConversationState, StateValues, Step
 from moot.state.entries import tokens_of
 from moot.state.errors import ConfigError
-from moot.state.plugins import load_plugin, plugin_entry_points
+from moot.state.settings import load_plugin, plugin_entry_points
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol

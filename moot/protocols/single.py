@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 
 from moot.judging.judge_response import JudgeSpec
-from moot.prompts.fences import system_message
-from moot.prompts.templates import load_prompt_template
+from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, fill_remaining, problem_block
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
 from moot.protocols.prompt_context import (
     PromptContext,
     contract_text,
+    plain_turn_suffix,
     user_provided_block,
     user_provided_entries,
 )
-from moot.protocols.turn_suffix import plain_turn_suffix
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of

@@ -14,12 +14,11 @@ from pydantic import BaseModel, Field
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall, Reply, errors_update
 from moot.claims.model_extraction import structured_data
+from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import as_decision
-from moot.judging.response_check import failed_verdict
 from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.templates import load_prompt_template
-from moot.protocols.prompt_context import PromptContext, assemble_prompt
-from moot.protocols.turn_suffix import long_form_blocks
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, long_form_blocks
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of

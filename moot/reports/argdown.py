@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from moot.claims.claim_fold import fold_events
-from moot.claims.claim_status import Ledger, leaning
-from moot.documents import DebateDocument, load_leniently
-from moot.documents.document import ClaimStatusRecord
+from moot.claims.claim_status import Ledger, fold_events, leaning
+from moot.documents import ClaimStatusRecord, DebateDocument, load_leniently
 from moot.reports.markdown_html import clean_strings
 from moot.reports.verdict_view import Participants
 from moot.state.claim_events import MAIN_QUESTION

@@ -15,12 +15,10 @@ from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from moot.claims.claim_fold import fold_events
-from moot.claims.claim_status import options_chosen
+from moot.claims.claim_status import fold_events, options_chosen
 from moot.claims.crux_cards import GLANCE
 from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
-from moot.documents import DebateDocument, load_leniently
-from moot.documents.read_document import document_config, extracts_claims, question_of
+from moot.documents import DebateDocument, document_config, extracts_claims, load_leniently, question_of
 from moot.judging.panel import RULES
 from moot.protocols.registry import rules_of
 from moot.reports.markdown_html import (

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, TypeVar
 
-from moot.claims.claim_fold import fold_events
-from moot.claims.claim_status import Ledger
+from moot.claims.claim_status import Ledger, fold_events
 from moot.claims.ledger_rendering import board_text, side_conceded, stance_text, stances_text
-from moot.documents import DebateDocument
-from moot.documents.document import ClaimStatusRecord, PositionChange, Stance, Usage
+from moot.documents import ClaimStatusRecord, DebateDocument, PositionChange, Stance, Usage
 from moot.reports.markdown_html import group_digits
 from moot.reports.verdict_view import Fold, Participant, Participants
 from moot.state.claim_events import MAIN_QUESTION, Challenge, Evidence, StanceEvent

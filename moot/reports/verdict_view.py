@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
-from moot.documents import DebateDocument
-from moot.documents.read_document import DocumentDebater, document_config
-from moot.judging.judge_response import ShownField, shown
-from moot.judging.response_check import changed_text, confidence_of
+from moot.documents import DebateDocument, DocumentDebater, document_config
+from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.protocols.base import Protocol
 from moot.protocols.registry import rules_of

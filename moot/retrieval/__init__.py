@@ -2,9 +2,15 @@
 
 from moot.retrieval.index import EvidenceIndex, MessageVectors
 from moot.retrieval.memories import MemoryItem, MemoryItems, RetrievalResult, rank, retrieve
-from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
-from moot.retrieval.score import ScoreWeights, concentration, probabilities
-from moot.retrieval.selection import SelectedEvidence, select_evidence
+from moot.retrieval.score import (
+    RetrievalQuestion,
+    ScoreWeights,
+    SelectedEvidence,
+    concentration,
+    probabilities,
+    read_question,
+    select_evidence,
+)
 
 __all__ = [
     "EvidenceIndex",

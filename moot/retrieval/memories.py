@@ -22,16 +22,18 @@ from typing import NamedTuple
 import numpy as np
 
 from moot.retrieval.index import IMPORTANT, EvidenceIndex, Floats, Ints, Postings
-from moot.retrieval.retrieval_question import RetrievalQuestion, read_question
 from moot.retrieval.score import (
     WEIGHTS,
+    Costs,
+    RetrievalQuestion,
     ScoreWeights,
     message_evidence,
     most_evidence,
     own_evidence,
+    read_question,
     term_weights,
+    token_costs,
 )
-from moot.retrieval.selection import Costs, token_costs
 from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99

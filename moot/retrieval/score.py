@@ -1,4 +1,4 @@
-"""Scoring of messages by the probability that they answer a question.
+"""Scoring and selection of the messages that most probably answer a question.
 
 One scorer serves questions about a debate, memories of a turn, passages of documents, and earlier debates.
 `ScoreWeights` names all its weights. A score adds up evidence in nats:
@@ -16,8 +16,11 @@ on five conversations of LoCoMo. `python -m benchmarks.retrieval` prints the res
 """
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,7 +28,109 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moot.retrieval.index import EvidenceIndex, Floats, Ints, Postings, as_ints
-from moot.retrieval.retrieval_question import RetrievalQuestion
+from moot.text.terms import STOP_WORDS, WORD, question_terms, terms, words
+from moot.text.tokens import rarity
+
+_ALIAS = re.compile(r"[(（]([^()（）]*)[)）]")
+_GRAMMAR_WEIGHT = 0.1
+_INITIAL_WEIGHT = 0.5
+_CAPITAL_FACTOR = 1.5
+
+
+@dataclass(frozen=True)
+class RetrievalQuestion:
+    """Question prepared for searching the transcript.
+
+    Attributes:
+        text: Question as it was asked.
+        about: Question without the speakers' names. It is the text to embed.
+        terms: Term counts without speakers' names. Common terms count less.
+        speakers: Index numbers of the speakers that the question names.
+        unknown: Counts of the terms that the transcript does not contain.
+    """
+
+    text: str
+    about: str
+    terms: dict[str, float]
+    speakers: tuple[int, ...] = ()
+    unknown: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
+    """Prepare a question for searching the transcript, and find the speakers that it names."""
+    names = [_aliases(index.names.get(speaker, speaker)) for speaker in index.speakers]
+    called = _speakers_in(names, _word_weights(text))
+    naming = frozenset[str]().union(*(alias for aliases in called.values() for alias in aliases))
+    about = " ".join(word for word in WORD.findall(text) if _fold(word) not in naming)
+    wanted = Counter(question_terms(about))
+    rare = {term: rarity(word) for word in words(about) for term in terms(word)}
+    weights = {term: count * rare.get(term, 1.0) for term, count in wanted.items()}
+    known = {term: weight for term, weight in weights.items() if term in index.postings}
+    unknown = {term: weight for term, weight in weights.items() if term not in known}
+    return RetrievalQuestion(text, about or text, known, tuple(called), unknown)
+
+
+def _speakers_in(
+    names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
+) -> dict[int, list[frozenset[str]]]:
+    """Return the names that a question uses for speakers, keyed by the speaker's index in `names`.
+
+    A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
+    not name another speaker. For example, "Grad E" is not "Grad A".
+    """
+    full = {n: [a for a in aliases if a <= asked.keys()] for n, aliases in enumerate(names)}
+    taken = frozenset[str]().union(*(alias for aliases in full.values() for alias in aliases))
+    rest = {word: weight for word, weight in asked.items() if word not in taken}
+    shared = Counter(word for aliases in names for word in frozenset[str]().union(*aliases))
+    weights = {}
+    for word, count in shared.items():
+        own = _INITIAL_WEIGHT if len(word) == 1 else 1.0
+        weights[word] = (_GRAMMAR_WEIGHT if word in STOP_WORDS else own) / count
+
+    def is_called(alias: frozenset[str]) -> bool:
+        """Return True if the question contains most of the words in `alias`, a speaker's name.
+
+        Words are weighted.
+        """
+        total = sum(weights[word] for word in alias)
+        return sum(weights[word] * rest.get(word, 0.0) for word in alias) > total / 2
+
+    called = {n: full[n] or list(filter(is_called, names[n])) for n in full}
+    return {n: aliases for n, aliases in called.items() if aliases}
+
+
+def _fold(word: str) -> str:
+    """Convert a word to lower case unless it is a single capital letter."""
+    return word if len(word) == 1 and word.isupper() else word.casefold()
+
+
+def _word_weights(text: str) -> dict[str, float]:
+    """Return a weight for each word in a text. Rare words have higher weights.
+
+    A capitalized word has more weight, because it is likely a name, unless it is the question's first word.
+    """
+    found = dict.fromkeys(words(text), 1.0)
+    for n, word in enumerate(WORD.findall(text)):
+        if word[0].isupper():
+            found[_fold(word)] = _CAPITAL_FACTOR if n else 1.0
+    return found
+
+
+@lru_cache(maxsize=256)
+def _aliases(name: str) -> list[frozenset[str]]:
+    """Return the sets of words that may be used in place of a speaker's name.
+
+    The words in parentheses form a set of their own.
+    """
+    spellings = [_ALIAS.sub(" ", name), *_ALIAS.findall(name)]
+    found = [
+        frozenset(
+            part for word in WORD.findall(s) for part in ([_fold(word)] if len(word) == 1 else words(word))
+        )
+        for s in spellings
+    ]
+    return [alias for alias in found if alias]
+
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
 """Target lengths of spans of messages, in tokens. They range from a short exchange to a whole topic."""
@@ -422,3 +527,169 @@ def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) 
     whole: Floats = (mass[spans.end] - mass[spans.start]) / spans.tokens
     front: Floats = (mass[spans.front] - mass[spans.start]) / (size[spans.front] - size[spans.start])
     return weights.meaning * whole + weights.meaning_front * front
+
+
+Costs = Mapping[int, int] | Callable[[int], int]
+"""Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
+
+SHARE_TOLERANCE = 0.1
+"""Fraction of a debater's token budget that may stay unused when messages are selected. More of its
+messages might fit."""
+
+LABEL_TOKENS = 7
+"""Approximate number of tokens in the label of a message."""
+MIN_LABELLED = 6
+"""Minimum number of tokens that a message with its label takes up in a prompt."""
+
+_SWAP_POOL = 64
+_MERGED = 8  # rendering may merge this many tokens
+
+
+@dataclass(frozen=True)
+class SelectedEvidence:
+    """Messages selected to answer a question.
+
+    Attributes:
+        seqs: Chosen entries in transcript order.
+        tokens: Total tokens, at most the budget.
+        omitted: Number of entries that were not chosen.
+        oversize: `seq` of the entry to truncate if no entry fits.
+    """
+
+    seqs: tuple[int, ...]
+    tokens: int
+    omitted: int
+    oversize: int | None = None
+
+
+def select_evidence(
+    index: EvidenceIndex,
+    query: str | RetrievalQuestion,
+    *,
+    budget: int,
+    costs: Costs | None = None,
+    must_keep: Iterable[int] = (),
+    named: Iterable[int] = (),
+    speakers: Sequence[str] = (),
+    chances: Floats | None = None,
+) -> SelectedEvidence:
+    """Return the messages that most likely answer a question, within a token budget.
+
+    Messages are ranked by the probability that they answer the question, divided by their tokens with the
+    label. A message that does not fit is skipped, not truncated.
+
+    Args:
+        index: Index of the transcript.
+        query: Question, or the result of `read_question`.
+        budget: Tokens for all chosen messages, `must_keep` included.
+        costs: Tokens by `seq`, label included; a function must return at least the entry's own `tokens`.
+            Default: the entries' `tokens`.
+        must_keep: `seq` of entries to choose first, the newest first if not all fit.
+        named: `seq` of entries that the question names. They follow `must_keep`, the most probable first.
+        speakers: Sides with equal shares of the budget, to within 10 %. Other speakers get only `must_keep`.
+            A side that is shorter than its share is chosen whole.
+        chances: Result of `probabilities` for the same index and question, if it is known already.
+    """
+    question = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
+    chances = probabilities(index, question) if chances is None else chances
+    worth = chances / (np.array(index.tokens) + (0 if costs is None else LABEL_TOKENS))
+    others = np.ones(len(index), dtype=np.bool_)  # everyone whom the question does not name
+    others[[p for seq in named if (p := index.position(seq)) is not None]] = False
+    order = np.lexsort((-np.arange(len(index)), -worth, others)).tolist()
+    draft = _SelectionDraft(index, costs, budget)
+    must = [p for seq in sorted(set(must_keep), reverse=True) if (p := index.position(seq)) is not None]
+    draft.fill(must, budget)
+    if not speakers:
+        draft.fill(order, draft.left)
+        return draft.evidence(must or order)
+
+    # Each side has its share of the budget, which includes its required entries.
+    sides, fixed = dict.fromkeys(speakers), frozenset(must)
+    said_by = [index.speakers[number] for number in index.speaker_of]
+    kept = {side: draft.spent(p for p in draft.chosen if said_by[p] == side) for side in sides}
+    share = (draft.left + sum(kept.values())) // len(sides)
+    for side in sides:
+        own = [p for p in order if said_by[p] == side]
+        remaining = draft.fill(own, min(share - kept[side], draft.left))
+        draft.top_up([p for p in own if p not in fixed], remaining, int(share * SHARE_TOLERANCE))
+    return draft.evidence(must or order)
+
+
+def token_costs(index: EvidenceIndex, costs: Costs | None) -> Callable[[int], int]:
+    """Return a function that maps an entry's sequence number to the entry's token count.
+
+    Default: the tokens of the entry's content.
+    """
+    if costs is None:
+        return lambda seq: index.tokens[index.position(seq) or 0]
+    return costs if callable(costs) else costs.__getitem__
+
+
+class _SelectionDraft:
+    """Unfinished selection of messages."""
+
+    def __init__(self, index: EvidenceIndex, costs: Costs | None, budget: int) -> None:
+        self.index = index
+        self.left = budget
+        self.chosen: set[int] = set()
+        self._price, self._is_dear = token_costs(index, costs), costs is None or callable(costs)
+        self._least = MIN_LABELLED if callable(costs) else 1
+        self._known: dict[int, int] = {}
+
+    def cost(self, position: int) -> int:
+        if position not in self._known:
+            self._known[position] = self._price(self.index.seqs[position])
+        return self._known[position]
+
+    def fill(self, order: Iterable[int], remaining: int) -> int:
+        """Select entries in the given order while they fit, and return the number of unused tokens."""
+        for position in order:
+            if remaining < self._least:
+                break
+            # Rendering is expensive, so counting tokens stops when the prompt is full.
+            too_long = self._is_dear and self.index.tokens[position] > remaining + _MERGED
+            if position in self.chosen or too_long:
+                continue
+            if (cost := self.cost(position)) <= remaining:
+                self.chosen.add(position)
+                remaining -= cost
+                self.left -= cost
+        return remaining
+
+    def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
+        """Replace selected messages with longer ones until few unused tokens remain.
+
+        Long messages leave gaps that no other message fits, which would give the sides unequal shares.
+        """
+        while remaining > tolerance:
+            rest = [p for p in own if p not in self.chosen][:_SWAP_POOL]
+            swaps = [
+                (self.cost(into) - self.cost(out), into, out)
+                for out in own
+                if out in self.chosen
+                for into in rest
+                if 0 < self.cost(into) - self.cost(out) <= remaining
+            ]
+            if not swaps:
+                break
+            more, into, out = max(swaps)
+            self.chosen.remove(out)
+            self.chosen.add(into)
+            self.left -= more
+            remaining -= more
+
+    def spent(self, positions: Iterable[int]) -> int:
+        return sum(self.cost(p) for p in positions)
+
+    def evidence(self, wanted: Sequence[int]) -> SelectedEvidence:
+        """Return the messages selected to answer a question, and the number of omitted messages.
+
+        If no message fits, the caller should truncate the first message in `wanted`.
+        """
+        seqs, positions = self.index.seqs, sorted(self.chosen)
+        return SelectedEvidence(
+            seqs=tuple(seqs[p] for p in positions),
+            tokens=self.spent(positions),
+            omitted=len(seqs) - len(positions),
+            oversize=None if positions or not wanted else seqs[wanted[0]],
+        )

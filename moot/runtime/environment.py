@@ -19,16 +19,14 @@ from moot.retrieval.indexes import Indexes
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, CapabilityKind, Permissions
 from moot.state.conversation import ConversationState, FailedRun, StateValues
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists
-from moot.state.identity_cache import memoize_by_identity
 from moot.state.reducers import add_totals
 from moot.storage.catalogue import TOPIC_CHARS, DebateRow, row_usage
 from moot.storage.journal import with_questions
 from moot.storage.records import Records
 from moot.text.tokens import DEFAULT_ENCODING, TokenCounter, counter, encoding_for
-from moot.tools.mcp_tools import given_tools
-from moot.tools.registry import GivenTools
+from moot.tools.registry import GivenTools, given_tools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})

@@ -41,11 +41,14 @@ from moot.calls.effects import (
     Reply,
     SearchStore,
     Update,
+    drain,
     is_pause,
+    run_in_thread,
+    run_inline,
+    to_thread,
 )
-from moot.calls.event_loop import drain, run_in_thread, run_inline, to_thread
-from moot.configuration.configure import authorize, authorize_operator, freeze, requested_config
-from moot.people.interjections import new_input_text
+from moot.configuration import authorize, authorize_operator, freeze, requested_config
+from moot.people import new_input_text
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import (
     Environment,
@@ -73,9 +76,8 @@ from moot.state.conversation import (
     check_schema_version,
     step_number,
 )
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import BudgetReached, ConfigError, ModelError
-from moot.state.identity_cache import memoize_by_identity
 from moot.state.langgraph_internals import checkpointer_in, is_nested
 from moot.state.reducers import add_totals
 from moot.state.settings import redact_values

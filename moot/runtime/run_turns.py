@@ -21,9 +21,9 @@ from moot.calls.effects import (
     StreamAs,
 )
 from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
-from moot.people.person_questions import PersonQuestion, ask_people
-from moot.prompts.fences import unfenced
+from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
+from moot.prompts.templates import unfenced
 from moot.prompts.truncation import KEEP
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, topic_block, turn_background
 from moot.protocols.registry import protocol_named
@@ -35,11 +35,23 @@ from moot.state.config.memory_config import MINIMUM
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import JsonObject, entry_id, message_id
 from moot.text.tokens import message_tokens
-from moot.tools.context_documents import context_sandbox
-from moot.tools.mcp_tools import debate_tools, most_functions_tokens
-from moot.tools.registry import functions_tokens, get_tool
-from moot.tools.tool import ToolContext, function_of, run_tool
-from moot.tools.tool_exchange import ToolCall, ToolExchange, exchange_messages, exchange_report, wire_tokens
+from moot.tools.registry import (
+    context_sandbox,
+    debate_tools,
+    functions_tokens,
+    get_tool,
+    most_functions_tokens,
+)
+from moot.tools.tool import (
+    ToolCall,
+    ToolContext,
+    ToolExchange,
+    exchange_messages,
+    exchange_report,
+    function_of,
+    run_tool,
+    wire_tokens,
+)
 
 
 @dataclass(frozen=True)

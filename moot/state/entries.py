@@ -1,4 +1,4 @@
-"""Transcript entries as plain JSON dicts, and the table of entry kinds."""
+"""Transcript entries as plain JSON dicts, the table of entry kinds, and a cache by argument identity."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 import re
 import string
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal, NotRequired
+from functools import lru_cache, wraps
+from typing import Any, Literal, NotRequired, TypeVar
 
 from typing_extensions import TypedDict
 
@@ -393,3 +393,31 @@ def make_entry(
         "model": model,
         "usage": usage or {},
     }
+
+
+T = TypeVar("T", bound=Callable[..., object])
+
+
+def memoize_by_identity(maxsize: int = 64) -> Callable[[T], T]:
+    """Return a decorator that caches a function's results by the identity of its arguments.
+
+    The arguments must never change. Equal numbers may be different objects, so no argument may be a computed
+    number. Hashing or comparing a configuration or an entry would take longer than most of the functions that
+    use this decorator.
+    """
+
+    def remembering(function: T) -> T:
+        known: dict[tuple[int, ...], tuple[tuple[object, ...], object]] = {}
+
+        def look_up(*arguments: object) -> object:
+            key = tuple(map(id, arguments))
+            found = known.get(key)
+            if found is None:
+                if len(known) >= maxsize:
+                    known.clear()
+                found = known[key] = arguments, function(*arguments)  # keeps the arguments' ids in use
+            return found[1]
+
+        return wraps(function)(look_up)  # type: ignore[return-value]  # the wrapper has the same signature
+
+    return remembering

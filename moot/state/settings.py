@@ -1,15 +1,25 @@
-"""Environment variables. Only this module reads the process's environment."""
+"""Environment variables, which only this module reads, and the entry points of plug-ins."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from moot.state.errors import ConfigError, InputError, file_error_reason
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from moot.state.config.section import ProtocolSpecTable
+
 
 MIN_SECRET_CHARS = 8
 """Minimum number of characters that a secret must have to be redacted in output. Redacting shorter values
@@ -316,3 +326,64 @@ def check_database(db: str | None = None) -> str:
 def database_exists(url: str) -> bool:
     """Return True if the database at the given URL exists. A database on a server is assumed to exist."""
     return is_postgres(url) or sqlite_path(url).exists()
+
+
+_passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
+
+
+def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
+    """Set the protocols that `DebateConfig` uses if the caller passes none.
+
+    The `moot` package calls this once.
+
+    Args:
+        load: Function that imports and returns the table when the first configuration is created.
+    """
+    _passed_in["protocols"] = load
+
+
+def default_protocols() -> ProtocolSpecTable:
+    """Return the table of protocols that was set with `use_protocols`."""
+    return _passed_in["protocols"]()
+
+
+@contextmanager
+def require_extra(name: str, what: str) -> Iterator[None]:
+    """Convert an `ImportError` in a `with` block to an error that names the package extra to install.
+
+    Raises:
+        ConfigError: A package is missing.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise missing_extra(what, name) from error
+
+
+def missing_extra(what: str, name: str) -> ConfigError:
+    """Return the error for missing packages of an extra. It says how to install the extra."""
+    pip = f"{shlex.quote(sys.executable)} -m pip"  # the bare command may belong to another Python
+    return ConfigError(f"{what} needs additional packages: run `{pip} install 'moot[{name}]'`")
+
+
+def plugin_entry_points(group: str) -> dict[str, EntryPoint]:
+    """Return the installed entry points in a group, keyed by name."""
+    from importlib.metadata import entry_points  # slow (13 ms), and most commands need no plug-ins
+
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def load_plugin(point: EntryPoint, setting: str, *, create: bool = True) -> Any:
+    """Import an entry point and return its object. With `create`, call the class or function first.
+
+    Raises:
+        ConfigError: the import or the call fails. The message names the setting that asks for the plug-in.
+    """
+    try:
+        plugin = point.load()
+        return plugin() if create and callable(plugin) else plugin
+    except Exception as error:  # code of another package may raise any exception
+        raise ConfigError(
+            f"{setting}: cannot create the plug-in {point.name!r} ({point.value}): {type(error).__name__}: "
+            f"{error}"
+        ) from error

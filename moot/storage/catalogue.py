@@ -15,7 +15,7 @@ from moot.state.errors import DebateExists, DebateNotFound, InputError
 from moot.state.verdict import NO_WINNER, PLACEHOLDER
 from moot.storage.sqlite import DebateTable, stored_number, stored_text
 from moot.text.plain_text import clip, plain_line
-from moot.text.topic_title import title_of
+from moot.text.terms import title_of
 
 if TYPE_CHECKING:
     from moot.state.conversation import StateValues

@@ -22,14 +22,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.base import BaseStore, Op, Result
 
-from moot.calls.event_loop import run_inline, shielded
+from moot.calls.effects import run_inline, shielded
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import close_store
-from moot.state.plugins import require_extra
-from moot.state.settings import database_url, is_postgres, sqlite_path
-from moot.storage.checked_saver import CheckedSaver
+from moot.state.settings import database_url, is_postgres, require_extra, sqlite_path
 from moot.storage.records import Records, open_records
-from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
+from moot.storage.sqlite import BUSY_TIMEOUT_S, CheckedSaver, SqliteSql, Statement
 
 
 class LazyStore(BaseStore):

@@ -21,11 +21,9 @@ from typing_extensions import TypedDict
 
 from moot.state.config.boundary import Capability, without_raised_limits
 from moot.state.conversation import StateValues
-from moot.state.entries import JsonObject
+from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError
-from moot.state.identity_cache import memoize_by_identity
-from moot.state.plugins import require_extra
-from moot.state.settings import is_postgres, sqlite_path
+from moot.state.settings import is_postgres, require_extra, sqlite_path
 from moot.storage.journal import (
     FailedRuns,
     HasOtherChild,

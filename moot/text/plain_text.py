@@ -147,7 +147,7 @@ parse these tokens even inside messages.
 
 The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
 InternLM, with full-width variants, because some tokenizers normalize them. The line that opens a block of
-quoted text in Moot's prompts is one, too (see `moot.prompts.fences`).
+quoted text in Moot's prompts is one, too (see `moot.prompts.templates`).
 """
 
 

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from moot.state.entries import traits_of
 from moot.text.plain_text import count_noun, excerpt
-from moot.tools.sandbox import MAX_FILE_BYTES, AccessRefused
-from moot.tools.tool import Tool, ToolContext, ToolFailed
+from moot.tools.tool import MAX_FILE_BYTES, AccessRefused, Tool, ToolContext, ToolFailed
 
 MAX_HITS = 20
 MAX_LISTED = 200

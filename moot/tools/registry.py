@@ -1,15 +1,50 @@
-"""Registry of tools, and the token cost of their definitions."""
+"""All tools of a debate: built-in, from the program, from MCP servers, and for context documents."""
 
+from __future__ import annotations
+
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+import os
+import re
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from types import MappingProxyType, new_class
+from typing import IO, TYPE_CHECKING, ClassVar, TextIO, TypeVar, cast
 
-from moot.state.errors import ConfigError
-from moot.state.plugins import load_plugin, plugin_entry_points
+import anyio
+from langchain_core.tools import BaseTool, ToolException
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ConfigDict, ValidationError
+
+from moot.state.config import DebateConfig
+from moot.state.config.boundary import Permissions
+from moot.state.config.model_settings import SEPARATOR, McpServerConfig, McpToolDefinition, server_of
+from moot.state.entries import JsonObject, clean_text, memoize_by_identity
+from moot.state.errors import ConfigError, file_error_reason
+from moot.state.settings import api_key, load_plugin, plugin_entry_points, redact, variable
+from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
 from moot.tools.calculator import Calculator
 from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
-from moot.tools.tool import Tool, function_of
+from moot.tools.tool import (
+    MAX_RESULT_CHARS,
+    AccessRefused,
+    Sandbox,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    function_of,
+)
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+
 
 ENTRY_POINT_GROUP = "moot.tools"
 """Name of the entry point group for tool plug-ins. Each entry point has the tool's name and refers to its
@@ -70,3 +105,414 @@ def tool_names() -> list[str]:
 def functions_tokens(names: Sequence[str], count: TokenCounter, given: GivenTools = NO_TOOLS) -> int:
     """Return the total number of tokens in the JSON definitions of several tools."""
     return sum(count(json.dumps(function_of(get_tool(name, given)))) for name in names)
+
+
+T = TypeVar("T")
+NAME_CHARS = 64
+"""Maximum number of characters in a function name. Providers refuse longer names."""
+DEFINITION_CHARS = 20_000
+"""Maximum number of characters in the definition of a tool."""
+MAX_PAGES = 20
+"""Maximum number of pages to read from an MCP server's paginated tool list."""
+LOG_CHARS = 20_000
+"""Maximum number of characters of a server log to search for the cause of a failure."""
+KEPT_S = 60.0
+"""Number of seconds for which an MCP server's tools are cached."""
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_listed: dict[str, tuple[float, dict[str, McpToolDefinition]]] = {}
+_listing = Lock()
+
+
+class McpTool(Tool):
+    """Base class of tools that run on an MCP server. The arguments are extra fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    server_name: ClassVar[str]
+    server: ClassVar[McpServerConfig]
+    definition: ClassVar[McpToolDefinition]
+
+    @classmethod
+    def parameters(cls) -> JsonObject:
+        """Return the JSON Schema that the MCP server defines for the tool's arguments."""
+        return cls.definition.parameters
+
+    def run(self, context: ToolContext) -> str:
+        """Call the tool on its MCP server, and return the result as text.
+
+        Raises:
+            ConfigError: the debate may not use the server.
+        """
+        context.authorize()
+        name, arguments = self.definition.name, dict(self.model_extra or {})
+
+        async def call(session: ClientSession) -> JsonObject:
+            result = await session.call_tool(name, arguments)
+            return result.model_dump(mode="json", by_alias=True)
+
+        try:
+            result = _use(self.server_name, self.server, call)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise ToolFailed(_reason(error, self.server)[:ERROR_CHARS]) from error
+        text = _result_text(result)
+        if result.get("isError"):
+            raise ToolFailed(text[:ERROR_CHARS] or "the tool failed")
+        return text
+
+
+def _result_text(result: JsonObject) -> str:
+    """Return the text of a tool result, or its structured content if there is no text.
+
+    Images and sounds are only named.
+    """
+    texts = []
+    for block in result.get("content") or []:
+        resource = block.get("resource") or {}
+        if (text := block.get("text", resource.get("text"))) is not None:
+            texts.append(str(text)[:MAX_RESULT_CHARS])
+        elif uri := block.get("uri", resource.get("uri")):
+            texts.append(str(uri)[:ERROR_CHARS])
+        else:
+            texts.append(f"({block.get('type', 'content')} left out)")
+    if not texts and (data := result.get("structuredContent")) is not None:
+        texts = [json.dumps(data, ensure_ascii=False)]
+    return redact(clean_text("\n".join(texts)[:MAX_RESULT_CHARS]))
+
+
+@memoize_by_identity()
+def debate_tools(config: DebateConfig, given: GivenTools) -> GivenTools:
+    """Return the tools supplied by the calling program and by MCP servers.
+
+    Only MCP tools with known definitions are included.
+    """
+    tools = dict(given)
+    for name, server in config.mcp_servers.items():
+        tools |= {tool: _tool(tool, name, server, known) for tool, known in server.tools.items()}
+    return tools
+
+
+@memoize_by_identity()  # every turn needs the number several times
+def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: GivenTools) -> int:
+    """Return the largest number of tokens that any debater's tool definitions require."""
+    tools = debate_tools(config, given)
+    return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
+
+
+def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpToolDefinition) -> type[Tool]:
+    fields: JsonObject = {
+        "__module__": __name__,
+        "__doc__": "Tool of an MCP server.",
+        "__annotations__": {},
+        "name": tool,
+        "description": definition.description,
+        "server_name": server_name,
+        "server": server,
+        "definition": definition,
+    }
+    kind: type[Tool] = new_class("OneMcpTool", (McpTool,), {}, lambda body: body.update(fields))
+    return kind
+
+
+def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
+    """Return the configured MCP servers, including the definitions of all tools in use.
+
+    Servers are asked only for definitions that are missing.
+
+    Raises:
+        ConfigError: a server cannot be used, or has no such tool.
+    """
+    servers = dict(config.mcp_servers)
+    for debater in config.debaters:
+        for tool in debater.tools:
+            name = server_of(tool, servers)
+            if name is None or tool in servers[name].tools:
+                continue
+            offered = _offered(name, servers[name])
+            if tool not in offered:
+                raise ConfigError(
+                    f"debater {debater.id!r} uses the tool {tool!r}, but the MCP server {name!r} does not "
+                    "offer it: choose from "
+                    f"{', '.join(sorted(offered)) or 'another server, because this one has no tools'}"
+                )
+            tools = {**servers[name].tools, tool: offered[tool]}
+            servers[name] = servers[name].model_copy(update={"tools": tools})
+    return servers
+
+
+def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
+    """Return an MCP server's tools, keyed by the names that debaters use for the tools.
+
+    Raises:
+        ConfigError: the server cannot be used.
+    """
+    with _listing:
+        key = json.dumps(server.capability(name))
+        at, offered = _listed.get(key, (0.0, {}))
+        if offered and time.monotonic() - at < KEPT_S:
+            return offered
+        try:
+            tools = _use(name, server, _list_tools)
+        except ConfigError:
+            raise
+        except Exception as error:
+            notes = filter(None, getattr(error, "__notes__", ()))
+            said = "; it wrote: ".join([_reason(error, server), *notes])
+            raise ConfigError(f"mcp_servers.{name}: {redact(said)[:ERROR_CHARS]}") from error
+        offered = {}
+        for tool in tools:
+            stated = cast(JsonObject, json.loads(break_template_tokens(clean_text(json.dumps(tool)))))
+            definition = McpToolDefinition(
+                name=tool["name"],
+                description=stated.get("description") or "",
+                parameters=stated.get("inputSchema") or {},
+            )
+            function = f"{name}{SEPARATOR}{_NOT_IN_NAMES.sub('_', tool['name'])}"
+            if len(function) <= NAME_CHARS and len(definition.model_dump_json()) <= DEFINITION_CHARS:
+                offered.setdefault(function, definition)
+        _listed[key] = time.monotonic(), offered
+        return offered
+
+
+async def _list_tools(session: ClientSession) -> list[JsonObject]:
+    from mcp.types import PaginatedRequestParams
+
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = (await session.list_tools(params=PaginatedRequestParams(cursor=cursor))).model_dump(
+            mode="json", by_alias=True
+        )
+        found += page["tools"]
+        if not (cursor := page.get("nextCursor")):
+            break
+    return found
+
+
+def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
+    """Call a function with a new MCP server session, and return the function's result.
+
+    The session has a time limit. It runs in its own thread, because the caller may be in an event loop.
+
+    Raises:
+        ConfigError: the package `mcp` or an environment variable is missing.
+    """
+    try:
+        import mcp  # noqa: F401  # an optional package
+    except ImportError as error:
+        raise ConfigError(
+            f"mcp_servers.{name} needs the package mcp: run `pip install 'moot[mcp]'`"
+        ) from error
+    variables = (*server.env, *filter(None, [server.api_key_env]))
+    if missing := [each for each in variables if variable(each) is None]:
+        raise ConfigError(f"mcp_servers.{name}: the environment variable {missing[0]} is not set: set it")
+
+    async def run(log: IO[str]) -> T:
+        with anyio.fail_after(server.timeout_s):
+            async with _session(server, log) as session:
+                return await work(session)
+
+    with ThreadPoolExecutor(1) as thread, tempfile.TemporaryFile("w+", errors="replace") as log:
+        try:
+            return thread.submit(asyncio.run, run(log)).result()
+        except Exception as error:
+            log.seek(0)
+            if lines := log.read(LOG_CHARS).split("\n"):
+                error.add_note(next(filter(None, map(str.strip, reversed(lines))), ""))
+            raise
+
+
+@asynccontextmanager
+async def _session(server: McpServerConfig, log: IO[str]) -> AsyncIterator[ClientSession]:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    async with AsyncExitStack() as stack:
+        if server.command:
+            secrets = {name: api_key(name) or "" for name in server.env}
+            program, *words = server.command
+            parameters = StdioServerParameters(command=program, args=words, env=secrets)
+            streams = await stack.enter_async_context(stdio_client(parameters, errlog=cast(TextIO, log)))
+        else:
+            key = api_key(server.api_key_env) if server.api_key_env else None
+            headers = {"Authorization": f"Bearer {key}"} if key else None
+            client = await stack.enter_async_context(create_mcp_http_client(headers=headers))
+            transport = streamable_http_client(server.url or "", http_client=client)
+            streams = await stack.enter_async_context(transport)
+        reading, writing = streams[0], streams[1]  # version 1 of `mcp` returns a third value for HTTP
+        session = await stack.enter_async_context(ClientSession(reading, writing))
+        await session.initialize()
+        yield session
+
+
+def _reason(error: BaseException, server: McpServerConfig) -> str:
+    """Return the cause of a failure as one line without secrets."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"no result within timeout_s, {server.timeout_s:g} s"
+    if isinstance(error, FileNotFoundError) and server.command:
+        return f"program {server.command[0]!r} not found: install it, or give its full path"
+    return redact(f"{type(error).__name__}: {error}").replace("\n", " ")
+
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+ERROR_CHARS = 500
+"""Maximum length in characters of a tool's error message as shown to a debater."""
+
+
+class LangChainTool(Tool):
+    """Base class of tools that wrap a LangChain tool. The arguments are extra fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    source: ClassVar[BaseTool]
+
+    @classmethod
+    def parameters(cls) -> JsonObject:
+        """Return the JSON Schema of the arguments that the model passes to the LangChain tool."""
+        function: JsonObject = convert_to_openai_tool(cls.source)["function"]
+        schema: JsonObject = function.get("parameters") or {}
+        return schema
+
+    def run(self, context: ToolContext) -> str:
+        """Call the LangChain tool, and return its result as text."""
+        arguments = dict(self.model_extra or {})
+        try:
+            if _is_async_only(self.source):
+                result = asyncio.run(self.source.ainvoke(arguments))
+            else:
+                result = self.source.invoke(arguments)
+        except (ToolException, ValidationError) as error:
+            raise ToolFailed(redact(str(error))[:ERROR_CHARS]) from error
+        except Exception as error:
+            raise ToolFailed(redact(f"{type(error).__name__}: {error}")[:ERROR_CHARS]) from error
+        return clean_text(_text(result))
+
+
+def _is_async_only(tool: BaseTool) -> bool:
+    return getattr(tool, "func", tool) is None and callable(getattr(tool, "coroutine", None))
+
+
+def _text(result: object) -> str:
+    """Return the result of a tool as text. Content blocks that contain no text are left out."""
+    if isinstance(result, str):
+        return result
+    if isinstance(result, list) and all(isinstance(each, dict | str) for each in result):
+        texts = [each if isinstance(each, str) else each.get("text") for each in result]
+        if any(isinstance(each, str) for each in texts):
+            return "\n".join(each for each in texts if isinstance(each, str))
+    return json.dumps(result, ensure_ascii=False, default=str)
+
+
+def given_tools(tools: Mapping[str, BaseTool]) -> GivenTools:
+    """Wrap LangChain tools for use by debaters.
+
+    Raises:
+        ConfigError: a value is not a LangChain tool, or a name is invalid or taken by a tool of Moot.
+    """
+    return {name: _given_tool(name, tool) for name, tool in tools.items()}
+
+
+def _given_tool(name: str, tool: object) -> type[Tool]:
+    if not isinstance(tool, BaseTool):
+        raise ConfigError(
+            f"tools[{name!r}] has the type {type(tool).__name__}: pass a LangChain tool, such as a "
+            "function with the decorator `langchain_core.tools.tool`"
+        )
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"tools: {name!r} is not a valid tool name: use a-z, A-Z, 0-9, _ and -")
+    if name in tool_names():
+        raise ConfigError(f"tools: {name!r} is the name of a built-in tool: choose another name")
+    fields: JsonObject = {
+        "__module__": __name__,
+        "__doc__": "Tool of the calling program.",
+        "__annotations__": {},
+        "name": name,
+        "description": tool.description,
+        "source": tool,
+    }
+    kind: type[Tool] = new_class("GivenTool", (LangChainTool,), {}, lambda body: body.update(fields))
+    return kind
+
+
+@dataclass(frozen=True)
+class CheckedTools:
+    """Results of checking a configuration's tools and its context file or folder."""
+
+    documents: Sequence[Mapping[str, str]]
+    """Context files as documents with `name` and `content`."""
+    mcp_servers: Mapping[str, McpServerConfig]
+    """Configured MCP servers, including definitions of the tools that debaters use."""
+
+
+def check_tools(config: DebateConfig, count: TokenCounter, given: GivenTools = NO_TOOLS) -> CheckedTools:
+    """Check that the configured tools and the context file or folder can be used.
+
+    MCP servers are asked for definitions that are missing.
+
+    Raises:
+        ConfigError: a tool is unknown, lacks its folder or exceeds the token budget, or the context does not
+            exist or cannot be read.
+    """
+    read = {path: read_context(path) for path in config.context_paths()}
+    folders = [path for path, document in read.items() if document is None]
+    if len(folders) > 1:
+        raise ConfigError(f"context takes at most one folder: choose one of {', '.join(map(repr, folders))}")
+    servers = with_definitions(config)
+    given = debate_tools(config.model_copy(update={"mcp_servers": servers}), given)
+    for debater in config.debaters:
+        for name in debater.tools:
+            if get_tool(name, given).needs_context and not folders:
+                raise ConfigError(
+                    f"tool {name!r} of debater {debater.id!r} needs a folder: set `context` to a folder"
+                )
+        offered = functions_tokens(debater.tools, count, given)
+        if offered > config.memory.budget.messages // 4:
+            raise ConfigError(
+                f"memory.budget.messages is {config.memory.budget.messages} tokens, too few for the "
+                f"tools of debater {debater.id!r}: set it to at least {4 * offered}, or use fewer "
+                "tools"
+            )
+    return CheckedTools([each for each in read.values() if each is not None], servers)
+
+
+def read_context(context: str) -> dict[str, str] | None:
+    """Read the context file, or return `None` if the context is a folder.
+
+    Raises:
+        ConfigError: the path does not exist, cannot be read, is not text, or is outside `MOOT_CONTEXT_ROOT`.
+    """
+    path, root = Path(context), variable("MOOT_CONTEXT_ROOT")
+    if not path.exists():
+        raise ConfigError(f"context {context!r} does not exist: give a folder or a text file")
+    real = path.resolve()
+    if root is not None and not real.is_relative_to(Path(root).resolve()):
+        raise ConfigError(
+            f"context {context!r} is outside {root!r}, the folder that MOOT_CONTEXT_ROOT allows"
+        )
+    if path.is_dir():
+        if os.open not in os.supports_dir_fd:
+            raise ConfigError(
+                "on this operating system, tools cannot be restricted to a folder: set `context` to a file"
+            )
+        return None
+    try:  # resolve the file's real folder, because the operator may configure a link
+        return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
+    except (AccessRefused, OSError) as error:
+        raise ConfigError(f"cannot read context {context!r}: {file_error_reason(error)}") from error
+
+
+def context_sandbox(permissions: Permissions) -> Sandbox | None:
+    """Return the folder that a debate's tools may read, or `None` if no folder is configured.
+
+    Raises:
+        ConfigError: the folder is not authorized, or is now outside `MOOT_CONTEXT_ROOT`.
+    """
+    paths = permissions.authorize("context", "tool").context_paths()
+    folder = next((path for path in paths if read_context(path) is None), None)
+    return None if folder is None else Sandbox(Path(folder).resolve())

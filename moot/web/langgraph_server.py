@@ -29,7 +29,7 @@ from starlette.routing import Route
 from typing_extensions import override
 
 from moot.api import Event, open_debates
-from moot.configuration.configure import operators_config
+from moot.configuration import operators_config
 from moot.graph.json_schemas import graph_schemas
 from moot.graph.served import SERVED
 from moot.state.entries import JsonObject

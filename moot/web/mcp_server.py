@@ -31,8 +31,8 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from moot.api import Debate, DebateConfig, Event, aopen_debates
-from moot.calls.event_loop import run_in_thread, to_thread
-from moot.configuration.configure import validate
+from moot.calls.effects import run_in_thread, to_thread
+from moot.configuration import validate
 from moot.debates.dry_run import with_plan
 from moot.embedding import (
     MAX_QUESTION_CHARS,
@@ -41,12 +41,12 @@ from moot.embedding import (
     DebateRequest,
     DebaterRequest,
 )
-from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
-from moot.people.interjections import MAX_MESSAGE_CHARS
+from moot.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
+from moot.people import MAX_MESSAGE_CHARS
 from moot.protocols.registry import turns_planned
 from moot.reports.markdown import render_brief, render_markdown
 from moot.runtime.environment import Environment
-from moot.runtime.result_text import result_text
+from moot.runtime.qa import result_text
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.config.section import MAX_KEY_CHARS, errors_in
 from moot.state.entries import JsonObject

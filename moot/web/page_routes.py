@@ -24,16 +24,15 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from moot.api import Debate, DebateConfig, Debates, open_debates
-from moot.calls.event_loop import run_in_thread
+from moot.calls.effects import run_in_thread
 from moot.claims.ledger_rendering import why_no_claims
 from moot.debates.dry_run import estimate, expected_cost, with_plan
 from moot.debates.lifecycle import unused_name
-from moot.debates.preflight import propose_debaters
 from moot.debates.prompt_reconstruction import reconstruct_prompt
-from moot.documents import DebateDocument
-from moot.documents.read_document import extracts_claims
+from moot.debates.session import propose_debaters
+from moot.documents import DebateDocument, extracts_claims
 from moot.embedding import MAX_REQUESTED_NAME, DebateRequest, DebaterRequest
-from moot.evals.comparison import MAX_COMPARED, compare_debates, render_comparison
+from moot.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
 from moot.importing.read_context import CONVERTED, read_upload
 from moot.models.endpoints import offered_models
 from moot.models.offline import recording_config, recordings
@@ -51,7 +50,7 @@ from moot.state.config.participants import MAX_REQUESTED_DEBATERS
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.settings import redact
-from moot.text.topic_title import question_in
+from moot.text.terms import question_in
 from moot.web.auth_middleware import (
     COOKIE,
     KNOWN,
@@ -66,8 +65,7 @@ from moot.web.auth_middleware import (
     error_response,
     number_in,
 )
-from moot.web.debate_host import DebateHost, DebateReader, follow
-from moot.web.page_actions import ACTIONS, list_evaluations, show_evaluation
+from moot.web.debate_host import ACTIONS, DebateHost, DebateReader, follow, list_evaluations, show_evaluation
 
 STATIC = Path(__file__).parent / "static"
 MAX_ENTRIES = 100

@@ -19,13 +19,13 @@ from moot import ConfigError, DebateConfig, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.cli.group import load_command
 from moot.cli.reference import pages
-from moot.cli.screen.show_parts import verdict_parts
+from moot.cli.show_parts import verdict_parts
 from moot.debates.dry_run import estimate
-from moot.debates.preflight import warnings_about
-from moot.evals.comparison import compare_debates, render_comparison
+from moot.debates.session import warnings_about
+from moot.evals.statistics import compare_debates, render_comparison
 from moot.graph.json_schemas import config_schema
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
-from moot.models.local import ScriptedModel
+from moot.models.offline import ScriptedModel
 from moot.protocols import Protocol
 from moot.protocols.registry import PROTOCOLS
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown

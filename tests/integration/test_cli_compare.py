@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from moot.evals.comparison import compare_debates, render_comparison
+from moot.evals.statistics import compare_debates, render_comparison
 from tests.support.moot_command import Moot
 from tests.support.openai_answers import Act, Json
 from tests.support.openai_server import OpenAIServer

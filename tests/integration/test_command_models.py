@@ -13,9 +13,9 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from moot import ConfigError, DebateConfig, ModelError, open_debates
-from moot.configuration.configure import authorize, requested_config
+from moot.configuration import authorize, requested_config
 from moot.models.failures import Failure
-from moot.models.local import CommandModel
+from moot.models.offline import CommandModel
 
 ECHO = (
     "import os, sys; words = sys.stdin.read(); "

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from moot import DebateConfig, debate_tool, open_debates
-from moot.models.local import ScriptedModel
+from moot.models.offline import ScriptedModel
 from tests.support.fakes import FakeModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}

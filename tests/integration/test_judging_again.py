@@ -14,7 +14,7 @@ from rich.console import Console
 
 from moot.api import Debate, Debates, open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.cli.screen.show_parts import verdict_parts
+from moot.cli.show_parts import verdict_parts
 from moot.reports import render_html, render_markdown
 from moot.reports.html import Report
 from moot.state.config.config_files import make_config

@@ -12,7 +12,7 @@ from selenium.webdriver.support.select import Select
 from moot import DebateConfig, open_debates
 from moot.evals.arms import read_arms
 from moot.evals.items import read_items
-from moot.evals.store import EvaluationRecord, Evaluations
+from moot.evals.results import EvaluationRecord, Evaluations
 from tests.support.browser import chromium, click, first, log, shows, texts, width
 from tests.support.live_page import serve_in_thread
 from tests.support.patience import until

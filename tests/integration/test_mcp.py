@@ -29,7 +29,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextResourceContents
 
 from moot import DebateConfig, open_debates
-from moot.models.local import ScriptedModel
+from moot.models.offline import ScriptedModel
 from moot.text.tokens import counter
 from moot.web.debate_host import DebateHost
 from moot.web.mcp_server import MAX_TOKENS, McpDebates

@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.configuration.configure import authorize, requested_config
+from moot.configuration import authorize, requested_config
 from moot.debates.dry_run import estimate
 from moot.debates.prompt_reconstruction import reconstruct_prompt
-from moot.prompts.fences import unfenced
+from moot.prompts.templates import unfenced
 from moot.tools.tool import MAX_RESULT_CHARS
 from tests.support import mcp_tool_server
 from tests.support.fakes import FakeModel, answer

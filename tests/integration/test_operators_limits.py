@@ -16,9 +16,9 @@ from starlette.testclient import TestClient
 
 from moot.api import Debate, Debates, open_debates
 from moot.calls.effects import Reply
-from moot.configuration.configure import operators_config, requested_config
+from moot.configuration import operators_config, requested_config
 from moot.graph.debate import build_graph
-from moot.judging.response_check import failed_verdict
+from moot.judging.judge_response import failed_verdict
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.config.boundary import Capability

@@ -11,7 +11,7 @@ import pytest
 from moot.api import Debate, open_debates
 from moot.documents import DebateDocument
 from moot.evals.scorecards import Evaluator, evaluate_subjects, subject_of_document
-from moot.people.person_questions import questions_in
+from moot.people import questions_in
 from moot.state.config import DebateConfig
 from moot.state.errors import WaitingForPerson
 from tests.support.openai_server import OpenAIServer

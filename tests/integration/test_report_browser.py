@@ -19,9 +19,8 @@ from selenium.webdriver.common.by import By
 from moot.api import DebateConfig, open_debates
 from moot.evals.arms import Arm
 from moot.evals.items import ItemSet, QuestionItem
-from moot.evals.report import evaluation_report
-from moot.evals.report_text import report_html
-from moot.evals.store import EvaluationRecord, Outcome
+from moot.evals.report import evaluation_report, report_html
+from moot.evals.results import EvaluationRecord, Outcome
 from moot.models.offline import recording_config, recordings
 from moot.reports import render_brief_html, render_html
 from moot.state.config.config_files import make_config

@@ -25,7 +25,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from moot import DebateConfig, JudgeConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import NODES
-from moot.models.local import ScriptedModel
+from moot.models.offline import ScriptedModel
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.environment import Environment
 from moot.state.errors import ModelError

@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from pydantic import PrivateAttr
 
 from moot.api import DebateConfig, Debates, open_debates
-from moot.models.local import ScriptedModel
+from moot.models.offline import ScriptedModel
 from moot.web.page_routes import page_app
 
 WORDS_FIRST = 6

@@ -14,8 +14,7 @@ from langchain_core.runnables import RunnableConfig
 
 from moot.api import Debate, open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.memory.question_prompt import ask_index, question_prompt
-from moot.memory.questions import ask, check_citations
+from moot.memory.question_prompt import ask, ask_index, check_citations, question_prompt
 from moot.memory.summarizers.rule_based import fold, layout_points, render
 from moot.models.registry import Models
 from moot.retrieval.indexes import Indexes

@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
-from moot.debates.preflight import warnings_about
+from moot.debates.session import warnings_about
 from moot.graph.debate import build_graph
 from moot.judging.judge_prompt import TranscriptSelector
 from moot.state.config import DebateConfig

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from moot import DebateConfig, build_graph, open_debates
-from moot.cli.run_config import run_config
-from moot.cli.screen.show_parts import cost_text
-from moot.debates.preflight import check_config, warnings_about
+from moot.cli.options import run_config
+from moot.cli.show_parts import cost_text
+from moot.debates.session import check_config, warnings_about
 from moot.runtime.environment import Environment
 from moot.state.config.boundary import Permissions
 from moot.state.config.config_files import make_config

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from moot.calls.effects import ModelCall, Reply, run_body_with
-from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import ledger_of
 from moot.claims.crux_cards import (
     card_by_model,
     card_by_rule,

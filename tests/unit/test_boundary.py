@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
-from moot.configuration.configure import authorize, requested_config
+from moot.configuration import authorize, requested_config
 from moot.graph.debate import graph
 from moot.protocols.registry import PROTOCOLS
 from moot.retrieval.indexes import embeddings_of

@@ -11,7 +11,7 @@ from langgraph.types import Command
 from moot.calls.effects import ModelCall, Reply
 from moot.graph.debate import build_graph
 from moot.nodes.clarify import NO_ANSWER, ClarifyingQuestions
-from moot.people.person_questions import PersonQuestion, match_replies, matches_any, remaining_replies
+from moot.people import PersonQuestion, match_replies, matches_any, remaining_replies
 from moot.state.config import DebateConfig
 from tests.support.fakes import FakeModel, answer
 from tests.support.snapshots import check_snapshot, prompt_markdown

@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.api import DebateConfig, open_debates
-from moot.calls.event_loop import sleep_until_stop, stop
+from moot.calls.effects import sleep_until_stop, stop
 from moot.cli.commands.demo import QUESTIONS
 from moot.cli.commands.show import age
 from moot.cli.group import app_of
-from moot.cli.screen.output import wrap_for_terminal
+from moot.cli.output import wrap_for_terminal
 from moot.models.offline import recording_config
 from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, MootError, UserError
 
@@ -340,7 +340,7 @@ def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
 ) -> None:
     monkeypatch.setattr("moot.cli.commands.show.columns", lambda: width)
-    monkeypatch.setattr("moot.cli.screen.output.columns", lambda: width)
+    monkeypatch.setattr("moot.cli.output.columns", lambda: width)
     path, name = str(tmp_path / "d.sqlite"), "n" * 60
     with open_debates(path) as debates:
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})

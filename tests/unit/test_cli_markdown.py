@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from moot import DebateConfig
+from moot.cli import show_parts
 from moot.cli.commands import run
-from moot.cli.screen import show_parts
-from moot.cli.screen.output import MarkdownText, wrap_for_terminal
-from moot.cli.screen.show_parts import verdict_parts
+from moot.cli.output import MarkdownText, wrap_for_terminal
+from moot.cli.show_parts import verdict_parts
 from moot.debates.dry_run import estimate
 from tests.support.report_documents import VERDICT
 

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.cli.group import app_of
-from moot.cli.screen.output import print_error
-from moot.configuration.configure import with_files
+from moot.cli.output import print_error
+from moot.configuration import with_files
 from moot.state.errors import ConfigError
 
 

@@ -8,13 +8,11 @@ from jsonschema import Draft202012Validator
 
 from moot.cli.commands.config import template
 from moot.cli.group import load_command
-from moot.cli.inputs import read_topic
-from moot.cli.options import protocols_like
-from moot.cli.run_config import parse_debaters, run_config
-from moot.configuration.configure import file_data
+from moot.cli.options import parse_debaters, protocols_like, read_topic, run_config
+from moot.configuration import file_data
 from moot.graph.json_schemas import config_schema, field_docs
 from moot.importing.read_context import read_documents
-from moot.people.person_questions import PersonQuestion, unused_replies
+from moot.people import PersonQuestion, unused_replies
 from moot.protocols.registry import PROTOCOLS
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config, with_settings

@@ -10,10 +10,10 @@ import pytest
 from rich.text import Text
 
 from moot.api import Debate
-from moot.calls.event_loop import stop
+from moot.calls.effects import stop
 from moot.cli.options import Delivery
 from moot.cli.running import handle_sigterm_as_interrupt, resumed_line, run_to_end
-from moot.cli.screen.show_parts import answer_parts, bulleted, verdict_parts
+from moot.cli.show_parts import answer_parts, bulleted, verdict_parts
 from moot.state.config import DebateConfig
 from moot.state.errors import DebateBusy, DebatePaused, JudgeFailed, ModelError, WaitingForPerson
 from moot.storage.catalogue import DebateRow

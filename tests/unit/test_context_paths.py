@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot.api import open_debates
-from moot.configuration.configure import read_config
+from moot.configuration import read_config
 from moot.debates.dry_run import estimate
 from moot.state.config import DebateConfig
 from moot.state.config.boundary import Capability, capabilities_of

@@ -11,10 +11,9 @@ import pytest
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.documents import DebateDocument
-from moot.judging.judge_response import CriterionScore, response_type
+from moot.judging.judge_response import CriterionScore, ResponseCheck, response_type
 from moot.judging.orders import reconcile
 from moot.judging.panel import decision_of
-from moot.judging.response_check import ResponseCheck
 from moot.judging.rubrics import Criterion, Rubric
 from moot.protocols.escalate import is_informative
 from moot.state.config.config_files import make_config

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from moot.cli.run_config import run_config
-from moot.cli.screen.output import print_error
-from moot.configuration.configure import file_data
-from moot.configuration.dialectic import Converted, from_dialectic, is_dialectic
+from moot.cli.options import run_config
+from moot.cli.output import print_error
+from moot.configuration import Converted, file_data, from_dialectic, is_dialectic
 from moot.memory.perspectives import perspective_settings
 from moot.prompts.templates import shipped_role
 from moot.protocols.council.council import TerminationConfig

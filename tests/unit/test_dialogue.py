@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
-from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import ledger_of
 from moot.claims.crux_cards import make_room
 from moot.debates.dry_run import estimate
 from moot.memory.cross_debate_memory import matching_passages, reference_text, retrieval_query
 from moot.protocols.base import ConsultModels, make_turn
 from moot.protocols.dialogue.crux_rooms import new_rooms, room_step
 from moot.protocols.dialogue.dialogue import LENSES, Dialogue, aspects_by_rule, pair_opponents, pair_replies
-from moot.protocols.prompt_context import PromptContext
-from moot.protocols.turn_suffix import turn_suffix_block
+from moot.protocols.prompt_context import PromptContext, turn_suffix_block
 from moot.state.claim_events import OVERALL, CruxCard
 from moot.state.config import DebateConfig
 from moot.state.config.participants import ReferenceDocument

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moot.api import Debates, open_debates
 from moot.importing import parse_transcript
 from moot.importing.transcript import transcript_config
-from moot.judging.response_check import failed_verdict
+from moot.judging.judge_response import failed_verdict
 from moot.memory.window import entries_to_cover
 from moot.reports import render_brief, render_html, render_markdown
 from moot.state.config import DebateConfig

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from moot.documents import DebateDocument, load_leniently, whole_document
-from moot.documents.read_document import fill_in
-from moot.judging.response_check import failed_verdict
+from moot.documents import DebateDocument, fill_in, load_leniently, whole_document
+from moot.judging.judge_response import failed_verdict
 from moot.state.conversation import SCHEMA_VERSION
 from moot.state.errors import InputError
 from tests.support.json_values import json_values, places, with_value_at

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.debates import dry_run
-from moot.debates.dry_run import Estimate, Scenario, StubReplies, estimates, with_plan
+from moot.debates.dry_run import Estimate, Scenario, StubReplies, with_plan
 from moot.documents import whole_document
 from moot.memory.summarizers.registry import SUMMARIZERS
 from moot.memory.summarizers.summarizer import Draft, SummaryGenerator, SummaryRequest
@@ -319,7 +319,7 @@ def test_what_is_expected_never_passes_the_upper_bound(
 def test_an_extrapolated_debate_is_counted_nearly_as_if_it_was_run_whole(config: dict[str, Any]) -> None:
     whole = make_config(config)
     extrapolated = dry_run.dry_run(whole, "agreeing")
-    walked = estimates._run(estimates._without_side_effects(whole), "agreeing")
+    walked = dry_run._run(dry_run._without_side_effects(whole), "agreeing")
     assert len(extrapolated.planned) < len(walked.planned)
     assert extrapolated.turns == walked.turns
     found, wanted = extrapolated.by_purpose(), walked.by_purpose()

@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
 from moot.debates.lifecycle import imported_row
-from moot.documents.document import DebateDocument, make_document
+from moot.documents import DebateDocument, make_document
 from moot.graph.debate import build_graph
 from moot.importing.transcript import document_values
 from moot.protocols.registry import PROTOCOLS

@@ -9,9 +9,8 @@ import pytest
 
 from moot.evals.arms import Arm
 from moot.evals.items import ItemSet, PairItem, QuestionItem, TopicItem
-from moot.evals.report import evaluation_report
-from moot.evals.report_text import further_html, report_html, report_markdown
-from moot.evals.store import EvaluationRecord, Outcome
+from moot.evals.report import evaluation_report, further_html, report_html, report_markdown
+from moot.evals.results import EvaluationRecord, Outcome
 from moot.state.config.config_files import make_config
 
 DEBATE = Arm("council.yaml", "debate", make_config({"protocol": "council"}))

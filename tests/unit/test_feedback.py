@@ -8,7 +8,7 @@ import pytest
 
 from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.debates.feedback import brier_scores, give_feedback
+from moot.debates.stored_debate import brier_scores, give_feedback
 from moot.state.config.config_files import make_config
 from moot.state.errors import InputError
 from moot.storage.records import Feedback, Forecast, Rating

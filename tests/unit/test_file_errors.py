@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from moot.cli.commands.eval import add_rows
-from moot.cli.screen.output import write_file
-from moot.configuration.configure import read_text
+from moot.cli.output import write_file
+from moot.configuration import read_text
 from moot.evals.items import read_items
 from moot.evals.scorecards import read_subject
 from moot.importing.read_context import read_documents

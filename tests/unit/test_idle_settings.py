@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from moot.cli.inputs import read_words
-from moot.cli.run_config import warn_of_ignored_length
-from moot.cli.screen.live import check_answers
-from moot.people.person_questions import PersonQuestion
+from moot.cli.live import check_answers
+from moot.cli.options import read_words, warn_of_ignored_length
+from moot.people import PersonQuestion
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config
 from moot.state.errors import ConfigError, InputError

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
+from moot.judging.judge_response import failed_verdict
 from moot.judging.panel import Assessment, panel_report
-from moot.judging.response_check import failed_verdict
-from moot.models.local import ScriptedCall, ScriptedModel
+from moot.models.offline import ScriptedCall, ScriptedModel
 from moot.nodes.judge import assess_debate
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import EffectHandler, JournalPosition, run_generator

@@ -12,11 +12,12 @@ from moot.judging.judge_response import (
     CitedReason,
     CriterionScore,
     DebaterCase,
+    ResponseCheck,
     UnmetRequirement,
+    failed_verdict,
     response_type,
 )
 from moot.judging.orders import flip_rate, flip_rates, presentation_orders, reconcile
-from moot.judging.response_check import ResponseCheck, failed_verdict
 from moot.judging.rubrics import Criterion, Rubric
 from moot.state.verdict import Rate, Verdict
 

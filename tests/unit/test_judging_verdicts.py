@@ -18,13 +18,15 @@ from moot.judging.judge_response import (
     CriterionScore,
     DebaterCase,
     JudgeResponse,
+    ResponseCheck,
     UnmetRequirement,
+    changed_text,
+    failed_verdict,
     reasons_each,
     response_schema,
     response_type,
 )
 from moot.judging.panel import ballots_of
-from moot.judging.response_check import ResponseCheck, changed_text, failed_verdict
 from moot.judging.rubrics import (
     Criterion,
     Rubric,

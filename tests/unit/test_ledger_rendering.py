@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.claims.claim_fold import empty_ledger, extend_ledger, fold_events
+from moot.claims.claim_status import empty_ledger, extend_ledger, fold_events
 from moot.claims.crux_cards import findings_text, is_answered
 from moot.state.claim_events import MAIN_QUESTION, ClaimEvent, CruxCard, ReflectionPass
 from moot.state.reducers import append

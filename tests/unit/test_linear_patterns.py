@@ -20,7 +20,7 @@ import pytest
 import moot
 from moot.importing.transcript import parse_transcript
 from moot.judging.blinding import make_blinding
-from moot.prompts.fences import break_fence, fenced, prompt_parts
+from moot.prompts.templates import break_fence, fenced, prompt_parts
 from moot.runtime.qa import can_continue
 from moot.state.config import DebateConfig
 from moot.text.plain_text import break_template_tokens, sanitize_line

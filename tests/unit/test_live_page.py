@@ -16,8 +16,7 @@ from starlette.testclient import TestClient
 
 from moot import DebateConfig
 from moot.debates.dry_run import estimate
-from moot.models.local import ScriptedModel
-from moot.models.offline import recording_config
+from moot.models.offline import ScriptedModel, recording_config
 from moot.web import page_routes
 from moot.web.auth_middleware import MAX_BYTES, POLICY
 from moot.web.debate_host import DebateHost, DebateReader, follow

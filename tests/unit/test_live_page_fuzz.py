@@ -15,8 +15,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.testclient import TestClient
 
 from moot import DebateConfig
-from moot.people.interjections import MAX_MESSAGE_CHARS
-from moot.web.page_actions import ACTIONS
+from moot.people import MAX_MESSAGE_CHARS
+from moot.web.debate_host import ACTIONS
 from moot.web.page_routes import page_app
 from tests.support.live_page import open_page
 

@@ -20,14 +20,13 @@ from moot.memory.cross_debate_memory import retrieve_messages
 from moot.memory.window import LOW_WATER, window_start
 from moot.prompts.request import prompt_budget
 from moot.prompts.truncation import LABEL_TOKENS
-from moot.protocols.prompt_context import PromptContext, assemble_prompt
+from moot.protocols.prompt_context import PromptContext, assemble_prompt, reserved_tokens, window_limits
 from moot.protocols.registry import protocol_named
-from moot.protocols.turn_suffix import reserved_tokens, window_limits
 from moot.runtime import run_turns
 from moot.state.config import DebateConfig
 from moot.state.entries import traits_of
 from moot.text.tokens import counter
-from moot.tools.mcp_tools import most_functions_tokens
+from moot.tools.registry import most_functions_tokens
 from moot.tools.tool import Tool, ToolContext
 from tests.support.fakes import FakeModel, answer
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.calls.effects import Reply
-from moot.debates.preflight import propose_debaters
+from moot.debates.session import propose_debaters
 from moot.models.endpoints import OTHER_MODEL, advice
 from moot.models.failures import Backoff, Failure, failure_of, retry_after
 from moot.state.config import DebateConfig

@@ -12,7 +12,7 @@ from rich.console import Console
 from moot import DebateConfig, open_debates
 from moot.claims.crux_cards import findings_text
 from moot.claims.ledger_rendering import NO_EXTRACTION, why_no_claims
-from moot.cli.screen.show_parts import blackboard
+from moot.cli.show_parts import blackboard
 from moot.debates.stored_debate import Debate
 from moot.reports import render_brief, render_html, render_markdown
 from moot.state.errors import InputError

@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
-from moot.cli.screen.live import RunTally, event_line
+from moot.cli.live import RunTally, event_line
 from moot.graph.debate import build_graph
 from moot.memory.summarizers.registry import SUMMARIZERS, summarizer_named
 from moot.memory.window import entries_to_cover

@@ -15,8 +15,7 @@ from moot.prompts.truncation import (
     truncate_blocks,
     truncate_messages,
 )
-from moot.protocols.prompt_context import PromptContext
-from moot.protocols.turn_suffix import summary_blocks, window_blocks
+from moot.protocols.prompt_context import PromptContext, summary_blocks, window_blocks
 from moot.state.config import DebateConfig
 from moot.state.entries import Entry, make_entry
 from moot.text.tokens import counter, message_tokens, prompt_tokens

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from moot.claims.claim_fold import fold_events
+from moot.claims.claim_status import fold_events
 from moot.claims.ledger_rendering import stances_text
-from moot.documents.document import _rounds
+from moot.documents import _rounds
 from moot.judging.blinding import make_blinding
-from moot.memory.summarizers.chunk_summaries import lacking_points
+from moot.memory.summarizers.llm import lacking_points
 from moot.memory.summarizers.rule_based import fold, render
 from moot.protocols.long_form import INSTRUCTIONS, UNREAD, opening_step, turn_step
 from moot.protocols.prompt_context import rules_text

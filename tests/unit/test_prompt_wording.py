@@ -9,7 +9,7 @@ import pytest
 
 from moot.calls.effects import ModelCall, Reply
 from moot.claims.claim_extraction import ClaimExtraction
-from moot.claims.claim_fold import fold_events
+from moot.claims.claim_status import fold_events
 from moot.claims.crux_cards import is_answered
 from moot.claims.ledger_rendering import render_blackboard
 from moot.claims.model_extraction import debater_lines, extract_claims, shown_entries

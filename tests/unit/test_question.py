@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from moot.calls.effects import ModelCall, Reply
-from moot.claims.claim_fold import ledger_of
+from moot.claims.claim_status import ledger_of
 from moot.graph.debate import build_graph
 from moot.judging.question import OTHER_ANSWERS, asked_of_topic, question_found, question_text
 from moot.protocols.registry import protocol_named

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from markdown_it import MarkdownIt
 
-from moot.documents.document import board_document
+from moot.documents import board_document
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.markdown import plain
 from moot.state.entries import make_entry

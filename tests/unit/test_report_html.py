@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.documents import DebateDocument, load_leniently
-from moot.documents.document import board_document
+from moot.documents import DebateDocument, board_document, load_leniently
 from moot.reports import render_brief, render_brief_html, render_html, render_markdown
 from moot.reports.html import TEMPLATES, Report
 from moot.reports.positions import leading

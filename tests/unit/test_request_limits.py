@@ -20,13 +20,13 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from moot.configuration.configure import requested_config
+from moot import people
+from moot.configuration import requested_config
 from moot.embedding import MAX_QUESTION_CHARS, MAX_REQUESTED_NAME
-from moot.evals.comparison import MAX_COMPARED
+from moot.evals.statistics import MAX_COMPARED
 from moot.importing.read_context import MAX_UNPACKED_BYTES, read_upload
 from moot.models import attempt
-from moot.people import person_questions
-from moot.people.interjections import MAX_MESSAGE_CHARS
+from moot.people import MAX_MESSAGE_CHARS
 from moot.state.config import DebateConfig
 from moot.state.config.participants import MAX_REQUESTED_DEBATERS, MAX_REQUESTED_JUDGES, NAME_CHARS
 from moot.state.errors import ConfigError
@@ -45,7 +45,7 @@ LIMITS = {
     "judges on the panel of a request": MAX_REQUESTED_JUDGES,
     "background documents in a request of the live page": page_routes.MAX_DOCUMENTS,
     "interjection, question about a debate": MAX_MESSAGE_CHARS,
-    "a person's reply, which is cut at the limit": person_questions.MAX_REPLY_CHARS,
+    "a person's reply, which is cut at the limit": people.MAX_REPLY_CHARS,
     "name of a debater": NAME_CHARS,
     "name of a model or a protocol in a request of the live page or an agent": MAX_REQUESTED_NAME,
     "name of a debate": MAX_NAME,

@@ -35,7 +35,7 @@ from moot.evals.scorecards import (
 )
 from moot.judging.rubrics import shipped_rubrics
 from moot.models.registry import Models
-from moot.prompts.fences import unfenced
+from moot.prompts.templates import unfenced
 from moot.runtime.environment import Complete, Environment
 from moot.state.config import DebateConfig
 from moot.state.config.config_files import make_config

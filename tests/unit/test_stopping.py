@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from moot.calls import event_loop
-from moot.calls.event_loop import drain, stop
+from moot.calls import effects
+from moot.calls.effects import drain, stop
 from moot.cli.running import handle_sigterm_as_interrupt
 
 
@@ -49,7 +49,7 @@ def test_a_call_is_cut_off_where_nobody_waits_for_it(asked: int, twice: bool) ->
 
 
 def test_a_call_that_never_ends_is_cut_off_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_loop, "GRACE_S", 0.05)
+    monkeypatch.setattr(effects, "GRACE_S", 0.05)
     with pytest.raises(asyncio.CancelledError):
         _cancelled_after(1)
 

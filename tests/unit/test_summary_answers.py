@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moot.calls.effects import ModelCall, Reply
-from moot.memory.summarizers.chunk_summaries import check_summary
+from moot.memory.summarizers.llm import check_summary
 from moot.memory.summarizers.summarizer import SummaryFailed
 from moot.text.tokens import counter
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from moot.calls.effects import ModelCall, Reply
-from moot.cli.screen.show_parts import summary as heading_of
-from moot.memory.summarizers.chunk_summaries import reusable_chunk_summaries
+from moot.cli.show_parts import summary as heading_of
 from moot.memory.summarizers.drafting import draft_summary, make_summary, version_of
+from moot.memory.summarizers.llm import reusable_chunk_summaries
 from moot.memory.summarizers.registry import ENTRY_POINT_GROUP, SUMMARIZERS, summarizer_named
 from moot.memory.summarizers.rule_based import empty
 from moot.memory.summarizers.summarizer import Draft, SummaryRequest

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
-from moot.tools import files, sandbox
+from moot.tools import files, tool
 from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
 from moot.tools.registry import TOOLS, get_tool
-from moot.tools.sandbox import AccessRefused, Sandbox
-from moot.tools.tool import ToolContext, function_of, run_tool
+from moot.tools.tool import AccessRefused, Sandbox, ToolContext, function_of, run_tool
 
 OUTSIDE = "the secret word"
 
@@ -152,7 +151,7 @@ def _shared_folder() -> Path:
 
 
 def test_too_large_a_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(tool, "MAX_FILE_BYTES", 10)
     assert "at most 10 are allowed" in _run(ReadFile, folder, path="notes/build.md")
 
 

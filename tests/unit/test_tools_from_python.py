@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from moot import ConfigError, DebateConfig, build_graph, open_debates
 from moot.calls.effects import ModelCall, Reply
-from moot.configuration.configure import authorize, requested_config
+from moot.configuration import authorize, requested_config
 from tests.support.fakes import FakeModel, answer
 
 CALLS: list[str] = []

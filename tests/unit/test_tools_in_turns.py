@@ -13,14 +13,14 @@ from moot.api import open_debates
 from moot.calls.effects import ModelCall, Reply
 from moot.debates.prompt_reconstruction import reconstruct_prompt
 from moot.graph.debate import build_graph
-from moot.prompts.fences import unfenced
+from moot.prompts.templates import unfenced
 from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError
 from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens
 from moot.tools.calculator import Calculator
 from moot.tools.registry import TOOLS
-from moot.tools.tool_exchange import LEFT_OUT, ToolCall, ToolExchange, exchange_messages, wire_tokens
+from moot.tools.tool import LEFT_OUT, ToolCall, ToolExchange, exchange_messages, wire_tokens
 from tests.support.fakes import FakeModel, answer
 
 THREAD: Any = {"configurable": {"thread_id": "0d5a4b10-93cb-4d0c-9e26-41ad52b0c15c"}}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.text.topic_title import question_in, title_of
+from moot.text.terms import question_in, title_of
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli.group import command
-from moot.cli.inputs import (
+from moot.cli.options import (
+    ConfigOption,
+    DbOption,
+    DebateArgument,
+    JsonOption,
+    QuietOption,
     after_setup,
     command_line,
     configured_model,
     open_database,
     open_stored_debate,
 )
-from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, QuietOption
-from moot.cli.screen.output import (
+from moot.cli.output import (
     MarkdownText,
     debater_names,
     one_line,
@@ -36,12 +40,12 @@ from moot.state.entries import tokens_of, traits_of
 from moot.state.errors import InputError, RunError
 from moot.state.verdict import Rule
 from moot.text.plain_text import count_noun
-from moot.text.topic_title import question_in
+from moot.text.terms import question_in
 
 if TYPE_CHECKING:
     from moot.api import Debate
     from moot.debates.continuation import Judgement, JudgingOptions
-    from moot.memory.questions import DebateAnswer
+    from moot.memory.question_prompt import DebateAnswer
 
 QUOTE_CHARS = 160
 """Maximum length of each cited message in the output, in characters."""
@@ -122,7 +126,7 @@ def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     """Return an answer as lines to print."""
     from moot.memory.question_prompt import VERDICT_ID
-    from moot.runtime.result_text import decision_line
+    from moot.runtime.qa import decision_line
 
     values = debate.state().values
     names = debater_names(values["config"], 60)
@@ -219,8 +223,8 @@ def judge(
     For a debate that has its own configuration, Moot reads only the keys `judge` and `models` from the
     --config file. The exit code is 3 if judging fails.
     """
-    from moot.cli.inputs import file_of
-    from moot.configuration.configure import read_rubric
+    from moot.cli.options import file_of
+    from moot.configuration import read_rubric
     from moot.debates.continuation import JudgingOptions, judge_debate, model_after_recording
 
     several = model if model and len(model) > 1 else None
@@ -256,8 +260,8 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Add the `judge` and `models` settings of a configuration file to judging options."""
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import file_data
+    from moot.cli.output import print_error
+    from moot.configuration import file_data
     from moot.state.config.config_files import make_config
 
     if config is None:
@@ -273,8 +277,7 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
 
 
 def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: Path | None) -> Judgement:
-    from moot.cli.inputs import read_transcript
-    from moot.cli.run_config import run_config
+    from moot.cli.options import read_transcript, run_config
     from moot.debates.continuation import judge_values
     from moot.importing.transcript import document_values, transcript_config, transcript_values
     from moot.runtime.environment import Environment
@@ -295,7 +298,7 @@ def _judge_file(path: Path, options: JudgingOptions, topic: str | None, config: 
 
 
 def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
-    from moot.cli.screen.show_parts import agreement_parts, verdict_parts
+    from moot.cli.show_parts import agreement_parts, verdict_parts
 
     document = {
         "config": judgement.config,

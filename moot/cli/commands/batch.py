@@ -13,9 +13,9 @@ from typer import Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command, new_app
-from moot.cli.inputs import open_catalogue, open_database, open_queue, present_records
-from moot.cli.screen.live import spent_text
-from moot.cli.screen.output import (
+from moot.cli.live import spent_text
+from moot.cli.options import open_catalogue, open_database, open_queue, present_records
+from moot.cli.output import (
     Grid,
     acknowledge,
     check_folder,
@@ -160,9 +160,9 @@ def batch(
     on other machines.
     """
     from moot.api import run_many
+    from moot.cli.output import print_error
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import merge, read
+    from moot.configuration import merge, read
 
     if priority is not None and not queue:
         raise InputError("--priority needs --queue")
@@ -223,9 +223,9 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         ConfigError: a line is not a valid topic or configuration.
     """
     from moot.api import PlannedDebate, planned_name
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import merge, validate, with_files
-    from moot.debates.preflight import check_config
+    from moot.cli.output import print_error
+    from moot.configuration import merge, validate, with_files
+    from moot.debates.session import check_config
     from moot.runtime.environment import Environment
     from moot.state.config import slug
     from moot.state.config.boundary import Permissions
@@ -256,7 +256,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
 
 def _items(path: Path) -> Iterator[tuple[str, object]]:
     """Yield each topic or configuration in a batch file, together with its line or item number."""
-    from moot.configuration.configure import read_text
+    from moot.configuration import read_text
     from moot.state.config.config_files import data_in
 
     text, kind = read_text(path, "batch"), path.suffix.lower()

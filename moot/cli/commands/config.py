@@ -11,13 +11,12 @@ from pydantic.fields import FieldInfo
 from typer import Argument, Option
 
 from moot.cli.group import command, new_app
+from moot.cli.live import header_lines
 from moot.cli.options import JsonOption
-from moot.cli.screen.live import header_lines
-from moot.cli.screen.output import STDOUT, check_folder, print_answer, print_json, print_note, write_file
+from moot.cli.output import STDOUT, check_folder, print_answer, print_json, print_note, write_file
 from moot.graph.json_schemas import field_docs, whole_config
 from moot.state.config import DebaterConfig, PanelJudge
-from moot.state.config.mcp_servers import McpServerConfig
-from moot.state.config.model_settings import ModelSettings
+from moot.state.config.model_settings import McpServerConfig, ModelSettings
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError
 
@@ -56,7 +55,7 @@ def check(
     The command `moot config check` performs the same checks as `moot run`, but does not import the Python
     objects named in the configuration file.
     """
-    from moot.cli.run_config import run_config
+    from moot.cli.options import run_config
 
     checked = run_config(path, {}, imports=False)
     chosen = "model" in checked.model_fields_set

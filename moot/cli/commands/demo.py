@@ -9,8 +9,8 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import after_setup, command_line, open_database
-from moot.cli.screen.output import format_of, print_note, print_result, render, write_file
+from moot.cli.options import after_setup, command_line, open_database
+from moot.cli.output import format_of, print_note, print_result, render, write_file
 from moot.state.entries import JsonMapping
 
 DEMO_DELAY_S = 0.1
@@ -57,9 +57,9 @@ def demo(
     sample debate. After you run `moot setup`, your own model answers `moot ask` questions and writes new
     messages in forks (copies) of a sample debate. The facts in the sample debates have not been verified.
     """
+    from moot.cli.live import header_lines
     from moot.cli.running import run_to_end
-    from moot.cli.screen.live import header_lines
-    from moot.cli.screen.show_parts import digest_parts
+    from moot.cli.show_parts import digest_parts
     from moot.models.offline import RecordedModel, recording_config
     from moot.runtime.environment import Environment
     from moot.state.config import DebateConfig

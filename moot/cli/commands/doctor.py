@@ -20,9 +20,18 @@ from typer import Argument, Exit, Option
 from moot.calls.effects import Reply, StreamAs, WireMessage
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import open_database, open_stored_debate, present_records
-from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, ModelOption, debates_like
-from moot.cli.screen.output import (
+from moot.cli.options import (
+    ConfigOption,
+    DbOption,
+    DebateArgument,
+    JsonOption,
+    ModelOption,
+    debates_like,
+    open_database,
+    open_stored_debate,
+    present_records,
+)
+from moot.cli.output import (
     acknowledge,
     confirm,
     one_line,
@@ -87,8 +96,8 @@ def models(
     """
     import asyncio
 
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import read_config
+    from moot.cli.output import print_error
+    from moot.configuration import read_config
     from moot.models.endpoints import offered_models
     from moot.models.registry import Models, access_to
 
@@ -132,8 +141,8 @@ def doctor(
     Without --repair, the command changes nothing. Without --models, the command does not call any model.
     The exit code is 1 if a problem is found.
     """
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import read_config
+    from moot.cli.output import print_error
+    from moot.configuration import read_config
 
     url = check_database(db)
     found: list[Finding] = [*inspect_installation(), *inspect_access()]

@@ -11,10 +11,17 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
-from moot.cli.inputs import command_line, open_database, open_queue, present_records
-from moot.cli.options import DbOption, JsonOption, QuietOption
-from moot.cli.screen.live import spent_text
-from moot.cli.screen.output import (
+from moot.cli.live import spent_text
+from moot.cli.options import (
+    DbOption,
+    JsonOption,
+    QuietOption,
+    command_line,
+    open_database,
+    open_queue,
+    present_records,
+)
+from moot.cli.output import (
     STDOUT,
     Grid,
     check_folder,
@@ -149,9 +156,9 @@ def run_evaluation(
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
     from moot.evals.items import read_items
+    from moot.evals.results import EvaluationRecord, Evaluations
     from moot.evals.run import EvaluationRun
     from moot.evals.statistics import check_installed
-    from moot.evals.store import EvaluationRecord, Evaluations
     from moot.runtime.environment import utc_now
     from moot.storage.rate_limiter import SharedBudget
 
@@ -277,7 +284,7 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
-    from moot.evals.report_text import report_tables, summary_line
+    from moot.evals.report import report_tables, summary_line
 
     parts: list[RenderableType] = [Text(one_line(each, 300), "bold") for each in report["headline"]]
     parts += [Text(one_line(each, 300)) for each in report["findings"]]
@@ -339,10 +346,10 @@ def report_evaluation(
         raise InputError(
             "no evaluation is given: add the NAME of an evaluation (see `moot eval list`), or add --feedback"
         )
-    from moot.cli.screen.output import json_text
-    from moot.evals.report_text import report_html, report_markdown
+    from moot.cli.output import json_text
+    from moot.evals.report import report_html, report_markdown
+    from moot.evals.results import Evaluations
     from moot.evals.run import EvaluationRun
-    from moot.evals.store import Evaluations
 
     suffix = output.suffix.lower() if output else ""
     chosen = [form for form, given in (("html", html), ("md", md), ("json", as_json)) if given]
@@ -373,7 +380,7 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
     """Print each judge's Brier score over all debates with feedback."""
     from dataclasses import asdict
 
-    from moot.debates.feedback import brier_scores
+    from moot.debates.stored_debate import brier_scores
 
     with present_records(db) as records:
         given = records.follow_ups.feedback()
@@ -407,7 +414,7 @@ def safe_file_name(name: str) -> str:
 @app.command("list")
 def list_evaluations(db: DbOption = None, as_json: JsonOption = False) -> None:
     """List the stored evaluations with their evaluated configurations and the number of answers."""
-    from moot.evals.store import Evaluations
+    from moot.evals.results import Evaluations
 
     with open_database(db) as debates:
         data = Evaluations(debates.records.sql).overview()
@@ -481,8 +488,8 @@ def evaluate_debates(
     The command prints the average of the evaluators' scores, or N/A if no evaluator gave a score. The exit
     code is 3 if any debate still has no evaluation.
     """
-    from moot.cli.inputs import file_of
-    from moot.debates.preflight import check_judges
+    from moot.cli.options import file_of
+    from moot.debates.session import check_judges
     from moot.evals.scorecards import (
         evaluate_subjects,
         evaluators_named,
@@ -537,7 +544,7 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 def _problem(given: str | None) -> str:
     """Return the problem statement, read from a file if the argument names a file."""
-    from moot.configuration.configure import read_text
+    from moot.configuration import read_text
 
     if given is None:
         return ""

@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option, prompt
 
 from moot.cli.group import command
-from moot.cli.inputs import command_line, open_database, open_stored_debate
-from moot.cli.options import ConfigOption, DbOption, DebateArgument, JsonOption, NameOption, QuietOption
-from moot.cli.screen.output import (
+from moot.cli.options import (
+    ConfigOption,
+    DbOption,
+    DebateArgument,
+    JsonOption,
+    NameOption,
+    QuietOption,
+    command_line,
+    open_database,
+    open_stored_debate,
+)
+from moot.cli.output import (
     STDOUT,
     MarkdownText,
     check_folder,
@@ -87,8 +96,7 @@ def import_debate(
     file is an exported debate (moot.debate/1), the command also restores the debate's summaries, blackboard
     and verdicts.
     """
-    from moot.cli.inputs import read_topic, read_transcript
-    from moot.cli.run_config import run_config
+    from moot.cli.options import read_topic, read_transcript, run_config
     from moot.debates.lifecycle import unused_name
 
     imported = read_transcript(path, form)
@@ -323,7 +331,7 @@ def compare(
 
     `moot eval run` measures on many questions whether a debate is worth its cost.
     """
-    from moot.evals.comparison import (
+    from moot.evals.statistics import (
         compare_debates,
         comparison_title,
         points_of_one,

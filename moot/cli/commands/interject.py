@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 from typer import Argument, Option, confirm
 
 from moot.cli.group import command
-from moot.cli.inputs import command_line, open_stored_debate
-from moot.cli.options import DbOption, DebateArgument, JsonOption
-from moot.cli.screen.output import acknowledge
+from moot.cli.options import DbOption, DebateArgument, JsonOption, command_line, open_stored_debate
+from moot.cli.output import acknowledge
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def say(
     A debate reads each message sent with `moot say` at the start of the debate's next step. All later
     prompts include the message.
     """
-    from moot.cli.inputs import read_words
+    from moot.cli.options import read_words
 
     words = read_words(text, "message", "write some text")
 
@@ -199,7 +198,7 @@ def feedback(
     report --feedback` prints the Brier scores of judges and models. New feedback on a debate replaces
     earlier feedback.
     """
-    from moot.debates.feedback import give_feedback
+    from moot.debates.stored_debate import give_feedback
     from moot.storage.records import OUTCOMES, Rating
 
     if rating not in OUTCOMES:

@@ -13,8 +13,8 @@ from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.inputs import after_setup, configured_model, open_database, open_stored_debate
-from moot.cli.screen.output import (
+from moot.cli.options import after_setup, configured_model, open_database, open_stored_debate
+from moot.cli.output import (
     borderless_table,
     columns,
     confirm,
@@ -157,11 +157,10 @@ def run(
     Command-line options override the settings in the configuration file. Moot saves the debate after every
     step. After Ctrl-C, a crash or a model failure, `moot resume` continues the debate.
     """
-    from moot.cli.inputs import read_topic, split_context
-    from moot.cli.run_config import run_config, warn_of_ignored_length
+    from moot.cli.live import check_answers
+    from moot.cli.options import read_topic, run_config, split_context, warn_of_ignored_length
     from moot.cli.running import run_to_end
-    from moot.cli.screen.live import check_answers
-    from moot.configuration.configure import read_rubric
+    from moot.configuration import read_rubric
     from moot.debates.lifecycle import unused_name
     from moot.importing.read_context import read_documents
 
@@ -238,9 +237,9 @@ def _propose(
     Raises:
         Exit: the user does not want to start the debate.
     """
-    from moot.configuration.configure import validate
+    from moot.configuration import validate
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
-    from moot.debates.preflight import propose_debaters
+    from moot.debates.session import propose_debaters
     from moot.runtime.environment import Environment
     from moot.state.config.model_settings import is_built_in
 
@@ -305,8 +304,8 @@ def resume(
     models for the rest of the debate. If --config differs from the debate's configuration, the command stops
     and names the settings that differ. To apply the new settings, add --reconfigure.
     """
+    from moot.cli.live import check_answers
     from moot.cli.running import deliver, resume_line, run_to_end
-    from moot.cli.screen.live import check_answers
     from moot.debates.continuation import model_after_recording, verdict_failed
 
     with open_stored_debate(delivery.db, debate_id) as debate:
@@ -446,8 +445,8 @@ def _change_of(
     given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not given and path is None:
         return None
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import file_data, freeze, merge, validate
+    from moot.cli.output import print_error
+    from moot.configuration import file_data, freeze, merge, validate
     from moot.state.config.config_files import nested_settings
 
     data, options = file_data(path, print_error) if path is not None else {}, nested_settings(given)
@@ -511,10 +510,9 @@ def plan(
     assumes that every prompt and reply uses its full token budget. Moot calculates the cost from the prices
     in the configuration, or from the list prices of well-known models.
     """
-    from moot.cli.inputs import read_topic, split_context
-    from moot.cli.run_config import warn_of_ignored_length
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import read_config
+    from moot.cli.options import read_topic, split_context, warn_of_ignored_length
+    from moot.cli.output import print_error
+    from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.importing.read_context import read_documents
     from moot.protocols.registry import protocol_named

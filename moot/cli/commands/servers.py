@@ -18,12 +18,12 @@ from typer import Exit, Option
 
 from moot.cli.group import INTERRUPTED, command
 from moot.cli.options import ConfigOption, DbOption
-from moot.cli.screen.output import print_note
-from moot.state.plugins import missing_extra
+from moot.cli.output import print_note
 from moot.state.settings import (
     check_database,
     environment_with,
     is_postgres,
+    missing_extra,
     redact_url,
     sqlite_path,
     variable,
@@ -68,8 +68,8 @@ def serve(
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise missing_extra("the live page", "serve")
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import read_config
+    from moot.cli.output import print_error
+    from moot.configuration import read_config
     from moot.web.auth_middleware import is_loopback
     from moot.web.page_routes import serve_page
 
@@ -119,9 +119,9 @@ def mcp(
     """
     if find_spec("mcp") is None:
         raise missing_extra("the MCP server", "mcp")
+    from moot.cli.output import print_error
     from moot.cli.running import handle_sigterm_as_interrupt
-    from moot.cli.screen.output import print_error
-    from moot.configuration.configure import read_config
+    from moot.configuration import read_config
     from moot.web.mcp_server import serve as serve_agents
 
     default_config = read_config(config, {"model": model}, print_error)

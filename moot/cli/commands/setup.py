@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from moot.cli.group import command
-from moot.cli.inputs import command_line
-from moot.cli.options import JsonOption
-from moot.cli.screen.output import one_line, print_json, print_note
+from moot.cli.options import JsonOption, command_line
+from moot.cli.output import one_line, print_json, print_note
 from moot.state import settings
 from moot.state.errors import InputError, ModelError
 from moot.state.settings import redact_url, register_secret
@@ -214,7 +213,7 @@ def _test(name: str) -> str:
         ModelError: the call failed. Nothing has been stored.
     """
     from moot.cli.commands.doctor import inspect_models
-    from moot.configuration.configure import validate
+    from moot.configuration import validate
 
     finding = inspect_models(validate({"model": name}))[0]
     if not finding.replied:

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from moot.cli.group import command
-from moot.cli.inputs import command_line, open_catalogue, open_database, open_stored_debate
-from moot.cli.options import DbOption, DebateArgument, JsonOption, entry_number
-from moot.cli.screen.output import (
+from moot.cli.options import (
+    DbOption,
+    DebateArgument,
+    JsonOption,
+    command_line,
+    entry_number,
+    open_catalogue,
+    open_database,
+    open_stored_debate,
+)
+from moot.cli.output import (
     COLUMN_GAP,
     borderless_table,
     columns,
@@ -27,7 +35,7 @@ from moot.state.errors import InputError
 from moot.state.verdict import import_note
 from moot.storage.catalogue import MAX_NAME, ListedResult, handle
 from moot.text.plain_text import count_noun
-from moot.text.topic_title import question_in
+from moot.text.terms import question_in
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -68,7 +76,7 @@ def audit(
     The option --replay-without repeats some turns without one kind of memory, and prints both the original
     and the repeated turns.
     """
-    from moot.cli.screen import show_parts
+    from moot.cli import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
     from moot.debates.prompt_reconstruction import replay_without
 
@@ -161,8 +169,8 @@ def show(
             "these options cannot be used together: choose one of "
             f"{', '.join(f'--{name}' for name in chosen)}"
         )
+    from moot.cli import show_parts
     from moot.cli.running import resume_line
-    from moot.cli.screen import show_parts
 
     with open_stored_debate(db, debate_id) as debate:
         if follow:
@@ -184,7 +192,7 @@ def show(
 
 def _follow(debate: Debate) -> None:
     """Print each new entry when it is stored, until the debate is no longer running."""
-    from moot.cli.screen import show_parts
+    from moot.cli import show_parts
 
     shown = 0
     while True:

@@ -14,7 +14,7 @@ from moot.calls.effects import CallGenerator, Emit, ModelCall, Reply
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, summarizer_named
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, SummaryPoints
 from moot.memory.summarizers.summarizer import JUDGE, Draft, SummaryFailed, SummaryRequest
-from moot.prompts.fences import FENCE_TOKENS
+from moot.prompts.templates import FENCE_TOKENS
 from moot.prompts.truncation import LABEL_TOKENS
 from moot.state.conversation import Summary, SummaryPoint, SummaryVersion
 from moot.state.entries import JsonObject, tokens_of

@@ -7,7 +7,7 @@ the debate from phases and the rounds of the open phase.
 from dataclasses import replace
 from itertools import groupby
 
-from moot.memory.summarizers.chunk_summaries import (
+from moot.memory.summarizers.llm import (
     chunk_summary_token_limit,
     chunks_of,
     condense,

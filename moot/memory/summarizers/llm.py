@@ -1,15 +1,486 @@
-"""`llm`: a model condenses messages into chunk summaries and writes the summary from all of them."""
+"""`llm`: a model condenses messages into chunk summaries and writes the summary from all of them.
 
-from moot.memory.summarizers.chunk_summaries import (
-    chunks_of,
-    condense,
-    reusable_chunk_summaries,
-    summarize_at_once,
-    truncate_to_one_call,
-    unread_entries,
-    write_summary,
+Every message belongs to exactly one chunk, and a model condenses each chunk into a chunk summary. A rolling
+summary is always written from chunk summaries, never from an earlier rolling summary: a summarizer that keeps
+each fact with probability 0.9 and rewrites its own output loses the 50 oldest facts within 200 turns.
+
+Points found by rule follow the prose only if the prose lacks their numbers or their speaker.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+
+from moot.calls.effects import CallGenerator, ModelCall, Reply, WireMessage
+from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_points, layout_points, render
+from moot.memory.summarizers.summarizer import (
+    Draft,
+    Summarizer,
+    SummaryFailed,
+    SummaryGenerator,
+    SummaryRequest,
 )
-from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, SummaryRequest
+from moot.prompts.request import make_call, model_params
+from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced, unfenced
+from moot.prompts.truncation import display_name, problem_token_limit, render_entry, truncate_messages
+from moot.state.entries import ENTRY_ID, Entry, traits_of
+from moot.text.terms import numbers, split_sentences, terms
+from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
+
+ECHO_SHARE = 0.8
+"""Share of a reply that must occur word for word in the input for the reply to count as an echo."""
+ECHO_CHARS = 150
+"""Minimum length in characters at which a reply is checked for repeating its input. The input must have
+this length, too."""
+_CHUNK = 40  # number of characters that are searched for as a whole
+
+_MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
+# minimum numbers of terms without a shared one, for another language and for another script
+_TELLING, _TELLING_ELSEWHERE = 30, 9
+_FIGURE = re.compile(r"(?<!\w)\d+(?:[.,]\d+)*(?!\w)")
+_CITATIONS = re.compile(rf"\s?\[{ENTRY_ID.pattern}(?:, ?{ENTRY_ID.pattern})*\]")
+_LONG_EXCUSE = 200  # an excuse within a longer text than this is part of a summary
+
+_STRUCTURE = re.compile(
+    r"(?:```\w*\s*)?(?:\{\s*[\"'}]|\[\s*[\"{]|<(?:!doctype|\?xml|html|head|body)\b)", re.I
+)
+_EXCUSE = re.compile(
+    r"""[\W_]*+
+    (?:(?:here\ (?:is|are)\b[^:\n]{0,40}|the\ )?
+       (?:summary|notes?|zusammenfassung|résumé|resumen|摘要|总结)[^\w:：]*+[:：][\W_]*+)?
+    (?:
+      (?:(?:i'm|i\ am|we're|we\ are)\ )?(?:(?:really|very|so|truly|terribly)\ )?sorry\b
+    | i\ apologi[sz]e\b | (?:my\ )?apologies\b | (?:unfortunately|regrettably)\W+(?:i|we)\b
+    | as\ an?\ (?:ai|artificial\ intelligence|(?:large\ )?language\ model)\b
+    | i(?:'m|\ am)\ (?:unable|not\ (?:able|allowed))\b
+    | i\ (?:can't|cannot|can\ not|could\ not|couldn't|won't)\b
+    | (?:\w+\ ?)?(?:error|exception)\b\s{0,2}[:(\d] | traceback\b
+    | (?:http|status|code)\S*\s*[45]\d\d\b
+    | [45]\d\d\W{1,3}(?:bad|internal|service|gateway|too\ many|unauthori[sz]ed|forbidden|not\ found|error)\b
+    | (?:rate\ limit|quota)\S*\ (?:exceeded|reached|hit)\b | too\ many\ requests\b
+    | internal\ server\ error\b | bad\ gateway\b | gateway\ time-?out\b
+    | (?:the\ )?(?:service|server|model)\ (?:is\ )?(?:currently\ |temporarily\ )?(?:unavailable|overloaded)\b
+    | (?:the\ )?(?:request|connection)\ (?:timed\ out|timeout|refused|reset|failed)\b
+    | you(?:'ve|\ have)?\ exceeded\b | (?:invalid|incorrect|missing)\ api\ key\b
+    | (?:很|非常|十分)?(?:抱歉|对不起|對不起|不好意思) | (?:大変|誠に)?申し訳 | すみません
+    | (?:정말\ )?(?:죄송|미안)
+    | es\ tut\ mir\ (?:sehr\ )?leid\b | leider\ (?:kann|bin|darf)\ ich\b | entschuldigung\b
+    | (?:je\ suis\ )?(?:vraiment\ )?désolée?\b | malheureusement\W+je\b
+    | lo\ siento\b | lamentablemente\b | mi\ dispiace\b | (?:me\ )?desculpe\b | lamento\b
+    | извините\b | простите\b | к\ сожалению\W+я\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def check_summary(
+    reply: Reply, call: ModelCall, remaining: int, count: TokenCounter, *, notes: bool = False
+) -> str:
+    """Check a model's reply and return its text, truncated to the token limit.
+
+    `notes`: the input consists of chunk summaries, so repeating most of them is allowed.
+
+    Raises:
+        SummaryFailed: the reply failed, or is no summary.
+    """
+    if not reply.ok:
+        raise SummaryFailed(reply.error)
+    text = reply.text.strip()
+    instructions, source = (unfenced(call.messages[at]["content"]) for at in (0, -1))
+    if not any(map(str.isalnum, text)):
+        raise SummaryFailed("the model's summary is empty")
+    if _STRUCTURE.match(text):
+        raise SummaryFailed("the model replied with JSON or HTML instead of a summary")
+    if _is_excuse(text, source):
+        raise SummaryFailed("the model replied with an excuse or an error message instead of a summary")
+    if count(text) > 4 * remaining:
+        raise SummaryFailed("the model's summary is far longer than requested")
+    if _is_echo(text, source, of=0.95 if notes or count(text) <= remaining else 0.5):
+        raise SummaryFailed("the model repeated its input")
+    if _has_nothing_of(text, source):
+        raise SummaryFailed("the model's summary has no words in common with the messages")
+    if _repeats(_bare_words(text), _bare_words(instructions)):
+        raise SummaryFailed("the model repeated its instructions")
+    return truncate_middle(_mended(text, source), remaining, count)
+
+
+def _mended(text: str, source: str) -> str:
+    """Remove message ids and numbers from a summary if they do not occur in the source text.
+
+    A sentence with a number of several digits that the source does not have is removed.
+
+    Raises:
+        SummaryFailed: most of the summary consists of such sentences.
+    """
+    known = frozenset(ENTRY_ID.findall(source))
+    text = _CITATIONS.sub(lambda match: _known_citations(match[0], known), text)
+    figures = frozenset(map(_digits, _FIGURE.findall(source)))
+    kept, end, dropped = list[str](), 0, 0
+    for sentence in split_sentences(text):
+        told = map(_digits, _FIGURE.findall(sentence.text))
+        if any(len(each) > 1 and each not in figures for each in told):
+            kept.append(text[end : sentence.start])
+            end = sentence.start + len(sentence.text)
+            dropped += len(sentence.text)
+    if 2 * dropped > len(text):
+        raise SummaryFailed(
+            "most of the model's summary consists of sentences with numbers that appear in none of the "
+            "messages"
+        )
+    return "".join([*kept, text[end:]]).strip()
+
+
+def _known_citations(bracket: str, known: frozenset[str]) -> str:
+    """Remove unknown message ids from a bracketed citation, and return `""` if no id is known."""
+    ids = [key for key in ENTRY_ID.findall(bracket) if key in known]
+    return f"{bracket[: len(bracket) - len(bracket.lstrip())]}[{', '.join(ids)}]" if ids else ""
+
+
+def _digits(number: str) -> str:
+    """Return a number without digit separators, because separators differ between languages."""
+    return number.replace(",", "").replace(".", "")
+
+
+def _is_excuse(text: str, source: str) -> bool:
+    """Return True if a text starts like an excuse or error message rather than a summary."""
+    if not _EXCUSE.match(text.replace("’", "'")):
+        return False
+    if set(ENTRY_ID.findall(text)) & set(ENTRY_ID.findall(source)):
+        return False
+    told = set(terms(text))
+    return len(text) < _LONG_EXCUSE or 2 * len(told & set(terms(source))) < len(told)
+
+
+def _is_echo(text: str, source: str, *, of: float) -> bool:
+    """Return True if a text merely repeats most of its source or the source's beginning.
+
+    `of` is the minimum share to repeat.
+    """
+    folded, original = _bare_words(text), _bare_words(source)
+    if len(folded) < ECHO_CHARS or len(original) < ECHO_CHARS:
+        return False
+    if original.startswith(folded):
+        return True
+    return len(folded) >= of * len(original) and _repeats(folded, original)
+
+
+def _bare_words(text: str) -> str:
+    """Return the words of a text in lower case without punctuation, for comparing texts."""
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _repeats(text: str, source: str) -> bool:
+    """Return True if most of a text occurs word for word in `source`."""
+    chunks = [text[start : start + _CHUNK] for start in range(0, len(text) - _CHUNK, _CHUNK)]
+    return len(chunks) > 2 and sum(chunk in source for chunk in chunks) >= ECHO_SHARE * len(chunks)
+
+
+def _has_nothing_of(text: str, source: str) -> bool:
+    """Return True if a text shares almost no terms with a long source.
+
+    The original names every speaker and message, so a summary in another language still shares those.
+    """
+    told, known = frozenset(terms(text)), frozenset(terms(source))
+    needed = (len(known) >= _MUCH) + (len(known) >= _VERY_MUCH)
+    if len(told & known) >= needed:
+        return False
+    return len(told) < (_TELLING if _script(text) == _script(source) else _TELLING_ELSEWHERE)
+
+
+def _script(text: str) -> str:
+    """Return the writing system of most letters at the start of a text, such as `LATIN`."""
+    letters = (unicodedata.name(letter, "?").split()[0] for letter in text[:2000] if letter.isalpha())
+    return max(Counter(letters).items(), key=lambda item: (item[1], item[0]), default=("", 0))[0]
+
+
+CONDENSE = load_prompt_template("condense", "topic", "words")
+MERGE = load_prompt_template("merge", "topic", "words")
+MERGE_FOR = load_prompt_template("merge_for", "prompt", "topic", "words")
+
+SUMMARIES_PER_MERGE = 16
+"""Maximum number of chunk summaries that one model call can merge. Each chunk summary may take
+1/`SUMMARIES_PER_MERGE` of the merge's input."""
+MIN_CHUNK_SUMMARY_TOKENS = 40
+CATCH_UP_CALLS = 4
+"""Maximum number of extra model calls for summarizing messages that earlier summaries missed."""
+WORDS_PER_TOKEN = 0.5
+"""Factor that converts a token limit into the number of words to request from the model. English has 0.75
+words per token. Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
+PROSE_SHARE = 0.65
+"""Share of the summary's tokens that is reserved for prose written by the model. Key points take the
+rest."""
+_LABEL = re.compile(r"\b\d+[A-Z]{1,2}\.\d+\b")
+"""Pattern that matches the label of a critique point in a council debate, such as 2A.3. The label does not
+count as a number."""
+HEADING = "Key points:"
+
+
+@dataclass(frozen=True)
+class ChunkSummary:
+    """Summary of consecutive messages, written by a model."""
+
+    text: str
+    first: int
+    """`seq` of the first message that the chunk summary covers."""
+    through: int
+    """`seq` of the last message that the chunk summary covers."""
+    level: int = 0
+    """Number of merge steps between the debate's messages and this chunk summary. 0 means that it was made
+    from messages."""
+    part: str = ""
+    """Name of the debate phase that this chunk summary covers. Only the `hierarchical` summarizer sets the
+    name."""
+
+
+def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:
+    """Return the chunk summaries that were stored with the previous summary version and can be reused.
+
+    Data of other summarizers is ignored.
+    """
+    pool = request.previous.get("points") or {}
+    found = pool.get("notes") if isinstance(pool, Mapping) else None
+    rows = found if isinstance(found, list) else []
+    fields = set(ChunkSummary.__annotations__)
+    return [ChunkSummary(**row) for row in rows if isinstance(row, Mapping) and set(row) == fields]
+
+
+def unread_entries(request: SummaryRequest) -> Sequence[Entry]:
+    """Return the messages that no chunk summary covers yet, oldest first.
+
+    They are the new messages, and those that another method had to summarize. If there are many, the latest
+    messages wait for the next summary, so that a failing model does not get ever more requests.
+    """
+    read = max((note.through for note in reusable_chunk_summaries(request)), default=-1)
+    unread = [entry for entry in request.past if entry["seq"] > read]
+    limit = sum(entry["tokens"] for entry in request.entries) + CATCH_UP_CALLS * input_token_limit(request)
+    totals = accumulate(entry["tokens"] for entry in unread)
+    return [entry for entry, total in zip(unread, totals, strict=True) if total <= limit] or request.entries
+
+
+def condense(
+    request: SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
+) -> CallGenerator[list[ChunkSummary]]:
+    """Summarize each chunk of messages with one model call, and make all calls in parallel.
+
+    Raises:
+        SummaryFailed: a reply is unusable.
+    """
+    said, remaining = [messages_text(request, chunk) for chunk in chunks], chunk_summary_token_limit(request)
+    calls = [_call(request, text, remaining, place, condenses=True) for place, text in enumerate(said)]
+    texts = yield from _answers(request, calls, remaining)
+    return [
+        ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"], part=part)
+        for text, chunk, part in zip(texts, chunks, parts or [""] * len(chunks), strict=True)
+    ]
+
+
+def summarize_at_once(request: SummaryRequest, chunk: Sequence[Entry]) -> CallGenerator[ChunkSummary]:
+    """Summarize messages that fit in one model call. The reply is also the first chunk summary.
+
+    Raises:
+        SummaryFailed: the reply is unusable.
+    """
+    remaining = int(request.max_tokens * PROSE_SHARE)
+    (text,) = yield from _answers(
+        request, [_call(request, messages_text(request, chunk), remaining)], remaining
+    )
+    return ChunkSummary(text, chunk[0]["seq"], chunk[-1]["seq"])
+
+
+def merge(
+    request: SummaryRequest, groups: Sequence[Sequence[ChunkSummary]], remaining: int
+) -> CallGenerator[list[ChunkSummary]]:
+    """Merge each group of chunk summaries into one chunk summary of at most `remaining` tokens.
+
+    A group that fits is not rewritten, so it loses nothing.
+
+    Raises:
+        SummaryFailed: a reply is unusable.
+    """
+    texts = ["\n".join(dict.fromkeys(note.text for note in group)) for group in groups]
+    long = [index for index, text in enumerate(texts) if request.count(text) > remaining]
+    if long:
+        shown = [fenced(texts[index], request.config.fence) for index in long]
+        calls = [_call(request, text, remaining, place) for place, text in enumerate(shown)]
+        answers = yield from _answers(request, calls, remaining, notes=True)
+        for index, answer in zip(long, answers, strict=True):
+            texts[index] = answer
+    return [
+        ChunkSummary(
+            text, group[0].first, group[-1].through, 1 + max(note.level for note in group), group[-1].part
+        )
+        for group, text in zip(groups, texts, strict=True)
+    ]
+
+
+def truncate_to_one_call(
+    request: SummaryRequest, notes: list[ChunkSummary]
+) -> CallGenerator[list[ChunkSummary]]:
+    """Return the chunk summaries, merged until all of them fit in the input of one model call.
+
+    If there are too many chunk summaries, the oldest ones of a level are merged.
+
+    A fact is only rewritten again when the chunk summaries outgrow a whole prompt.
+    """
+    fits = input_token_limit(request)
+    while len(notes) > 1 and sum(request.count(note.text) + 2 for note in notes) > fits:
+        level = min(note.level for note in notes[:-1])
+        start = next(index for index, note in enumerate(notes) if note.level == level)
+        run = [note for note in notes[start : start + SUMMARIES_PER_MERGE // 2] if note.level == level]
+        group = run if len(run) > 1 else notes[start : start + 2] if start + 1 < len(notes) else notes[-2:]
+        first = notes.index(group[0])
+        united = yield from merge(request, [group], 2 * chunk_summary_token_limit(request))
+        notes = [*notes[:first], *united, *notes[first + len(group) :]]
+    return notes
+
+
+def write_summary(
+    method: str, request: SummaryRequest, notes: Sequence[ChunkSummary], shown: Sequence[ChunkSummary] = ()
+) -> CallGenerator[Draft]:
+    """Write a debate's summary (prose and key points) from the chunk summaries.
+
+    `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
+    """
+    (whole,) = yield from merge(request, [shown or notes], int(request.max_tokens * PROSE_SHARE))
+    points, prose, names = fold_points(request), whole.text, request.config.names()
+    left = request.max_tokens - request.count(f"{prose}\n\n{HEADING}\n") - 2
+    missing = lacking_points(points, f"{request.topic} {prose}", names, current_seqs(request))
+    laid = layout_points(missing, max_tokens=left, count=request.count, names=names)
+    text = f"{prose}\n\n{HEADING}\n{render(laid, names)}" if left > 0 and laid["shown"] else prose
+    is_read = notes[-1].through >= request.past[-1]["seq"]
+    return Draft(
+        text=truncate_middle(text, request.max_tokens, request.count),
+        points={**points, "notes": [asdict(note) for note in notes]},
+        method=method if is_read else f"{method}, the latest messages by rule",
+        temperature=model_params(request.config, request.config.memory).temperature,
+    )
+
+
+def lacking_points(
+    points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
+) -> SummaryPoints:
+    """Return the points of the messages that the model's summary text clearly omits.
+
+    They have a number that the prose does not have, are the only point of a speaker whom the prose does not
+    name, or are a tool's error message. A point whose text was cut is left out.
+
+    Args:
+        points: points of the messages, best first.
+        prose: the model's summary.
+        names: display names by speaker.
+        current: `seq` of the messages that are not replaced by later ones. `None`: all messages.
+    """
+    told, folded, heard = numbers(prose), prose.casefold(), set[str]()
+    missing = []
+    for point in points["points"]:
+        if (current is not None and first_seq(point) not in current) or point["text"].endswith("…"):
+            continue
+        who = point["speaker"]
+        is_new = display_name(who, names).casefold() not in folded and who not in heard
+        if is_new or point.get("error") or not numbers(_LABEL.sub("", point["text"])) <= told:
+            heard.add(who)
+            missing.append(point)
+    return SummaryPoints(**{**points, "points": missing})
+
+
+def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
+    """Return the `seq` of each message that is still current for a debater's summary.
+
+    These are the debater's latest proposal and the criticism of the same round. In any other kind of
+    summary, all messages count, and the result is `None`.
+    """
+    if request.kind != "perspective":
+        return None
+    latest = max((e["round"] for e in request.past if traits_of(e).proposes), default=0)
+    last = max((e["seq"] for e in request.past if traits_of(e).proposes), default=-1)
+    return frozenset(
+        e["seq"]
+        for e in request.past
+        if e["seq"] == last or (not traits_of(e).proposes and e["round"] >= latest)
+    )
+
+
+def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Split entries into consecutive groups that each fit in one model call.
+
+    A larger entry forms its own group.
+    """
+    return batches(
+        entries, lambda entry: request.count(messages_text(request, [entry])) + 1, input_token_limit(request)
+    )
+
+
+def chunk_summary_token_limit(request: SummaryRequest) -> int:
+    """Return the maximum number of tokens in a chunk summary."""
+    return max(
+        MIN_CHUNK_SUMMARY_TOKENS, min(request.max_tokens, input_token_limit(request) // SUMMARIES_PER_MERGE)
+    )
+
+
+def input_token_limit(request: SummaryRequest) -> int:
+    """Return the maximum number of input tokens that one call may summarize.
+
+    It is the total budget without the instructions.
+    """
+    frames = [_call(request, "", 9_999, condenses=condenses) for condenses in (True, False)]
+    frame = max(prompt_tokens(call.messages, request.count) for call in frames)
+    return max(64, request.config.memory.budget.total - frame - 16)
+
+
+def messages_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
+    """Return the text of the messages, each labelled with the speaker's name and the message id."""
+    names = request.config.names()
+    return "\n".join(render_entry(entry, names, request.config.fence)["content"] for entry in chunk)
+
+
+def _call(
+    request: SummaryRequest, text: str, remaining: int, index: int = 0, *, condenses: bool = False
+) -> ModelCall:
+    """Return a model call that summarizes messages or chunk summaries in at most `remaining` tokens."""
+    count, budget = request.count, request.config.memory.budget
+    topic = fenced(truncate_middle(request.topic, problem_token_limit(budget), count), request.config.fence)
+    words = str(max(20, int(remaining * WORDS_PER_TOKEN)))
+    if condenses:
+        system = CONDENSE.render(topic=topic, words=words)
+    elif request.prompt:
+        own = truncate_middle(request.prompt, budget.system // 2, count)
+        system = MERGE_FOR.render(prompt=own, topic=topic, words=words)
+    else:
+        system = MERGE.render(topic=topic, words=words)
+
+    return summary_call(request, system, text, max_tokens=remaining, call_index=index)
+
+
+def summary_call(
+    request: SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
+) -> ModelCall:
+    """Return a call to the summary model, with the text shortened to fit the prompt's token budget.
+
+    Args:
+        request: the request of the summary.
+        system: system prompt.
+        text: text to summarise.
+        max_tokens: maximum tokens of the reply, at least 16.
+        call_index: position of the call in its batch, from 0.
+    """
+    config, count, total = request.config, request.count, request.config.memory.budget.total
+    frame: list[WireMessage] = [system_message(system, config.fence), {"role": "user", "content": ""}]
+    text = truncate_fenced(text, max(1, total - prompt_tokens(frame, count)), count)
+    prompt = truncate_messages([frame[0], {"role": "user", "content": text}], total, count)
+    params, reply = model_params(config, config.memory), max(16, max_tokens)
+    return make_call(params, "summary", prompt, reply=reply, call_index=call_index, memory_kind=request.kind)
+
+
+def _answers(
+    request: SummaryRequest, calls: Sequence[ModelCall], remaining: int, *, notes: bool = False
+) -> CallGenerator[list[str]]:
+    """Make model calls in parallel, and return the checked texts of the replies."""
+    replies = yield calls
+    pairs = zip(replies, calls, strict=True)
+    return [check_summary(reply, call, remaining, request.count, notes=notes) for reply, call in pairs]
 
 
 class Llm(Summarizer):

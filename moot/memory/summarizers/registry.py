@@ -10,7 +10,7 @@ from moot.memory.summarizers.rule_based import RuleBased
 from moot.memory.summarizers.summarizer import Summarizer
 from moot.state.config.memory_config import NO_SUMMARY
 from moot.state.errors import ConfigError
-from moot.state.plugins import load_plugin, plugin_entry_points
+from moot.state.settings import load_plugin, plugin_entry_points
 
 ENTRY_POINT_GROUP = "moot.summarizers"
 """Name of the entry point group where packages register a `Summarizer` class."""

@@ -22,9 +22,8 @@ from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
-from moot.prompts.fences import fenced, system_message, unfenced
 from moot.prompts.request import make_call, model_params, prompt_budget
-from moot.prompts.templates import load_prompt_template, role_of
+from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
 from moot.prompts.truncation import (
     Block,
     display_name,
@@ -41,12 +40,12 @@ from moot.protocols.prompt_context import (
     entry_block,
     fill_with_earlier,
     members_text,
+    plain_turn_suffix,
     rules_block,
     tool_blocks,
     user_provided_block,
     user_provided_entries,
 )
-from moot.protocols.turn_suffix import plain_turn_suffix
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels

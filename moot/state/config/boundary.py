@@ -26,8 +26,8 @@ from moot.state import settings as environment
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import DebateConfig, LimitsConfig
 from moot.state.config.model_settings import ModelSettings, is_built_in
+from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError
-from moot.state.identity_cache import memoize_by_identity
 from moot.state.settings import redact_url
 
 CapabilityKind = Literal[

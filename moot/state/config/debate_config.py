@@ -24,9 +24,14 @@ from pydantic import (
     model_validator,
 )
 
-from moot.state.config.mcp_servers import SERVER_NAME, McpServerConfig
 from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
-from moot.state.config.model_settings import OFFLINE, ModelSettings, check_model_name
+from moot.state.config.model_settings import (
+    OFFLINE,
+    SERVER_NAME,
+    McpServerConfig,
+    ModelSettings,
+    check_model_name,
+)
 from moot.state.config.participants import (
     HUMAN,
     ClarificationsConfig,
@@ -44,9 +49,9 @@ from moot.state.config.section import (
     protocol_spec,
     unknown_key,
 )
+from moot.state.entries import memoize_by_identity
 from moot.state.errors import ConfigError, InputError
-from moot.state.identity_cache import memoize_by_identity
-from moot.state.plugins import default_protocols
+from moot.state.settings import default_protocols
 from moot.state.verdict import UNDECIDED
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.screen.output import entry_label, err_console, one_line, print_note, safe
-from moot.people.person_questions import (
+from moot.cli.output import entry_label, err_console, one_line, print_note, safe
+from moot.people import (
     PersonQuestion,
     match_replies,
     matches_any,
@@ -33,7 +33,7 @@ from moot.state.config import DebateConfig
 from moot.state.errors import InputError
 from moot.state.settings import redact
 from moot.text.plain_text import count_noun
-from moot.text.topic_title import question_in
+from moot.text.terms import question_in
 
 if TYPE_CHECKING:
     from moot.api import Event

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
-from moot.cli.screen.output import (
+from moot.cli.output import (
     MarkdownText,
     columns,
     debater_names,
@@ -22,10 +22,9 @@ from moot.cli.screen.output import (
     one_line,
     safe,
 )
-from moot.documents.read_document import extracts_claims, question_of
-from moot.judging.judge_response import ShownField, shown
+from moot.documents import extracts_claims, question_of
+from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
-from moot.judging.response_check import changed_text, confidence_of
 from moot.models.registry import Models
 from moot.protocols.base import Protocol
 from moot.protocols.registry import rules_of
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from moot.debates.continuation import Judgement
     from moot.debates.prompt_reconstruction import MemoryCost, ReconstructedPrompt, ReplayedTurn
 
-from moot.cli.screen.output import borderless_table, number, rate
+from moot.cli.output import borderless_table, number, rate
 
 MAX_COLUMNS = 5
 """Maximum number of debaters for which a table of scores has one column per debater. With more debaters, the

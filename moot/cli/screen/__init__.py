@@ -1,1 +1,0 @@
-"""Output on the terminal: results, progress, tables and questions."""

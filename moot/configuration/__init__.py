@@ -1,1 +1,0 @@
-"""Processing of a configuration, and readers for the sources of its settings."""

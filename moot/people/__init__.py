@@ -1,1 +1,0 @@
-"""People in a debate: interjections, questions and replies."""

@@ -1,1 +1,0 @@
-"""Built-in roles, one Markdown file each."""
