@@ -26,26 +26,9 @@ from moot.judging.rubrics import load_rubric, rubric_for, rubric_names
 from moot.memory.perspectives import check_summarizers
 from moot.prompts.templates import ROLE_NAMES
 from moot.protocols import registry
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import (
-    Capability,
-    CapabilityKind,
-    Permissions,
-    capabilities_of,
-    exceeded,
-    only_ceilings,
-    within_ceilings,
-)
+from moot.state.config import DebateConfig, boundary, participants
 from moot.state.config.config_files import load_config, make_config, merge_settings, nested_settings
 from moot.state.config.memory_config import Budget
-from moot.state.config.participants import (
-    MAX_REQUESTED_DEBATERS,
-    MAX_REQUESTED_JUDGES,
-    NAME_CHARS,
-    RESERVED_IDS,
-    SLUG,
-    slug,
-)
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError, file_error_reason
 from moot.state.settings import variable
@@ -226,14 +209,14 @@ class _DialecticFile:
         tools = self._tools(section)
         name = str(section.take("name", "") or section.path)
         role = str(section.take("role", ""))
-        if slug(role) not in ROLE_NAMES:
+        if participants.slug(role) not in ROLE_NAMES:
             self.warn(
                 f"{section.path}.role: {role!r} is not a built-in role, so a generalist's prompts are used. "
                 f"Use one of {', '.join(sorted(ROLE_NAMES))}, or set systemPromptPath to your own prompt"
             )
         debater = {
             "id": self._id(section, name),
-            "name": name[:NAME_CHARS],
+            "name": name[: participants.NAME_CHARS],
             "role": role,
             "model": self._model(section),
             "temperature": section.take("temperature"),
@@ -252,8 +235,8 @@ class _DialecticFile:
     def _id(self, section: _DialecticSection, name: str) -> str:
         own = str(section.take("id", ""))
         given = own or name
-        made = given if SLUG.fullmatch(given) else slug(given)
-        made = f"{made}-agent" if made in RESERVED_IDS else made
+        made = given if participants.SLUG.fullmatch(given) else participants.slug(given)
+        made = f"{made}-agent" if made in participants.RESERVED_IDS else made
         if own and made != own:
             self.warn(
                 f"{section.path}.id: {given!r} becomes {made!r}, because an id has only lower-case letters, "
@@ -641,9 +624,9 @@ def check_names(config: DebateConfig) -> None:
 def authorize(
     config: DebateConfig,
     operator: DebateConfig | None = None,
-    granted: Collection[Capability] = (),
-    safe: Collection[CapabilityKind | Capability] = (),
-) -> Permissions:
+    granted: Collection[boundary.Capability] = (),
+    safe: Collection[boundary.CapabilityKind | boundary.Capability] = (),
+) -> boundary.Permissions:
     """Return the permissions of a debate, limited to what the operator allows.
 
     Args:
@@ -653,8 +636,8 @@ def authorize(
         safe: Capabilities that need no permission because the program supplies them itself.
     """
     given = [each for each in (operators_config(), operator) if each is not None]
-    allowed = {*granted, *(capability for each in given for capability in capabilities_of(each))}
-    return Permissions(within_ceilings(config, given, allowed), allowed, safe)
+    allowed = {*granted, *(capability for each in given for capability in boundary.capabilities_of(each))}
+    return boundary.Permissions(boundary.within_ceilings(config, given, allowed), allowed, safe)
 
 
 def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
@@ -663,17 +646,17 @@ def operators_limits(config: DebateConfig, operator: DebateConfig | None = None)
     A limit that the operator raised for this debate is left out.
     """
     given = [each for each in (operators_config(), operator) if each is not None]
-    return only_ceilings(config, given)
+    return boundary.only_ceilings(config, given)
 
 
-def authorize_operator(config: DebateConfig) -> Permissions:
+def authorize_operator(config: DebateConfig) -> boundary.Permissions:
     """Return permissions that allow everything in the operator's own configuration.
 
     A limit in `MOOT_CONFIG` applies unless the configuration explicitly sets a higher number.
     """
     operators = [operators_config()]
-    granted = {*capabilities_of(config), *exceeded(config, operators)}
-    return Permissions(within_ceilings(config, operators, granted), granted)
+    granted = {*boundary.capabilities_of(config), *boundary.exceeded(config, operators)}
+    return boundary.Permissions(boundary.within_ceilings(config, operators, granted), granted)
 
 
 def freeze(config: DebateConfig) -> JsonObject:
@@ -708,7 +691,7 @@ def requested_config(operator: DebateConfig, *requests: Mapping[str, object]) ->
     base = freeze(operator)
     if operator.debaters == validate({"protocol": operator.protocol}).debaters:
         del base["debaters"]
-    return within_ceilings(
+    return boundary.within_ceilings(
         validate(merge(base, *(_said(each, operator) for each in requests))), [operator], ()
     )
 
@@ -736,15 +719,18 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"
         )
     said = _without_none(request)
-    if isinstance(debaters := said.get("debaters"), list | tuple) and len(debaters) > MAX_REQUESTED_DEBATERS:
+    if (
+        isinstance(debaters := said.get("debaters"), list | tuple)
+        and len(debaters) > participants.MAX_REQUESTED_DEBATERS
+    ):
         raise ConfigError(
-            f"debaters: the request names {len(debaters)} debaters, but at most {MAX_REQUESTED_DEBATERS} "
+            f"debaters: the request names {len(debaters)} debaters, but at most {participants.MAX_REQUESTED_DEBATERS} "
             "are allowed"
         )
     panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
-    if isinstance(panel, list | tuple) and len(panel) > MAX_REQUESTED_JUDGES:
+    if isinstance(panel, list | tuple) and len(panel) > participants.MAX_REQUESTED_JUDGES:
         raise ConfigError(
-            f"judge.panel: the request has {len(panel)} judges, but at most {MAX_REQUESTED_JUDGES} are "
+            f"judge.panel: the request has {len(panel)} judges, but at most {participants.MAX_REQUESTED_JUDGES} are "
             "allowed"
         )
     for key, own in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):

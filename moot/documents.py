@@ -30,35 +30,11 @@ from moot.claims.model_extraction import uses_model
 from moot.nodes.close import final_answer
 from moot.people import PersonQuestion
 from moot.protocols.registry import rules_of
+from moot.state import claim_events as ledger_events
+from moot.state import conversation
 from moot.state.channel_values import check_storable
-from moot.state.claim_events import (
-    MAIN_QUESTION,
-    ClaimEvent,
-    CruxCard,
-    QuotedEvent,
-    Reflection,
-    Room,
-    StanceEvent,
-    StanceFields,
-)
 from moot.state.config.model_settings import OFFLINE
 from moot.state.config.section import errors_in
-from moot.state.conversation import (
-    ENDED_STATUSES,
-    SCHEMA_VERSION,
-    CallReceipt,
-    Clarifications,
-    ConvergenceCheck,
-    DebateQuestion,
-    ErrorRecord,
-    PromptSource,
-    Receipt,
-    StateValues,
-    Step,
-    Summary,
-    SummaryVersion,
-    check_schema_version,
-)
 from moot.state.entries import Entry, EntryKind, JsonObject, entry_id, round_of
 from moot.state.errors import InputError
 from moot.state.settings import redact_url
@@ -79,7 +55,7 @@ else:
     MaybeNone, SinceLater = None, NotRequired
 
 
-class Stance(StanceFields):
+class Stance(ledger_events.StanceFields):
     """A debater's latest stance on a claim, with a quotation as evidence."""
 
     message_id: str
@@ -172,11 +148,11 @@ class ClaimStatuses(TypedDict):
 class Blackboard(TypedDict):
     """Information that Moot extracted from a debate, such as claims and reflections."""
 
-    claim_events: list[ClaimEvent]
+    claim_events: list[ledger_events.ClaimEvent]
     """Events in which debaters assert, deny or concede claims, in chronological order."""
     standing: ClaimStatuses
-    reflections: list[Reflection]
-    cards: list[CruxCard]
+    reflections: list[ledger_events.Reflection]
+    cards: list[ledger_events.CruxCard]
 
 
 class Usage(TypedDict):
@@ -200,21 +176,21 @@ class CarriedState(TypedDict, total=False):
 
     options: list[str]
     """Possible answers to the debate's question."""
-    question: DebateQuestion
+    question: conversation.DebateQuestion
     """Question of the debate, with options and criteria that a model found in topic and background."""
     final_answers: list[FinalAnswer]
     """Final answers that the debaters give independently in a vote after the discussion."""
-    rolling_summary: Summary
-    perspective_summaries: dict[str, Summary]
-    judge_summary: Summary
+    rolling_summary: conversation.Summary
+    perspective_summaries: dict[str, conversation.Summary]
+    judge_summary: conversation.Summary
     protocol_state: JsonObject
     """Values that the debate's protocol stores between its steps."""
-    crux_rooms: dict[str, Room]
+    crux_rooms: dict[str, ledger_events.Room]
     pinned: list[str]
     """Ids of the messages that a person pinned to keep them in prompts."""
-    clarifications: Clarifications
+    clarifications: conversation.Clarifications
     planned_interjections_used: int
-    step: Step
+    step: conversation.Step
     turn_count: int
     round: int
 
@@ -239,11 +215,11 @@ class DebateDocument(TypedDict):
     """Configuration of the debate, with all defaults filled in. Its schema: `moot config schema`."""
     transcript: list[Entry]
     """All transcript entries, ordered by sequence number."""
-    summaries: list[SummaryVersion]
+    summaries: list[conversation.SummaryVersion]
     """Every version of every summary, oldest first."""
-    receipts: list[Receipt]
+    receipts: list[conversation.Receipt]
     """Prompt records (receipts) of all debaters' turns. A receipt records the contents of a prompt."""
-    calls: SinceLater[list[CallReceipt]]
+    calls: SinceLater[list[conversation.CallReceipt]]
     """Records of model calls other than debaters' turns, such as calls for summaries, claim extraction and
     verdicts."""
     blackboard: Blackboard
@@ -255,7 +231,7 @@ class DebateDocument(TypedDict):
     """Solution of the debate in Markdown, or `""` if there is none."""
     final_answer: SinceLater[str]
     """Decision and solution of the debate, in Markdown."""
-    convergence: SinceLater[list[ConvergenceCheck]]
+    convergence: SinceLater[list[conversation.ConvergenceCheck]]
     """Agreement measured after each round of a council debate that ends when the debaters converge."""
     usage: Usage
     planned: NotRequired[JsonObject]
@@ -263,10 +239,10 @@ class DebateDocument(TypedDict):
 
     Only documents that were made for a report have this key.
     """
-    errors: list[ErrorRecord]
+    errors: list[conversation.ErrorRecord]
     questions: NotRequired[list[PersonQuestion]]
     """Questions that a person must answer before the debate can continue."""
-    prompt_sources: dict[str, PromptSource | str]
+    prompt_sources: dict[str, conversation.PromptSource | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
     agreement: SinceLater[PanelReport]
     """Agreement among the judges of the panel, or `{}` if there is no panel."""
@@ -282,11 +258,15 @@ class DebateDocument(TypedDict):
     schema_version: int
 
 
-def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
+def make_document(row: DebateRow, values: conversation.StateValues) -> DebateDocument:
     """Return a debate as a `moot.debate/1` document, made from its metadata and its state."""
     config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
     # The last step keeps the reason until the debate continues.
-    ended = values.get("step", {}).get("end_reason") if values.get("status") in ENDED_STATUSES else None
+    ended = (
+        values.get("step", {}).get("end_reason")
+        if values.get("status") in conversation.ENDED_STATUSES
+        else None
+    )
     carried = {
         key: value
         for key, value in values.items()
@@ -319,7 +299,7 @@ def make_document(row: DebateRow, values: StateValues) -> DebateDocument:
         "parent": row.parent,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": conversation.SCHEMA_VERSION,
     }
 
 
@@ -342,7 +322,7 @@ def _usage(usage: dict[str, float]) -> Usage:
     }
 
 
-def board_document(state: StateValues) -> Blackboard:
+def board_document(state: conversation.StateValues) -> Blackboard:
     """Return the claims, reflections and crux cards (records of side discussions) in a debate's state."""
     return {
         "claim_events": list(state.get("claim_events") or []),
@@ -352,13 +332,13 @@ def board_document(state: StateValues) -> Blackboard:
     }
 
 
-def claim_statuses_of(state: StateValues) -> ClaimStatuses:
+def claim_statuses_of(state: conversation.StateValues) -> ClaimStatuses:
     """Return the status of each claim in a debate."""
     ledger, statuses = ledger_of(state), claim_statuses(state)
     cards = {card["claim"]: card["id"] for card in cards_of(state)}
     changes = {change.event["id"]: change for change in ledger.changes}
 
-    def admission(event: StanceEvent) -> PositionChange:
+    def admission(event: ledger_events.StanceEvent) -> PositionChange:
         change = changes.get(event["id"])
         former = change.before if change else None
         return {
@@ -426,7 +406,7 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     """Return a summary of the positions and disputes in each round."""
     records: dict[int, RoundRecord] = {}
 
-    def record_of(event: QuotedEvent) -> RoundRecord:
+    def record_of(event: ledger_events.QuotedEvent) -> RoundRecord:
         number = round_of(event["message_id"], transcript)
         empty = RoundRecord(
             round=number, positions={}, arguments={}, evidence={}, engaged={}, new_disputes=[], moved=[]
@@ -439,10 +419,12 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     }
     for event in ledger.events:
         record = record_of(event)
-        if event["claim"] == MAIN_QUESTION or event["debater"] not in record["positions"]:
+        if event["claim"] == ledger_events.MAIN_QUESTION or event["debater"] not in record["positions"]:
             record["positions"][event["debater"]] = event["quote"]
         key = event["claim"]
-        if event["ground"] or (key != MAIN_QUESTION and event["debater"] not in record["arguments"]):
+        if event["ground"] or (
+            key != ledger_events.MAIN_QUESTION and event["debater"] not in record["arguments"]
+        ):
             record["arguments"][event["debater"]] = event["quote"]
         if event["id"] in first_disputes:
             record["new_disputes"].append(key)
@@ -451,7 +433,7 @@ def _rounds(ledger: Ledger, transcript: Sequence[Entry]) -> list[RoundRecord]:
     for item in ledger.evidence:
         record_of(item)["evidence"].setdefault(item["debater"], []).append(item["id"])
     asked = {**ledger.challenges, **ledger.questions}
-    engaged: list[tuple[QuotedEvent, str]] = [(each, each["to"]) for each in asked.values()]
+    engaged: list[tuple[ledger_events.QuotedEvent, str]] = [(each, each["to"]) for each in asked.values()]
     engaged += [(each, asked[key]["debater"]) for key, each in ledger.answers.items() if key in asked]
     for engaging, other in engaged:
         others = record_of(engaging)["engaged"].setdefault(engaging["debater"], [])
@@ -497,7 +479,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
             f"the file is not a valid moot.debate/1 document: {wrong}{more}; to import only its messages, "
             "remove the `format` key"
         ) from error
-    check_schema_version(document)
+    conversation.check_schema_version(document)
     for seq, entry in enumerate(document["transcript"]):
         if entry["seq"] != seq or entry["id"] != entry_id(seq):
             raise InputError(

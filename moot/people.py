@@ -30,23 +30,12 @@ from typing_extensions import TypedDict
 from moot.calls.effects import Ask, Effect
 from moot.memory.tool_results import make_tool_use
 from moot.memory.window import TranscriptWriter, window_message
+from moot.state import entries as entry_types
 from moot.state.config import INTERJECTION_SPEAKERS, can_interject, slug
 from moot.state.config.debate_config import frozen_config
 from moot.state.config.participants import PlannedInterjection
 from moot.state.config.section import MAX_KEY_CHARS
 from moot.state.conversation import InboxMessage, StateValues
-from moot.state.entries import (
-    Entry,
-    EntryKind,
-    JsonObject,
-    ToolUse,
-    clean_text,
-    entries_of,
-    entry_with_message,
-    seq_of,
-    traits_of,
-    user_provided_in,
-)
 from moot.state.errors import InputError
 from moot.state.reducers import fold_window, is_new_input
 from moot.text.plain_text import clip
@@ -82,7 +71,7 @@ def new_input_text(state: StateValues) -> str:
     return "\n\n".join(str(each.text) for each in new_input_messages(state) if each.type == "human").strip()
 
 
-def assign_ids_operation(entries: Sequence[Entry]) -> JsonObject:
+def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
     """Return an update for the `messages` channel that assigns transcript ids to new messages."""
     return {
         "op": "assign_ids",
@@ -103,7 +92,7 @@ def interjection_entries(
     planned: Sequence[PlannedInterjection],
     now: str,
     count: TokenCounter,
-) -> list[Entry]:
+) -> list[entry_types.Entry]:
     """Return transcript entries for new interjections, that is, for messages that people add to the debate.
 
     Args:
@@ -115,7 +104,9 @@ def interjection_entries(
     """
     writer = TranscriptWriter(len(state["full_transcript"]), count, lambda: now, round=state.get("round", 0))
     for message in new_input_messages(state):
-        if amended := entries_of([str(message.additional_kwargs.get(AMENDS, ""))], state["full_transcript"]):
+        if amended := entry_types.entries_of(
+            [str(message.additional_kwargs.get(AMENDS, ""))], state["full_transcript"]
+        ):
             amended_id = amended[0]["id"]
             text = f"Amendment of [{amended_id}]. The new text is:\n{message.text}"
             writer.write("user", "interjection", text, at=now, targets=[amended_id], known_as=message.id)
@@ -129,7 +120,7 @@ def interjection_entries(
     return writer.entries
 
 
-def _message_fields(message: BaseMessage) -> tuple[str, EntryKind, str]:
+def _message_fields(message: BaseMessage) -> tuple[str, entry_types.EntryKind, str]:
     """Return the speaker, entry kind and text of an input message.
 
     A parent graph may pass any type of message.
@@ -145,7 +136,7 @@ def _message_fields(message: BaseMessage) -> tuple[str, EntryKind, str]:
     return "user", "context", f"{message.name or message.type}\n\n{text}"
 
 
-def _use(message: ToolMessage, state: StateValues) -> ToolUse:
+def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
     """Return a record of the tool call that an incoming `ToolMessage` answers."""
     calls = (call for each in new_input_messages(state) for call in getattr(each, "tool_calls", ()))
     call = next((call for call in calls if call["id"] == message.tool_call_id), None)
@@ -154,7 +145,9 @@ def _use(message: ToolMessage, state: StateValues) -> ToolUse:
     return make_tool_use(name, call["args"] if call else {}, str(message.text), failed=failed)
 
 
-def interjections_update(entries: list[Entry], assigned: int, *origin: str) -> JsonObject:
+def interjections_update(
+    entries: list[entry_types.Entry], assigned: int, *origin: str
+) -> entry_types.JsonObject:
     """Return the state update that records interjections in the transcript and the `messages` channel.
 
     The first `assigned` entries are in the window already and are only linked to their messages. `origin` are
@@ -163,12 +156,14 @@ def interjections_update(entries: list[Entry], assigned: int, *origin: str) -> J
     added = (window_message(entry, *origin) for entry in entries[assigned:])
     return {
         "full_transcript": entries,
-        "user_provided": user_provided_in(entries),
+        "user_provided": entry_types.user_provided_in(entries),
         "messages": [assign_ids_operation(entries[:assigned]), *added],
     }
 
 
-def ingest_messages(given: JsonObject, state: StateValues, now: str, count: TokenCounter) -> JsonObject:
+def ingest_messages(
+    given: entry_types.JsonObject, state: StateValues, now: str, count: TokenCounter
+) -> entry_types.JsonObject:
     """Add transcript entries for the messages in a client's state update.
 
     Do not pass a reply to a question that a person was asked.
@@ -182,7 +177,7 @@ def ingest_messages(given: JsonObject, state: StateValues, now: str, count: Toke
     return {**given, **taken, "messages": [*items, *taken["messages"]]}
 
 
-def with_message_ids(given: StateValues) -> JsonObject:
+def with_message_ids(given: StateValues) -> entry_types.JsonObject:
     """Return a copy of a state update in which every message has an id.
 
     Clients recognize a message by its id, so the id must not change when the message gets a transcript entry.
@@ -200,7 +195,7 @@ def with_message_ids(given: StateValues) -> JsonObject:
     return {**given, "messages": messages}
 
 
-def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject:
+def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_types.JsonObject:
     """Validate a client's state update, and convert changed messages to amendments.
 
     A changed text under the id of an entry becomes a new message that amends the entry in the next step. An
@@ -212,7 +207,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
     update = dict(given)
     if not state.get("config"):
         return update
-    transcript: list[Entry] = state["full_transcript"]
+    transcript: list[entry_types.Entry] = state["full_transcript"]
     shown = {message.id: str(message.text) for message in state.get("messages") or []}
     items = update.get("messages", [])
     messages: list[object] = []
@@ -221,7 +216,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
             messages.append(item)
         else:
             (message,) = convert_to_messages([item])
-            entry = entry_with_message(message.id or "", transcript)
+            entry = entry_types.entry_with_message(message.id or "", transcript)
             messages += _check_message(message, entry, shown)
     if isinstance(entries := update.get("full_transcript"), list):
         del update["full_transcript"]
@@ -235,7 +230,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> JsonObject
 
 
 def _check_message(
-    message: BaseMessage, entry: Entry | None, shown: Mapping[str | None, str]
+    message: BaseMessage, entry: entry_types.Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
     """Check one message in a client's state update, and return the messages to store in its place.
 
@@ -252,13 +247,13 @@ def _check_message(
         return _amendments(entry, str(message.text), shown.get(message.id))
     check_length(str(message.text))
     # An id of the form of an entry's would count as an entry's.
-    taken = seq_of(message.id or "") is not None
+    taken = entry_types.seq_of(message.id or "") is not None
     return [message.model_copy(update={"id": str(uuid4())}) if taken else message]
 
 
-def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
+def _check_entry(given: object, transcript: list[entry_types.Entry]) -> list[BaseMessage]:
     entry = given if isinstance(given, Mapping) else {}
-    known = entries_of([str(entry.get("id", ""))], transcript)
+    known = entry_types.entries_of([str(entry.get("id", ""))], transcript)
     if not known or not isinstance(entry.get("content"), str):
         raise InputError(
             "full_transcript: entries cannot be added after the debate has started. Add a message instead"
@@ -266,7 +261,7 @@ def _check_entry(given: object, transcript: list[Entry]) -> list[BaseMessage]:
     return _amendments(known[0], entry["content"])
 
 
-def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
+def _amendments(entry: entry_types.Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
     """Return the message that changes the text of a transcript entry, as a list of one item.
 
     The list is empty if the text is unchanged.
@@ -274,19 +269,19 @@ def _amendments(entry: Entry, words: str, shown: str | None = None) -> list[Base
     if words in (entry["content"], shown):
         return []
     check_length(words)
-    if not traits_of(entry).in_prompts:
+    if not entry_types.traits_of(entry).in_prompts:
         raise InputError("the topic cannot be changed: start another debate, or add a message to this one")
     return [SystemMessage(words, id=str(uuid4()), additional_kwargs={AMENDS: entry["id"]})]
 
 
-def pinnable_id(message_id: object, transcript: list[Entry]) -> str:
+def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
     """Return the transcript id of a message, or raise an error if the message cannot be pinned.
 
     Raises:
         InputError: no message has this id.
     """
-    for entry in entries_of([str(message_id)], transcript):
-        if traits_of(entry).in_prompts:
+    for entry in entry_types.entries_of([str(message_id)], transcript):
+        if entry_types.traits_of(entry).in_prompts:
             return entry["id"]
     raise InputError(
         f"there is no message {message_id!r} to pin: run `moot show ID --transcript` to list the messages"
@@ -312,7 +307,7 @@ class PersonQuestion(TypedDict):
     question: str
 
 
-def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> JsonObject:
+def question_payload(kind: str, round_no: int, questions: Sequence[PersonQuestion]) -> entry_types.JsonObject:
     """Return the payload of the LangGraph interrupt that asks a person questions."""
     properties = {
         each["id"]: {"type": "string", "title": each["name"], "description": each["question"]}
@@ -497,4 +492,4 @@ def _is_list(value: Any) -> bool:
 def _text(value: Any) -> str | None:
     if value is None:
         return None
-    return clean_text(value if isinstance(value, str) else str(value)).strip()[:MAX_REPLY_CHARS]
+    return entry_types.clean_text(value if isinstance(value, str) else str(value)).strip()[:MAX_REPLY_CHARS]

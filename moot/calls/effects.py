@@ -22,16 +22,8 @@ from typing import Any, Literal, NotRequired, ParamSpec, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from moot.state import conversation
 from moot.state.config import OFFLINE
-from moot.state.conversation import (
-    FailedRun,
-    InboxMessage,
-    MemoryKind,
-    Omission,
-    PromptRecord,
-    StateValues,
-    step_number,
-)
 from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
 from moot.state.errors import InputError, ModelError
 
@@ -77,14 +69,14 @@ class Prompt:
     `REPLY_PRIMING`."""
     shown: tuple[str, ...] = ()
     """Ids of the transcript entries in the prompt, in order."""
-    omitted: tuple[Omission, ...] = ()
+    omitted: tuple[conversation.Omission, ...] = ()
     retrieved: tuple[str, ...] = ()
     """Ids of the transcript entries that retrieval added to the prompt, in order."""
     cites: tuple[str, ...] = ()
     """Ids of the transcript entries that summaries in the prompt cite."""
     layout: tuple[str, ...] = ()
     """Section name of each message in the prompt, in the order of the messages."""
-    memory: Mapping[MemoryKind, int] = field(default_factory=dict)
+    memory: Mapping[conversation.MemoryKind, int] = field(default_factory=dict)
     """Approximate number of prompt tokens used by each kind of memory."""
 
     @property
@@ -92,7 +84,7 @@ class Prompt:
         """Ids of the entries that a reply may cite: those shown, then those that summaries cite."""
         return tuple(dict.fromkeys([*self.shown, *self.cites]))
 
-    def to_receipt(self) -> PromptRecord:
+    def to_receipt(self) -> conversation.PromptRecord:
         """Return a record of this prompt to store with the model call."""
         return {
             "budget": self.budget,
@@ -167,7 +159,7 @@ class ModelCall:
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
     """Prompt used for the model call."""
-    memory_kind: MemoryKind | Literal[""] = ""
+    memory_kind: conversation.MemoryKind | Literal[""] = ""
     """Kind of memory created from the reply, or `""` if no memory is created."""
 
     @cached_property
@@ -406,10 +398,10 @@ class SearchStore:
 class InboxContents:
     """Messages and pause requests that people sent to a running debate."""
 
-    messages: Sequence[InboxMessage] = ()
+    messages: Sequence[conversation.InboxMessage] = ()
     pause: bool = False
     """True if a person asked for a pause."""
-    failed: Sequence[FailedRun] = ()
+    failed: Sequence[conversation.FailedRun] = ()
     """Records of failed runs of graph nodes."""
     asked: Mapping[str, float] = field(default_factory=dict)
     """Model usage, since the last step, for answering people's questions about the debate."""
@@ -424,9 +416,13 @@ BackgroundTask = Generator[Sequence[ModelCall] | LocalWork, Any, T]
 outside a LangGraph graph."""
 
 
-def errors_update(state: StateValues, node: str, failures: Iterable[str]) -> Update:
+def errors_update(state: conversation.StateValues, node: str, failures: Iterable[str]) -> Update:
     """Return a state update that records the errors from which a node recovered."""
-    errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
+    errors = [
+        {"step": conversation.step_number(state), "node": node, "error": failure}
+        for failure in failures
+        if failure
+    ]
     return {"errors": errors} if errors else {}
 
 

@@ -11,16 +11,7 @@ from typing_extensions import TypedDict
 
 from moot.claims.claim_status import Ledger, fold_events, ledger_of, options_chosen
 from moot.claims.ledger_rendering import NO_EXTRACTION, board_text
-from moot.state.claim_events import (
-    MAIN_QUESTION,
-    OVERALL,
-    ClaimEvent,
-    Extractor,
-    Retraction,
-    SameClaim,
-    StanceEvent,
-    StanceKind,
-)
+from moot.state import claim_events as ledger_events
 from moot.state.config.debate_config import OPTION_CHARS
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry, cited_id
@@ -80,13 +71,13 @@ def no_background(query: str, remaining: int) -> Sequence[str]:
 class ClaimExtraction:
     """State of a claim extraction, including the claim events found so far."""
 
-    known: Sequence[ClaimEvent]
+    known: Sequence[ledger_events.ClaimEvent]
     topic: str
     entries: Mapping[str, Entry]
     """Messages that an extractor may quote, keyed by message id."""
     debaters: Sequence[str]
-    by: Extractor
-    aspect: str = OVERALL
+    by: ledger_events.Extractor
+    aspect: str = ledger_events.OVERALL
     about: str = ""
     """Description of the subject under discussion. It is `""` if `aspect` already describes the subject."""
     aspects: Sequence[str] = ()
@@ -107,7 +98,7 @@ class ClaimExtraction:
     out."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
-    new: list[ClaimEvent] = field(default_factory=list)
+    new: list[ledger_events.ClaimEvent] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     _counts: Counter[str] = field(default_factory=Counter)
     _claim_refs: dict[str, str] = field(default_factory=dict)
@@ -128,7 +119,7 @@ class ClaimExtraction:
     def __post_init__(self) -> None:
         before = fold_events(self.known, self.topic)
         self._counts = Counter(before.last_numbers)
-        self._texts = {MAIN_QUESTION: self.topic.casefold()}
+        self._texts = {ledger_events.MAIN_QUESTION: self.topic.casefold()}
         self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
         self._other_answers = {each.casefold(): each for each in options_chosen(before)}
         self._asked = before.challenges.keys() | before.questions.keys()
@@ -178,9 +169,9 @@ class ClaimExtraction:
             self.dropped["unknown claim"] += 1
             return
         stance = each["kind"] in ("asserts", "denies", "conditional")
-        chooses = key == MAIN_QUESTION and each["kind"] in ("asserts", "conditional")
+        chooses = key == ledger_events.MAIN_QUESTION and each["kind"] in ("asserts", "conditional")
         option = self._option(each) if chooses and self.options else ""
-        if key == MAIN_QUESTION and stance and self.options and not option:
+        if key == ledger_events.MAIN_QUESTION and stance and self.options and not option:
             self.dropped["no option"] += 1
             return
         condition = board_text(each["condition"]) if stance else ""
@@ -291,7 +282,7 @@ class ClaimExtraction:
                 self.new.remove(claim_event)
                 del self._texts[claim_event["id"]]
 
-    def finish(self, through: int) -> list[ClaimEvent]:
+    def finish(self, through: int) -> list[ledger_events.ClaimEvent]:
         """Record the end of the extraction, and return all new claim events."""
         self._add(
             {"type": "extraction_pass", "through": through, "by": self.by, "dropped": dict(self.dropped)}
@@ -364,7 +355,7 @@ class ClaimExtraction:
         return key
 
     def _add(self, claim_event: Mapping[str, Any]) -> None:
-        self.new.append(cast(ClaimEvent, claim_event))
+        self.new.append(cast(ledger_events.ClaimEvent, claim_event))
 
 
 def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
@@ -373,7 +364,7 @@ def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(str(event.get(key) or "") for key in keys)
 
 
-def status_changes(extraction: ClaimExtraction) -> Iterator[StanceEvent]:
+def status_changes(extraction: ClaimExtraction) -> Iterator[ledger_events.StanceEvent]:
     """Yield the newly extracted events that change a debater's stance on a claim."""
     new = {claim_event["id"] for claim_event in extraction.new if claim_event["type"] == "event"}
     for timeline in extraction.ledger.timelines.values():
@@ -437,10 +428,12 @@ def shorten_quotation(text: str, start: int, end: int) -> str:
     ]
 
 
-KINDS: tuple[StanceKind, ...] = get_args(StanceKind)
+KINDS: tuple[ledger_events.StanceKind, ...] = get_args(ledger_events.StanceKind)
 
 
-def correct_event(state: ConversationState, note_id: str, kind: str = "", why: str = "") -> list[ClaimEvent]:
+def correct_event(
+    state: ConversationState, note_id: str, kind: str = "", why: str = ""
+) -> list[ledger_events.ClaimEvent]:
     """Return new claim events that replace or retract an extracted event, as requested by a person.
 
     Args:
@@ -462,7 +455,7 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
         raise InputError(f"no claim event {note_id!r}: {_newest(claim_events)}")
     known = claim_events[note_id]
     if not kind:
-        return [Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
+        return [ledger_events.Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if known["type"] != "event":
         raise InputError(
             f"claim event {note_id!r} does not record a stance, so it has no kind that you can change: to "
@@ -476,12 +469,12 @@ def correct_event(state: ConversationState, note_id: str, kind: str = "", why: s
         changed["condition"] = ""
         for name in ("leans", "condition_id", "replaces"):
             changed.pop(name, None)
-    return [StanceEvent(**changed)]  # type: ignore[typeddict-item]  # add the event again with other values
+    return [ledger_events.StanceEvent(**changed)]  # type: ignore[typeddict-item]  # add the event again with other values
 
 
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
-) -> list[ClaimEvent]:
+) -> list[ledger_events.ClaimEvent]:
     """Return a claim event that records a merge of two claims by a person.
 
     Args:
@@ -499,7 +492,7 @@ def merge_claims(
             raise InputError(f"no claim {key!r}: {_newest(known)}")
     if one == other:
         raise InputError(f"both ids refer to claim {one!r}: give the ids of two different claims")
-    return [SameClaim(type="same", one=one, other=other, opposite=opposite, by="person")]
+    return [ledger_events.SameClaim(type="same", one=one, other=other, opposite=opposite, by="person")]
 
 
 def _newest(keys: Iterable[str]) -> str:

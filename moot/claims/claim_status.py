@@ -11,23 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
-from moot.state.claim_events import (
-    GIVING_UP,
-    MAIN_QUESTION,
-    OVERALL,
-    Answer,
-    Challenge,
-    Claim,
-    ClaimEvent,
-    Evidence,
-    Extractor,
-    Gap,
-    Question,
-    SameClaim,
-    StanceEvent,
-    StanceFields,
-    StanceKind,
-)
+from moot.state import claim_events as ledger_events
 from moot.state.conversation import StateValues
 from moot.state.entries import memoize_by_identity, seq_of
 
@@ -75,8 +59,8 @@ class ClaimStatus(NamedTuple):
 class StanceChange(NamedTuple):
     """Effect of one recorded stance of a debater on the debater's position on a claim."""
 
-    event: StanceEvent
-    before: StanceEvent | None
+    event: ledger_events.StanceEvent
+    before: ledger_events.StanceEvent | None
     """The debater's previous event about the claim, or `None` if there is none."""
     sign_before: int
     """Numeric sign of the debater's position on the claim before the stance event. 1 means yes, -1 means
@@ -142,7 +126,7 @@ class Timeline(tuple[StanceChange, ...]):
         return {change.event["debater"]: change for change in self}
 
     @cached_property
-    def stances(self) -> Mapping[str, StanceEvent]:
+    def stances(self) -> Mapping[str, ledger_events.StanceEvent]:
         """Return each debater's latest stance event on the claim, keyed by debater id.
 
         Each event contains all current conditions of the debater.
@@ -269,17 +253,17 @@ class Ledger:
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
-    claims: Mapping[str, Claim]
+    claims: Mapping[str, ledger_events.Claim]
     """All claims, keyed by id, with the main question first. A merged claim appears only under its first
     id."""
     timelines: Mapping[str, Timeline]
     """Stance changes on each claim, keyed by claim id."""
-    challenges: Mapping[str, Challenge]
-    questions: Mapping[str, Question]
-    answers: Mapping[str, Answer]
+    challenges: Mapping[str, ledger_events.Challenge]
+    questions: Mapping[str, ledger_events.Question]
+    answers: Mapping[str, ledger_events.Answer]
     """Answers to challenges and questions, keyed by the id of the challenge or question."""
-    evidence: Sequence[Evidence]
-    gaps: Sequence[Gap]
+    evidence: Sequence[ledger_events.Evidence]
+    gaps: Sequence[ledger_events.Gap]
     last_numbers: Mapping[str, int] = field(default_factory=dict)
     """Highest number used so far in the ids of each type of claim event, keyed by event type."""
     read_through: int = -1
@@ -297,7 +281,7 @@ class Ledger:
         return frozenset(key for each in passes for key in each.get("dropped", ()))
 
     @cached_property
-    def events(self) -> Sequence[StanceEvent]:
+    def events(self) -> Sequence[ledger_events.StanceEvent]:
         """Return all valid stance events in message order."""
         valid = {
             change.event["id"]: change.event for timeline in self.timelines.values() for change in timeline
@@ -309,14 +293,16 @@ class Ledger:
         """Return all stance changes on a claim, from the oldest to the newest."""
         return self.timelines.get(claim, EMPTY_TIMELINE)
 
-    def stances(self, claim: str) -> Mapping[str, StanceEvent]:
+    def stances(self, claim: str) -> Mapping[str, ledger_events.StanceEvent]:
         """Return each debater's latest stance event on a claim, keyed by debater id.
 
         Each event contains all conditions of the debater's answer.
         """
         return self.timeline(claim).stances
 
-    def stance(self, debater: str, claim: str = MAIN_QUESTION) -> StanceEvent | None:
+    def stance(
+        self, debater: str, claim: str = ledger_events.MAIN_QUESTION
+    ) -> ledger_events.StanceEvent | None:
         """Return a debater's latest stance event on a claim.
 
         The event contains all conditions of the debater's answer.
@@ -325,7 +311,7 @@ class Ledger:
         """
         return self.stances(claim).get(debater)
 
-    def sign(self, debater: str, claim: str = MAIN_QUESTION) -> int:
+    def sign(self, debater: str, claim: str = ledger_events.MAIN_QUESTION) -> int:
         """Return a debater's current position on a claim. 1 means yes, -1 means no, and 0 means neither."""
         change = self.timeline(claim).last.get(debater)
         return change.sign if change else 0
@@ -374,7 +360,7 @@ class Ledger:
         """
         timeline = self.timeline(claim)
         conditional = any(timeline.last[who].conditions for who in (one, other) if who in timeline.last)
-        matters = claim == MAIN_QUESTION or bool({one, other} & timeline.grounds)
+        matters = claim == ledger_events.MAIN_QUESTION or bool({one, other} & timeline.grounds)
         return "strong" if matters and not conditional else "mild"
 
     def _side(self, claim: str, debater: str) -> str:
@@ -382,22 +368,22 @@ class Ledger:
         return change.side if change else ""
 
     @cached_property
-    def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, StanceEvent]]]:
+    def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, ledger_events.StanceEvent]]]:
         """Return the debaters' current stances, grouped by debater and by whether they are given up."""
-        points: dict[tuple[str, bool], list[tuple[str, StanceEvent]]] = defaultdict(list)
+        points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
-            for who, event in self.stances(key).items() if key != MAIN_QUESTION else ():
+            for who, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
                 points[who, is_given_up(event)].append((key, event))
         return points
 
-    def held(self, debater: str) -> Sequence[tuple[str, StanceEvent]]:
+    def held(self, debater: str) -> Sequence[tuple[str, ledger_events.StanceEvent]]:
         """Return the stances that a debater still holds, starting with the most salient claim.
 
         The main question is left out.
         """
         return self._points.get((debater, False), ())
 
-    def given_up(self, debater: str) -> Sequence[tuple[str, StanceEvent]]:
+    def given_up(self, debater: str) -> Sequence[tuple[str, ledger_events.StanceEvent]]:
         """Return a debater's current concessions and withdrawals, starting with the most salient claim.
 
         The main question is left out.
@@ -419,19 +405,19 @@ class Ledger:
         return ground
 
     @cached_property
-    def concessions_by(self) -> Mapping[str, Sequence[StanceEvent]]:
+    def concessions_by(self) -> Mapping[str, Sequence[ledger_events.StanceEvent]]:
         """Return each debater's concessions, oldest first, keyed by debater id.
 
         The key `""` holds the concessions of all debaters.
         """
-        by_debater: dict[str, list[StanceEvent]] = defaultdict(list)
+        by_debater: dict[str, list[ledger_events.StanceEvent]] = defaultdict(list)
         for event in self.events:
             if event["kind"] == "concedes":
                 by_debater[event["debater"]].append(event)
                 by_debater[""].append(event)
         return by_debater
 
-    def concessions(self, debater: str = "") -> Sequence[StanceEvent]:
+    def concessions(self, debater: str = "") -> Sequence[ledger_events.StanceEvent]:
         """Return the concessions of one debater or of all debaters, from oldest to newest."""
         return self.concessions_by.get(debater, ())
 
@@ -440,10 +426,10 @@ class Ledger:
         """Return the ids of concessions that only repeat an earlier concession on the same claim."""
         return {each for timeline in self.timelines.values() for each in timeline.repeated_concessions}
 
-    def is_core(self, concession: StanceEvent) -> bool:
+    def is_core(self, concession: ledger_events.StanceEvent) -> bool:
         """Return True if the concession concerns the main question or a reason for the debater's answer."""
         key, who = concession["claim"], concession["debater"]
-        return key == MAIN_QUESTION or who in self.timeline(key).grounds
+        return key == ledger_events.MAIN_QUESTION or who in self.timeline(key).grounds
 
     @cached_property
     def changes(self) -> list[StanceChange]:
@@ -462,7 +448,13 @@ class Ledger:
         def urgency(key: str) -> tuple[Any, ...]:
             timeline = self.timeline(key)
             last = message_seq(timeline[-1].event) if timeline else -1
-            return (key != MAIN_QUESTION, self.status(key) != "disputed", -len(timeline.grounds), -last, key)
+            return (
+                key != ledger_events.MAIN_QUESTION,
+                self.status(key) != "disputed",
+                -len(timeline.grounds),
+                -last,
+                key,
+            )
 
         return sorted(self.claims, key=urgency)
 
@@ -476,7 +468,7 @@ class Ledger:
         )
 
     @cached_property
-    def _unanswered(self) -> tuple[Sequence[Challenge], Sequence[Question]]:
+    def _unanswered(self) -> tuple[Sequence[ledger_events.Challenge], Sequence[ledger_events.Question]]:
         """Return all unanswered challenges and questions, newest first.
 
         A challenge to a claim ends when either of its two debaters concedes or withdraws the claim. It also
@@ -487,7 +479,7 @@ class Ledger:
         questions = [each for key, each in self.questions.items() if key not in self.answers]
         return challenges[::-1], questions[::-1]
 
-    def _is_over(self, challenge: Challenge) -> bool:
+    def _is_over(self, challenge: ledger_events.Challenge) -> bool:
         """Return True if the claim was given up since, or the challenged debater replied to the point."""
         both = (challenge["debater"], challenge["to"])
         given_up = (
@@ -500,12 +492,12 @@ class Ledger:
             for event in self._since(claim, challenge)
         )
 
-    def _since(self, claim: str, challenge: Challenge) -> list[StanceEvent]:
+    def _since(self, claim: str, challenge: ledger_events.Challenge) -> list[ledger_events.StanceEvent]:
         """Return the stances on a claim in messages after that of the challenge."""
         events = (change.event for change in self.timelines.get(claim, ()))
         return [event for event in events if message_seq(event) > message_seq(challenge)]
 
-    def _claims_stated_in(self, challenge: Challenge) -> list[str]:
+    def _claims_stated_in(self, challenge: ledger_events.Challenge) -> list[str]:
         """Return the ids of the other claims on which the challenge's own words take a stance."""
         stated = self._stated.get((challenge["debater"], challenge["message_id"]), ())
         return [key for key, quote in stated if key != challenge["claim"] and quote in challenge["quote"]]
@@ -515,12 +507,12 @@ class Ledger:
         """Return the claims on which a debater takes a stance in a message, with the quotations."""
         stated: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         for key, timeline in self.timelines.items():
-            for change in timeline if key != MAIN_QUESTION else ():
+            for change in timeline if key != ledger_events.MAIN_QUESTION else ():
                 event = change.event
                 stated[event["debater"], event["message_id"]].append((key, event["quote"]))
         return stated
 
-    def open_challenges(self, to: str = "") -> list[Challenge]:
+    def open_challenges(self, to: str = "") -> list[ledger_events.Challenge]:
         """Return the unanswered challenges to a debater, newest first.
 
         Args:
@@ -528,7 +520,7 @@ class Ledger:
         """
         return [each for each in self._unanswered[0] if to in ("", each["to"])]
 
-    def open_questions(self, to: str = "") -> list[Question]:
+    def open_questions(self, to: str = "") -> list[ledger_events.Question]:
         """Return the unanswered questions to a debater, newest first.
 
         Args:
@@ -559,7 +551,7 @@ def _granted_side(change: StanceChange | None) -> str:
     return {1: "yes", -1: "no"}.get(change.sign, "") if change.event["kind"] == "concedes" else ""
 
 
-def leaning(event: StanceFields) -> int:
+def leaning(event: ledger_events.StanceFields) -> int:
     """Return 1 if a stance event supports its claim, -1 if the event rejects the claim, and 0 otherwise.
 
     Conditions are ignored.
@@ -569,7 +561,7 @@ def leaning(event: StanceFields) -> int:
     return {"asserts": 1, "denies": -1}.get(event["kind"], 0)
 
 
-def with_all_conditions(change: StanceChange) -> StanceEvent:
+def with_all_conditions(change: StanceChange) -> ledger_events.StanceEvent:
     """Return a stance event whose field `condition` contains all of the debater's conditions.
 
     An event that names no condition, such as a later concession, keeps the earlier ones. An event that gives
@@ -577,25 +569,27 @@ def with_all_conditions(change: StanceChange) -> StanceEvent:
     """
     given_up = is_given_up(change.event) and not change.side and change.held
     if given_up and given_up.side not in ANSWERS:
-        return StanceEvent(**{**change.event, "gave_up": given_up.side})
+        return ledger_events.StanceEvent(**{**change.event, "gave_up": given_up.side})
     texts = [text for text in change.conditions.values() if text]
     if not texts or (len(texts) == 1 and change.event["condition"]):
         return change.event
-    return StanceEvent(**{**change.event, "condition": "; ".join(texts), "condition_count": len(texts)})
+    return ledger_events.StanceEvent(
+        **{**change.event, "condition": "; ".join(texts), "condition_count": len(texts)}
+    )
 
 
 def options_chosen(ledger: Ledger) -> list[str]:
     """Return the options and other answers that debaters chose on an open main question, oldest first."""
-    sides = dict.fromkeys(change.side for change in ledger.timeline(MAIN_QUESTION))
+    sides = dict.fromkeys(change.side for change in ledger.timeline(ledger_events.MAIN_QUESTION))
     return [side for side in sides if side not in ("", *ANSWERS)]
 
 
-def is_given_up(event: StanceEvent | None) -> bool:
+def is_given_up(event: ledger_events.StanceEvent | None) -> bool:
     """Return True if the debater concedes or withdraws a claim in this event."""
-    return event is not None and event["kind"] in GIVING_UP
+    return event is not None and event["kind"] in ledger_events.GIVING_UP
 
 
-def is_conditional(saying: StanceFields) -> bool:
+def is_conditional(saying: ledger_events.StanceFields) -> bool:
     """Return True if the stance depends on a condition."""
     return saying["kind"] == "conditional" or bool(saying["condition"])
 
@@ -606,12 +600,12 @@ def message_seq(event: Mapping[str, Any]) -> int:
     return -1 if seq is None else seq
 
 
-RANK: Mapping[Extractor, int] = {"model": 0, "person": 1}
+RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
 """Priority of each kind of extractor, used if two extractors disagree about a message. A person outranks a
 model. If two extractors disagree about a message, the event of the higher-ranked extractor counts."""
 
 
-def _next_change(event: StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
+def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
     """Return how a debater's newly recorded stance changes the debater's position on a claim."""
     who = event["debater"]
     known = last.get(who)
@@ -660,7 +654,7 @@ def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
     return sign or (-1 if sum(current) < 0 else 1)
 
 
-def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
+def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence[StanceChange]) -> str:
     """Return the answer that a debater adopts by conceding to other debaters.
 
     It is an option if the question is open: the one that the event names, or else the only one that others
@@ -672,7 +666,7 @@ def _side_conceded(event: StanceEvent, sign: int, others: Sequence[StanceChange]
     return _SIDES[sign]
 
 
-def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChange:
+def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
     """Return the stance change that results when a debater only rejects one answer option.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
@@ -684,7 +678,9 @@ def _option_denied(event: StanceEvent, known: StanceChange | None) -> StanceChan
     return StanceChange(event, known.event, known.sign, known.sign, known.side, known.conditions, known.held)
 
 
-def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None) -> Mapping[str, str]:
+def _conditions_after(
+    event: ledger_events.StanceEvent, side: str, known: StanceChange | None
+) -> Mapping[str, str]:
     """Return the conditions attached to a debater's answer after a stance event, keyed by condition id.
 
     A new condition is added to the others.
@@ -699,17 +695,17 @@ def _conditions_after(event: StanceEvent, side: str, known: StanceChange | None)
     return {**same_side, key: text}
 
 
-def _mirror(event: StanceEvent) -> StanceEvent:
+def _mirror(event: ledger_events.StanceEvent) -> ledger_events.StanceEvent:
     """Convert a stance event on a claim to the equivalent event on the negated claim."""
     if event["kind"] == "conditional":
         return {**event, "leans": "yes" if leaning(event) < 0 else "no"}
     if event["condition"] and leaning(event):
         return {**event, "kind": "conditional", "leans": "yes" if leaning(event) < 0 else "no"}
-    opposite: dict[int, StanceKind] = {1: "denies", -1: "asserts"}
+    opposite: dict[int, ledger_events.StanceKind] = {1: "denies", -1: "asserts"}
     return {**event, "kind": opposite.get(leaning(event), event["kind"])}
 
 
-_recent: deque[tuple[Sequence[ClaimEvent], str, Ledger]] = deque(maxlen=8)
+_recent: deque[tuple[Sequence[ledger_events.ClaimEvent], str, Ledger]] = deque(maxlen=8)
 """Cache of recently computed claim ledgers and their claim events. Events are only appended, so a
 longer list extends a shorter one."""
 
@@ -719,7 +715,7 @@ def ledger_of(state: StateValues) -> Ledger:
     return fold_events(state.get("claim_events") or (), state.get("topic") or "")
 
 
-def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
+def fold_events(claim_events: Sequence[ledger_events.ClaimEvent], topic: str = "") -> Ledger:
     """Compute the claim ledger from claim events.
 
     Retracted events are dropped, and equal claims are merged.
@@ -732,7 +728,7 @@ def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
         claim_events: all claim events of the debate.
         topic: text of the main question.
     """
-    known: Sequence[ClaimEvent] = ()
+    known: Sequence[ledger_events.ClaimEvent] = ()
     ledger = empty_ledger(topic)
     if not claim_events:
         return ledger
@@ -751,11 +747,13 @@ def fold_events(claim_events: Sequence[ClaimEvent], topic: str = "") -> Ledger:
 @lru_cache(maxsize=8)  # other caches compare ledgers by identity
 def empty_ledger(topic: str) -> Ledger:
     """Return a claim ledger that contains no claim events."""
-    main_question = Claim(type="claim", id=MAIN_QUESTION, text=topic, aspect=OVERALL, seq=0)
-    return Ledger({}, {MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
+    main_question = ledger_events.Claim(
+        type="claim", id=ledger_events.MAIN_QUESTION, text=topic, aspect=ledger_events.OVERALL, seq=0
+    )
+    return Ledger({}, {ledger_events.MAIN_QUESTION: main_question}, {}, {}, {}, {}, [], [])
 
 
-def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
+def extend_ledger(ledger: Ledger, new: Sequence[ledger_events.ClaimEvent]) -> Ledger:
     """Return a copy of the claim ledger with new claim events added."""
     kinds: dict[str, list[Any]] = {
         kind: list(claim_events) for kind, claim_events in ledger.claim_events.items()
@@ -775,15 +773,18 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
     for key, claim_events in added.items():
         kinds[key] = kinds.get(key, []) + claim_events
 
-    claims: dict[str, Claim] = {**ledger.claims}
+    claims: dict[str, ledger_events.Claim] = {**ledger.claims}
     if (
         "retraction" in kinds
         or "same" in kinds
         or len({claim_event["by"] for claim_event in kinds.get("event", ())}) > 1
     ):
         # Earlier events may become invalid, so all events are processed again.
-        added, claims = defaultdict(list, kinds), {MAIN_QUESTION: ledger.claims[MAIN_QUESTION]}
-        ledger = empty_ledger(claims[MAIN_QUESTION]["text"])
+        added, claims = (
+            defaultdict(list, kinds),
+            {ledger_events.MAIN_QUESTION: ledger.claims[ledger_events.MAIN_QUESTION]},
+        )
+        ledger = empty_ledger(claims[ledger_events.MAIN_QUESTION]["text"])
     claims |= {claim_event["id"]: claim_event for claim_event in added["claim"]}
 
     retracted: dict[str, int] = {}
@@ -821,12 +822,14 @@ def extend_ledger(ledger: Ledger, new: Sequence[ClaimEvent]) -> Ledger:
     )
 
 
-def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mapping[str, Timeline]:
+def _extended_timelines(
+    ledger: Ledger, events: Iterable[ledger_events.StanceEvent]
+) -> Mapping[str, Timeline]:
     """Return the timelines of all claims, with the new stance events appended.
 
     A timeline that gets an earlier event is computed again.
     """
-    timelines, touched = dict(ledger.timelines), defaultdict[str, list[StanceEvent]](list)
+    timelines, touched = dict(ledger.timelines), defaultdict[str, list[ledger_events.StanceEvent]](list)
     for event in events:
         touched[event["claim"]].append(event)
     for key, said in touched.items():
@@ -842,7 +845,9 @@ def _extended_timelines(ledger: Ledger, events: Iterable[StanceEvent]) -> Mappin
     return timelines
 
 
-def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str, tuple[str, bool]]:
+def _leading(
+    same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
+) -> dict[str, tuple[str, bool]]:
     """Return a mapping from each merged claim to the claim that replaces it.
 
     The second value is True if the two claims contradict each other.
@@ -866,24 +871,24 @@ def _leading(same: Iterable[SameClaim], claims: Mapping[str, Claim]) -> dict[str
 
 
 def _valid_events(
-    said: Iterable[StanceEvent],
+    said: Iterable[ledger_events.StanceEvent],
     retracted: Mapping[str, int],
     leading: Mapping[str, tuple[str, bool]],
-    claims: Mapping[str, Claim],
-) -> list[StanceEvent]:
+    claims: Mapping[str, ledger_events.Claim],
+) -> list[ledger_events.StanceEvent]:
     """Return the stance events that were neither retracted nor overruled, in message order.
 
     If one message has several events on a claim, only those of the highest rank count. A model's event never
     replaces an event that a person retracted.
     """
-    events: list[StanceEvent] = []
+    events: list[ledger_events.StanceEvent] = []
     highest: dict[tuple[str, str, str], int] = defaultdict(int)
     for event in said:
         if event["claim"] not in claims:
             continue
         if event["claim"] in leading:
             key, flipped = leading[event["claim"]]
-            event = StanceEvent(**{**(_mirror(event) if flipped else event), "claim": key})
+            event = ledger_events.StanceEvent(**{**(_mirror(event) if flipped else event), "claim": key})
         place, rank = _place(event), RANK[event["by"]]
         taken_back = retracted.get(event["id"], -1)
         if taken_back >= RANK["person"]:
@@ -895,5 +900,5 @@ def _valid_events(
     return sorted(kept, key=message_seq)
 
 
-def _place(event: StanceEvent) -> tuple[str, str, str]:
+def _place(event: ledger_events.StanceEvent) -> tuple[str, str, str]:
     return event["claim"], event["debater"], event["message_id"]

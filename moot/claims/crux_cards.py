@@ -9,43 +9,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.calls.effects import ModelCall
+from moot.claims import ledger_rendering, model_extraction
 from moot.claims.claim_extraction import ClaimExtraction
 from moot.claims.claim_status import ClaimStatus, Ledger, is_conditional, leaning, ledger_of, message_seq
-from moot.claims.ledger_rendering import (
-    SHORT,
-    TEXT,
-    Names,
-    board_text,
-    card_results_text,
-    card_status,
-    card_text,
-    cards_of,
-    quotation,
-    stance_text,
-    stances_text,
-    why_no_claims,
-)
-from moot.claims.model_extraction import (
-    debater_lines,
-    match_debater,
-    shown_entries,
-    structured_call,
-    with_news,
-)
 from moot.prompts.request import many, narrow_schema, one_of
 from moot.prompts.templates import fenced, load_prompt_template
-from moot.state.claim_events import (
-    MAIN_QUESTION,
-    CardResult,
-    ClaimEvent,
-    CruxCard,
-    CruxSide,
-    CruxType,
-    Gap,
-    Room,
-    StanceEvent,
-    StanceKind,
-)
+from moot.state import claim_events
 from moot.state.config import DebateConfig
 from moot.state.conversation import ENDED_STATUSES, ConversationState, StateValues
 from moot.state.entries import Entry, cited_id, entries_of, seq_of, traits_of
@@ -76,7 +45,7 @@ def make_room(
     trigger: Sequence[str],
     round_no: int,
     cycles: int = CYCLES,
-) -> Room:
+) -> claim_events.Room:
     """Return a new side discussion (crux room) for two debaters who contradict each other on a claim."""
     return {
         "id": room_id,
@@ -93,7 +62,7 @@ def make_room(
     }
 
 
-def rooms_to_assess(state: ConversationState) -> list[Room]:
+def rooms_to_assess(state: ConversationState) -> list[claim_events.Room]:
     """Return the side discussions that need a new result card."""
     return [
         room
@@ -103,7 +72,7 @@ def rooms_to_assess(state: ConversationState) -> list[Room]:
     ]
 
 
-def current_claim(state: ConversationState, room: Room) -> str:
+def current_claim(state: ConversationState, room: claim_events.Room) -> str:
     """Return the id of the claim on which the two debaters in a side discussion currently disagree.
 
     Return `""` if the debaters no longer differ on any claim.
@@ -114,12 +83,12 @@ def current_claim(state: ConversationState, room: Room) -> str:
         return room["claim"]
     for key in ledger.by_salience:
         is_new = any(event["message_id"] in said for event in ledger.stances(key).values())
-        if key != MAIN_QUESTION and is_new and ledger.differ(key, *room["between"]):
+        if key != claim_events.MAIN_QUESTION and is_new and ledger.differ(key, *room["between"]):
             return key
     return ""
 
 
-def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
+def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCard]) -> bool:
     """Return True if the disagreement about a claim was resolved in a side discussion.
 
     The dispute itself stays open, because only claim events change the status of a claim.
@@ -134,14 +103,16 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[CruxCard]) -> bool:
     return bool(ends) and last <= max(ends)
 
 
-def awaits_second(room: Room) -> bool:
+def awaits_second(room: claim_events.Room) -> bool:
     """Return True if a side discussion is waiting for the second debater to speak in the current stage."""
     return not room["closed"] and room.get("second", False)
 
 
-def with_entries(rooms: Mapping[str, Room], entries: Iterable[Entry]) -> dict[str, Room]:
+def with_entries(
+    rooms: Mapping[str, claim_events.Room], entries: Iterable[Entry]
+) -> dict[str, claim_events.Room]:
     """Add each new entry's id to its side discussion, and return the changed side discussions."""
-    grown: dict[str, Room] = {}
+    grown: dict[str, claim_events.Room] = {}
     for entry in entries:
         room = grown.get(entry["room"]) or rooms.get(entry["room"])
         if room is not None and entry["id"] not in room["message_ids"] and traits_of(entry).argues:
@@ -154,10 +125,10 @@ class SideFinding(BaseModel):
 
     debater: str
     reasoning: str
-    answer: CardResult
+    answer: claim_events.CardResult
     falsifier: str
     """Finding that would change the debater's answer."""
-    now: StanceKind
+    now: claim_events.StanceKind
     """Stance of the debater on the disputed claim after the side discussion."""
     condition: str = ""
     """Condition on which the stance depends, in the debater's words."""
@@ -172,7 +143,7 @@ class CruxFinding(BaseModel):
     reasoning: str
     question: str
     sides: list[SideFinding]
-    type: CruxType
+    type: claim_events.CruxType
     diagnosis: str
     resolved: bool
     resolution: str
@@ -181,7 +152,7 @@ class CruxFinding(BaseModel):
 def card_call(
     state: ConversationState,
     config: DebateConfig,
-    room: Room,
+    room: claim_events.Room,
     count: TokenCounter,
     *,
     call_index: int,
@@ -195,22 +166,24 @@ def card_call(
     earlier = room.get("card")
     if earlier and earlier["claim"] != room["claim"]:
         earlier = None
-    finding = card_text(earlier, config.names()) if earlier else ""
+    finding = ledger_rendering.card_text(earlier, config.names()) if earlier else ""
     system = CARD.render(
         topic=fenced(truncate_middle(state["topic"], size // 6, count), config.fence),
         claim=fenced(claim_text(state, room), config.fence),
-        debaters=debater_lines(config, room["between"]),
+        debaters=model_extraction.debater_lines(config, room["between"]),
         sources=LATER_CARD.render(finding=fenced(finding, config.fence)) if finding else FIRST_CARD,
     )
     transcript = state["full_transcript"]
-    entries = with_news(entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript)
+    entries = model_extraction.with_news(
+        entries_of([*room["trigger"], *room["message_ids"]], transcript), transcript
+    )
     read = max((seq_of(key) or 0 for key in earlier["message_ids"]), default=0) if earlier else -1
     entries = [entry for entry in entries if entry["seq"] > read]
-    said = shown_entries(entries, config, size * 2 // 3, count)
+    said = model_extraction.shown_entries(entries, config, size * 2 // 3, count)
     names = [config.names()[who] for who in room["between"]]
     own = [entry["id"] for entry in entries if entry["id"] in room["message_ids"]]
     side = narrow_schema(SideFinding, {"debater": one_of(room["between"]), "message_id": one_of(own)})
-    return structured_call(
+    return model_extraction.structured_call(
         "reflect",
         config,
         system,
@@ -225,38 +198,41 @@ def card_call(
 
 
 def card_by_model(
-    state: ConversationState, config: DebateConfig, room: Room, data: Mapping[str, Any]
-) -> CruxCard:
+    state: ConversationState, config: DebateConfig, room: claim_events.Room, data: Mapping[str, Any]
+) -> claim_events.CruxCard:
     """Return the record of a side discussion (crux card), built from a model's reply.
 
     Debaters missing from the reply are filled in from the claim ledger.
     """
     names = {who: config.names()[who] for who in room["between"]}
-    found = {match_debater(side["debater"], names): side for side in data["sides"]}
+    found = {model_extraction.match_debater(side["debater"], names): side for side in data["sides"]}
     card = card_by_rule(state, config, room)
     for who in found.keys() & card["sides"].keys():
         side = found[who]
-        reasoning, falsifier = board_text(side["reasoning"], LONG), board_text(side["falsifier"], LONG)
+        reasoning, falsifier = (
+            ledger_rendering.board_text(side["reasoning"], LONG),
+            ledger_rendering.board_text(side["falsifier"], LONG),
+        )
         card["sides"][who] = {"answer": side["answer"], "reasoning": reasoning, "falsifier": falsifier}
     answers = {side["answer"] for side in card["sides"].values()}
     return {
         **card,
-        "question": board_text(data["question"]) or card["question"],
+        "question": ledger_rendering.board_text(data["question"]) or card["question"],
         "type": data["type"],
-        "diagnosis": board_text(data["diagnosis"], LONG),
+        "diagnosis": ledger_rendering.board_text(data["diagnosis"], LONG),
         # Opposite answers are not a resolution, whatever the model says.
         "resolved": bool(data["resolved"]) and answers != {"yes", "no"},
-        "resolution": board_text(data["resolution"], LONG),
+        "resolution": ledger_rendering.board_text(data["resolution"], LONG),
     }
 
 
 def card_events(
     state: ConversationState,
     config: DebateConfig,
-    room: Room,
+    room: claim_events.Room,
     data: Mapping[str, Any],
-    before: Sequence[ClaimEvent] = (),
-) -> list[ClaimEvent]:
+    before: Sequence[claim_events.ClaimEvent] = (),
+) -> list[claim_events.ClaimEvent]:
     """Return claim events that record the debaters' stances after a side discussion.
 
     A stance without a quotation from the room is dropped.
@@ -272,7 +248,7 @@ def card_events(
     names = {who: config.names()[who] for who in room["between"]}
     for side in data["sides"]:
         entry = entries.get(cited_id(side["message_id"]))
-        who = match_debater(side["debater"], names)
+        who = model_extraction.match_debater(side["debater"], names)
         held = extraction.ledger.stance(who, room["claim"])
         known = held and (held["message_id"], held["kind"]) == (cited_id(side["message_id"]), side["now"])
         if entry is not None and entry["speaker"] == who and not known:
@@ -283,7 +259,9 @@ def card_events(
     return extraction.new
 
 
-def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> CruxCard:
+def card_by_rule(
+    state: ConversationState, config: DebateConfig, room: claim_events.Room
+) -> claim_events.CruxCard:
     """Return the result card of a side discussion, computed without a model.
 
     The facts come from the claim ledger.
@@ -291,15 +269,15 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
     The card is resolved if the two debaters no longer differ on the claim.
     """
     text, ledger = claim_text(state, room), ledger_of(state)
-    answers: dict[int, CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
-    sides: dict[str, CruxSide] = {}
+    answers: dict[int, claim_events.CardResult] = {1: "yes", -1: "no", 0: "nuanced"}
+    sides: dict[str, claim_events.CruxSide] = {}
     for who in room["between"]:
         held, flips = ledger.stance(who, room["claim"]), config.debater(who).flip_conditions
         side = 0 if held is None or is_conditional(held) else leaning(held)
         sides[who] = {
             "answer": answers[side],
-            "reasoning": board_text(held["quote"], LONG) if held else "",
-            "falsifier": board_text(flips[0], LONG) if flips else "",
+            "reasoning": ledger_rendering.board_text(held["quote"], LONG) if held else "",
+            "falsifier": ledger_rendering.board_text(flips[0], LONG) if flips else "",
         }
     agreed = not ledger.differ(room["claim"], *room["between"])
     return {
@@ -308,7 +286,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
         "message_ids": [*room["trigger"], *room["message_ids"]],
         "round": int(state.get("round", 0)),
         "room": room["id"],
-        "question": board_text(f"Is this so: {text}") if text else "",
+        "question": ledger_rendering.board_text(f"Is this so: {text}") if text else "",
         "sides": sides,
         "type": "claim",
         "diagnosis": "" if agreed else "The two differ on this statement.",
@@ -317,7 +295,7 @@ def card_by_rule(state: ConversationState, config: DebateConfig, room: Room) -> 
     }
 
 
-def is_room_over(state: ConversationState, room: Room, card: CruxCard) -> bool:
+def is_room_over(state: ConversationState, room: claim_events.Room, card: claim_events.CruxCard) -> bool:
     """Return True if the side discussion (crux room) should be closed."""
     at_cap = room["cycle"] >= room.get("cycles", CYCLES)
     if card["resolved"] or at_cap:
@@ -334,10 +312,10 @@ def is_room_over(state: ConversationState, room: Room, card: CruxCard) -> bool:
     return True
 
 
-def claim_text(state: StateValues, room: Room) -> str:
+def claim_text(state: StateValues, room: claim_events.Room) -> str:
     """Return the text of the claim that a side discussion is about."""
     known = ledger_of(state).claims.get(room["claim"])
-    return board_text(known["text"]) if known else ""
+    return ledger_rendering.board_text(known["text"]) if known else ""
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
@@ -358,7 +336,11 @@ def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
 
 
 def findings_text(
-    state: StateValues, names: Names, flips: Mapping[str, Sequence[str]], *, extracts: bool = True
+    state: StateValues,
+    names: ledger_rendering.Names,
+    flips: Mapping[str, Sequence[str]],
+    *,
+    extracts: bool = True,
 ) -> str:
     """Return the findings of a dialogue as Markdown text. They are computed from the claim ledger.
 
@@ -371,21 +353,25 @@ def findings_text(
     ledger, statuses = ledger_of(state), claim_statuses(state)
     shown = {who: sanitize_line(name) for who, name in names.items()}
 
-    def by(claim_event: StanceEvent | Gap) -> str:
+    def by(claim_event: claim_events.StanceEvent | claim_events.Gap) -> str:
         return shown.get(claim_event["debater"], claim_event["debater"])
 
     stances = [
-        f"{by(event)}: {stance_text(event)}: {quotation(event, TEXT)}"
-        for event in ledger.stances(MAIN_QUESTION).values()
+        f"{by(event)}: {ledger_rendering.stance_text(event)}: {ledger_rendering.quotation(event, ledger_rendering.TEXT)}"
+        for event in ledger.stances(claim_events.MAIN_QUESTION).values()
     ]
     changes = []
     for change in ledger.changes:
-        held = f"from “{board_text(change.before['quote'], SHORT)}” to " if change.before else ""
+        held = (
+            f"from “{ledger_rendering.board_text(change.before['quote'], ledger_rendering.SHORT)}” to "
+            if change.before
+            else ""
+        )
         same = f" (same answer, {change.new_conditions})" if change.new_conditions else ""
-        changes.append(f"{by(change.event)}: {held}{quotation(change.event)}{same}")
+        changes.append(f"{by(change.event)}: {held}{ledger_rendering.quotation(change.event)}{same}")
     moved = {change.event["id"] for change in ledger.changes} | ledger.repeated_concessions
     conceded = [
-        f"{by(event)}{', core' if ledger.is_core(event) else ''}: {quotation(event)}"
+        f"{by(event)}{', core' if ledger.is_core(event) else ''}: {ledger_rendering.quotation(event)}"
         for event in ledger.concessions()
         if event["id"] not in moved
     ]
@@ -396,24 +382,24 @@ def findings_text(
         ("Changes of mind", changes),
         ("Conceded", conceded),
         ("Claims", list(_claims(ledger, statuses, shown))),
-        ("Admitted not to know", [f"{by(gap)}: {quotation(gap)}" for gap in ledger.gaps]),
+        ("Admitted not to know", [f"{by(gap)}: {ledger_rendering.quotation(gap)}" for gap in ledger.gaps]),
     )
-    missing = why_no_claims(state.get("claim_events") or (), extracts=extracts)
+    missing = ledger_rendering.why_no_claims(state.get("claim_events") or (), extracts=extracts)
     told = ["\n- ".join([f"## {title}", *lines]) for title, lines in sections if lines]
     return "\n\n".join(filter(None, [missing, *told]))
 
 
-def _cruxes(state: StateValues, names: Names) -> Iterator[str]:
-    for card in cards_of(state):
+def _cruxes(state: StateValues, names: ledger_rendering.Names) -> Iterator[str]:
+    for card in ledger_rendering.cards_of(state):
         path = card["resolution"] or card["diagnosis"]
-        yield f"{card['question']} ({card_results_text(card, names)}; {card_status(card)}): {path}"
+        yield f"{card['question']} ({ledger_rendering.card_results_text(card, names)}; {ledger_rendering.card_status(card)}): {path}"
 
 
 def _flips(
-    state: StateValues, ledger: Ledger, names: Names, flips: Mapping[str, Sequence[str]]
+    state: StateValues, ledger: Ledger, names: ledger_rendering.Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     """Yield the findings that would change the minds of debaters who have kept their positions."""
-    main, first = ledger.timeline(MAIN_QUESTION), dict[str, str]()
+    main, first = ledger.timeline(claim_events.MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:
             first.setdefault(change.event["debater"], change.side)
@@ -422,7 +408,7 @@ def _flips(
         if who in moved:
             continue
         yield from (f"{names.get(who, who)}: {sanitize_line(text)}" for text in texts)
-    for card in cards_of(state):
+    for card in ledger_rendering.cards_of(state):
         for who, side in card["sides"].items():
             if side["falsifier"]:
                 yield f"{names.get(who, who)}, on “{card['question']}”: {side['falsifier']}"
@@ -431,16 +417,21 @@ def _flips(
 _UNSETTLED = ("disputed", "unresolved", "conditional")
 
 
-def _claims(ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: Names) -> Iterator[str]:
+def _claims(
+    ledger: Ledger, statuses: Mapping[str, ClaimStatus], names: ledger_rendering.Names
+) -> Iterator[str]:
     """Yield one line for each claim whose status is not `open`.
 
     Disputed, unresolved and conditional claims come first.
     """
     for key in sorted(statuses, key=lambda key: statuses[key].status not in _UNSETTLED):
         status = statuses[key]
-        if key == MAIN_QUESTION or status.status == "open":
+        if key == claim_events.MAIN_QUESTION or status.status == "open":
             continue
-        text, stances = board_text(ledger.claims[key]["text"]), stances_text(ledger, names, key)
+        text, stances = (
+            ledger_rendering.board_text(ledger.claims[key]["text"]),
+            ledger_rendering.stances_text(ledger, names, key),
+        )
         yield f"{text} ({status.label}; {stances})"
 
 

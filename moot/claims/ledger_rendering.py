@@ -6,27 +6,9 @@ from functools import cache
 from itertools import groupby, islice, takewhile
 from typing import Any, NamedTuple, TypeVar
 
-from moot.claims.claim_status import (
-    CommonGround,
-    Ledger,
-    StanceChange,
-    is_conditional,
-    is_given_up,
-    leaning,
-    ledger_of,
-    message_seq,
-)
+from moot.claims import claim_status
 from moot.prompts.truncation import display_name
-from moot.state.claim_events import (
-    MAIN_QUESTION,
-    ClaimEvent,
-    CruxCard,
-    Gap,
-    Reflection,
-    StanceEvent,
-    StanceFields,
-    StanceKind,
-)
+from moot.state import claim_events as ledger_events
 from moot.state.conversation import MemoryKind, StateValues
 from moot.state.entries import entry_id, round_of, traits_of
 from moot.text.plain_text import clip, sanitize_line
@@ -48,7 +30,7 @@ NO_EXTRACTION = (
 )
 """Message shown instead of claims if no model extracts claims."""
 
-STANCE_WORDS: Mapping[StanceKind, str] = {
+STANCE_WORDS: Mapping[ledger_events.StanceKind, str] = {
     "asserts": "yes",
     "denies": "no",
     "conditional": "yes",
@@ -58,7 +40,7 @@ STANCE_WORDS: Mapping[StanceKind, str] = {
 }
 
 
-def why_no_claims(claim_events: Sequence[ClaimEvent], *, extracts: bool) -> str:
+def why_no_claims(claim_events: Sequence[ledger_events.ClaimEvent], *, extracts: bool) -> str:
     """Return a message that explains why a debate has no claims and what the user can do.
 
     Empty if there are claims.
@@ -85,12 +67,12 @@ def quotation(claim_event: Mapping[str, Any], limit: int = SHORT) -> str:
     return f"“{board_text(claim_event['quote'], limit)}” [{claim_event['message_id']}]"
 
 
-def stance_text(saying: StanceFields) -> str:
+def stance_text(saying: ledger_events.StanceFields) -> str:
     """Return a stance as one word, followed by the condition if there is one."""
     return short_stance_text(saying) + (f": {saying['condition']}" if saying["condition"] else "")
 
 
-def short_stance_text(saying: StanceFields) -> str:
+def short_stance_text(saying: ledger_events.StanceFields) -> str:
     """Return a stance as one word, such as `yes` or `conceded`.
 
     The text says whether there is a condition, but does not name it. It names an option that was chosen or
@@ -98,14 +80,14 @@ def short_stance_text(saying: StanceFields) -> str:
     """
     if gave_up := saying.get("gave_up"):
         return f"gave up “{gave_up}”"
-    word = "no" if leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
-    word = saying.get("option") or word if leaning(saying) else word
+    word = "no" if claim_status.leaning(saying) < 0 else STANCE_WORDS[saying["kind"]]
+    word = saying.get("option") or word if claim_status.leaning(saying) else word
     count = saying.get("condition_count", 1)
     several = f"{count} conditions" if count > 1 else "a condition"
-    return word + (f", on {several}" if is_conditional(saying) else "")
+    return word + (f", on {several}" if claim_status.is_conditional(saying) else "")
 
 
-def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()) -> str:
+def stances_text(ledger: claim_status.Ledger, names: Names, key: str, who: Iterable[str] = ()) -> str:
     """Return the debaters' stances on a claim as text, grouped by stance.
 
     Args:
@@ -122,30 +104,30 @@ def stances_text(ledger: Ledger, names: Names, key: str, who: Iterable[str] = ()
     return "; ".join(f"{' and '.join(named)} {what}" for what, named in said.items())
 
 
-def side_conceded(ledger: Ledger, event: StanceEvent) -> str:
+def side_conceded(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
     """Return a suffix that names the conceded answer, or `""` if the event is not a concession."""
     sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
 
-def cards_of(state: StateValues) -> list[CruxCard]:
+def cards_of(state: StateValues) -> list[ledger_events.CruxCard]:
     """Return the records of a debate's side discussions (crux cards), oldest first."""
     return list((state.get("crux_cards") or {}).values())
 
 
-def card_status(card: CruxCard) -> str:
+def card_status(card: ledger_events.CruxCard) -> str:
     """Return "resolved" or "not resolved" for the record of a side discussion (crux card)."""
     return "resolved" if card["resolved"] else "not resolved"
 
 
-def card_results_text(card: CruxCard, names: Names) -> str:
+def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
     """Return one line that states each debater's answer to the question of a side discussion."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
 
 
-def current_reflections(state: StateValues) -> list[Reflection]:
+def current_reflections(state: StateValues) -> list[ledger_events.Reflection]:
     """Return the reflections that no later message contradicts, oldest first."""
-    dropped = ledger_of(state).dropped_reflections
+    dropped = claim_status.ledger_of(state).dropped_reflections
     return [each for each in state.get("reflections") or [] if each["id"] not in dropped]
 
 
@@ -155,7 +137,7 @@ def reflections_text(state: StateValues) -> str:
     return "\n".join(f"- {text}" for text in reflection_lines(ranked))
 
 
-def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
+def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[str]:
     """Return the texts of the given reflections, omitting duplicates.
 
     Each text includes the number of its round.
@@ -166,7 +148,7 @@ def reflection_lines(reflections: Iterable[Reflection]) -> list[str]:
     return [f"{text} (noted in round {number})" if number else text for text, number in rounds.items()]
 
 
-def card_text(card: CruxCard, names: Names) -> str:
+def card_text(card: ledger_events.CruxCard, names: Names) -> str:
     """Return the question, sides and resolution of a side discussion's record (crux card) as text."""
     sides = [
         f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
@@ -336,11 +318,11 @@ def _heading_of(state: StateValues) -> str:
     If later messages exist, the heading names the last message from which claims were extracted. A crux card
     may add events from later messages.
     """
-    ledger = ledger_of(state)
+    ledger = claim_status.ledger_of(state)
     through = ledger.read_through
     if not any(_spoken_since(state, through)):
         return HEADING.format(stands="stands")
-    cards = any(message_seq(event) > through for event in ledger.events)
+    cards = any(claim_status.message_seq(event) > through for event in ledger.events)
     since = ", with the results of the side rooms since" if cards else ""
     return HEADING.format(stands=f"stood at [{entry_id(through)}]{since}")
 
@@ -378,11 +360,13 @@ def _board_lines(
     if is_debater:
         other = next((who for who in answering if who in names and who != speaker), "")
     if other:
-        ground = CommonGround(*(keys[: board.most] for keys in ledger.common_ground(speaker, other)))
-        told = {key for keys in ground for key in keys} - {MAIN_QUESTION}
+        ground = claim_status.CommonGround(
+            *(keys[: board.most] for keys in ledger.common_ground(speaker, other))
+        )
+        told = {key for keys in ground for key in keys} - {ledger_events.MAIN_QUESTION}
         yield from board.between(speaker, other, ground)
 
-    others = (key for key in ledger.by_salience if key != MAIN_QUESTION)
+    others = (key for key in ledger.by_salience if key != ledger_events.MAIN_QUESTION)
     disputed = [*takewhile(lambda key: ledger.status(key) == "disputed", others)]
     for key in islice((key for key in disputed if key not in told), board.most):
         involved = {who for side in ledger.timeline(key).sides for who in side}
@@ -422,7 +406,7 @@ class _LedgerRenderer:
 
     def __init__(self, state: StateValues, names: Names, aspect: str, most: int) -> None:
         self.state = state
-        self.ledger = ledger_of(state)
+        self.ledger = claim_status.ledger_of(state)
         self.aspect, self.most = aspect, most
         self.names = {who: sanitize_line(name) for who, name in names.items()}
 
@@ -444,7 +428,7 @@ class _LedgerRenderer:
         who = [each for side in self.ledger.timeline(key).sides for each in side]
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
-    def point(self, event: StanceEvent | Gap) -> str:
+    def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
         """Return the text of a claim event that records a concession, a change of mind or a knowledge gap.
 
         It includes the claim and the quotation.
@@ -453,21 +437,21 @@ class _LedgerRenderer:
         """
         key = event["claim"]
         said = board_text(event["quote"])
-        if key in ("", MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == said:
+        if key in ("", ledger_events.MAIN_QUESTION) or board_text(self.ledger.claims[key]["text"]) == said:
             return quotation(event)
         sign = self.ledger.timeline(key).sign_after(event["id"])
         if event.get("kind") == "concedes" and sign:
             return f"{'' if sign > 0 else 'not true: '}{self.name_of(key)} [{event['message_id']}]"
         return f"{self.name_of(key)}: {quotation(event)}"
 
-    def concessions(self, who: str = "") -> Iterator[StanceEvent]:
+    def concessions(self, who: str = "") -> Iterator[ledger_events.StanceEvent]:
         """Yield the newest concessions of one debater or all debaters, omitting repeated concessions."""
         events = reversed(self.ledger.concessions(who))
         return islice(
             (event for event in events if event["id"] not in self.ledger.repeated_concessions), self.most
         )
 
-    def changes(self, who: str = "") -> Iterator[StanceChange]:
+    def changes(self, who: str = "") -> Iterator[claim_status.StanceChange]:
         """Yield the newest changes of mind, leaving out concessions.
 
         An empty `who` selects all debaters.
@@ -475,12 +459,12 @@ class _LedgerRenderer:
         changes = self.changes_of_side()
         return islice((each for each in changes if who in ("", each.event["debater"])), self.most)
 
-    def changes_of_side(self) -> Iterator[StanceChange]:
+    def changes_of_side(self) -> Iterator[claim_status.StanceChange]:
         """Yield all changes of mind except concessions, newest first."""
         return (each for each in reversed(self.ledger.changes) if each.event["kind"] != "concedes")
 
     def change_lines(
-        self, section: str, changes: Iterable[StanceChange], label: Callable[[str], str]
+        self, section: str, changes: Iterable[claim_status.StanceChange], label: Callable[[str], str]
     ) -> Iterator[LedgerLine]:
         """Yield a line for each change of mind.
 
@@ -508,7 +492,7 @@ class _LedgerRenderer:
                 text = f"{self.name(who)}: {short_stance_text(event)}: {said}{when}"
                 yield LedgerLine(TOPIC, 0 if who == speaker else 2, text)
 
-    def between(self, who: str, other: str, ground: CommonGround) -> Iterator[LedgerLine]:
+    def between(self, who: str, other: str, ground: claim_status.CommonGround) -> Iterator[LedgerLine]:
         """Yield lines that compare two debaters' stances on individual claims.
 
         The main question is left out.
@@ -520,7 +504,7 @@ class _LedgerRenderer:
         )
         for heading, urgency, keys in headings:
             for key in keys:
-                if key == MAIN_QUESTION:
+                if key == ledger_events.MAIN_QUESTION:
                     continue
                 if keys is ground.differing:
                     yield LedgerLine(BETWEEN, urgency, f"{heading} {self.dispute_line(key)}")
@@ -578,7 +562,10 @@ class _LedgerRenderer:
                 whom = f" to {self.name(claim_event['to'])}" if claim_event["to"] and not to else verb
                 if makers is None or claim_event["debater"] in makers:
                     text = f"{self.name(claim_event['debater'])}{whom}: {quotation(claim_event, TEXT)}"
-                    asked, later = claim_event["to"], _spoken_since(self.state, message_seq(claim_event))
+                    asked, later = (
+                        claim_event["to"],
+                        _spoken_since(self.state, claim_status.message_seq(claim_event)),
+                    )
                     if asked and not to and asked not in later:
                         # A judge must not blame a debater who could not answer.
                         text += f" ({self.name(asked)} had no turn since)"
@@ -592,7 +579,9 @@ class _LedgerRenderer:
 
             Evidence is listed unless the debater has given up the claim.
             """
-            return key == MAIN_QUESTION or not is_given_up(self.ledger.stance(who, key))
+            return key == ledger_events.MAIN_QUESTION or not claim_status.is_given_up(
+                self.ledger.stance(who, key)
+            )
 
         yield from self.waiting(CHALLENGES, 1, who, makers)
         for key, event in islice((each for each in self.ledger.held(who) if each[0] not in told), self.most):
@@ -618,8 +607,10 @@ class _LedgerRenderer:
             if status != "disputed" and not (status == "agreed" and key in told)
         )
         # A claim that no debater holds any more is shown as conceded or withdrawn.
-        held = (key for key in quiet if not all(map(is_given_up, self.ledger.stances(key).values())))
-        for key in islice((key for key in held if key != MAIN_QUESTION), self.most):
+        held = (
+            key for key in quiet if not all(map(claim_status.is_given_up, self.ledger.stances(key).values()))
+        )
+        for key in islice((key for key in held if key != ledger_events.MAIN_QUESTION), self.most):
             section = UNANSWERED if self.ledger.status(key) == "open" else HELD
             stances = stances_text(self.ledger, self.names, key)
             yield LedgerLine(section, 5, f"{self.name_of(key)} ({stances})")

@@ -8,40 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall, Purpose, Reply, WireMessage
+from moot.claims import claim_status
 from moot.claims.claim_extraction import ANOTHER_ANSWER, ClaimExtraction, status_changes
-from moot.claims.claim_status import (
-    ANSWERS,
-    Ledger,
-    is_conditional,
-    is_given_up,
-    leaning,
-    message_seq,
-    options_chosen,
-)
 from moot.claims.ledger_rendering import board_text
-from moot.prompts.request import (
-    ModelParams,
-    between,
-    either,
-    like,
-    make_call,
-    many,
-    model_params,
-    narrow_schema,
-    one_of,
-    prompt_budget,
-)
+from moot.prompts import request
 from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced
 from moot.prompts.truncation import render_entry, truncate_messages
-from moot.state.claim_events import (
-    GIVING_UP,
-    MAIN_QUESTION,
-    OVERALL,
-    EvidenceKind,
-    EvidenceSource,
-    StanceEvent,
-    StanceKind,
-)
+from moot.state import claim_events
 from moot.state.config import DebateConfig
 from moot.state.config.model_settings import OFFLINE, is_built_in
 from moot.state.conversation import MemoryKind
@@ -118,7 +91,7 @@ def uses_model(extraction: str, model: str, *, auto: bool) -> bool:
 def extraction_schema(
     entries: Sequence[Entry],
     debaters: Sequence[str],
-    ledger: Ledger,
+    ledger: claim_status.Ledger,
     cited: Sequence[str] = (),
     *,
     options: Sequence[str] = (),
@@ -138,17 +111,20 @@ def extraction_schema(
         aspects: aspects of the topic, one of which a new claim belongs to.
         last: True if no debater can answer the new messages. Challenges and questions are then left out.
     """
-    said = one_of([entry["id"] for entry in entries], "Message")
-    quotable = either(one_of(cited), said) if cited else said
-    somebody = one_of([*debaters, ""], "Debater")
-    new_claim, condition = like(r"^n[0-9]+$", "NewClaim"), like(r"^((new|k)[0-9]+)?$", "Condition")
-    about = either(one_of([*ledger.claims, ""]), new_claim, "Claim")
+    said = request.one_of([entry["id"] for entry in entries], "Message")
+    quotable = request.either(request.one_of(cited), said) if cited else said
+    somebody = request.one_of([*debaters, ""], "Debater")
+    new_claim, condition = (
+        request.like(r"^n[0-9]+$", "NewClaim"),
+        request.like(r"^((new|k)[0-9]+)?$", "Condition"),
+    )
+    about = request.either(request.one_of([*ledger.claims, ""]), new_claim, "Claim")
     chosen: dict[str, object] = {}
     if options:
-        known = dict.fromkeys([*options, *options_chosen(ledger)])
-        chosen = {"option": (one_of([*known, ANOTHER_ANSWER, ""]), ""), "answer": (str, "")}
+        known = dict.fromkeys([*options, *claim_status.options_chosen(ledger)])
+        chosen = {"option": (request.one_of([*known, ANOTHER_ANSWER, ""]), ""), "answer": (str, "")}
     waiting = [each["id"] for each in (*ledger.open_challenges(), *ledger.open_questions())]
-    answer_id = either(one_of([""]), said, "Answer")
+    answer_id = request.either(request.one_of([""]), said, "Answer")
     answered = {"answered_in": answer_id, "answer": str}
     sure = Annotated[float, Field(ge=0, le=1)]
 
@@ -157,7 +133,7 @@ def extraction_schema(
             field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()
         }
         row = create_model(name, __doc__=doc, **required)
-        return (many(row, 0, most) if most else list[row], ...)  # built for these ids
+        return (request.many(row, 0, most) if most else list[row], ...)  # built for these ids
 
     return create_model(
         "ExtractedClaims",
@@ -169,14 +145,14 @@ def extraction_schema(
             max(_MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE * len(entries)),
             ref=new_claim,
             text=str,
-            **({"aspect": (one_of(aspects), "")} if len(aspects) > 1 else {}),
+            **({"aspect": (request.one_of(aspects), "")} if len(aspects) > 1 else {}),
         ),
         events=rows(
             "Said",
             "A stance on a claim in a message.",
             message_id=quotable,
             claim=about,
-            kind=StanceKind,
+            kind=claim_events.StanceKind,
             quote=str,
             condition=str,
             condition_id=(condition, ""),
@@ -213,7 +189,7 @@ def extraction_schema(
                 "answers": rows(
                     "Answered",
                     "An answer to an open challenge or question.",
-                    to=one_of(waiting),
+                    to=request.one_of(waiting),
                     message_id=said,
                     quote=str,
                 )
@@ -225,10 +201,10 @@ def extraction_schema(
             "Shown",
             "Evidence.",
             message_id=said,
-            kind=EvidenceKind,
+            kind=claim_events.EvidenceKind,
             quote=str,
             claim=about,
-            source=(EvidenceSource, "none"),
+            source=(claim_events.EvidenceSource, "none"),
         ),
         gaps=rows(
             "Unknown",
@@ -239,14 +215,18 @@ def extraction_schema(
         ),
         same=rows("Same", "Two claims with the same meaning.", one=about, other=about, opposite=bool),
         **(
-            {"retractions": rows("Wrong", "A stance of the ledger that was wrong.", of=like(r"^e[0-9]{3,}$"))}
+            {
+                "retractions": rows(
+                    "Wrong", "A stance of the ledger that was wrong.", of=request.like(r"^e[0-9]{3,}$")
+                )
+            }
             if ledger.claim_events.get("event")
             else {}
         ),
     )
 
 
-def _requests_text(ledger: Ledger, *, last: bool) -> str:
+def _requests_text(ledger: claim_status.Ledger, *, last: bool) -> str:
     """Return the instructions on challenges, questions and answers, or `""` if none can come."""
     new = "" if last else _ON_REQUESTS
     waiting = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
@@ -316,7 +296,7 @@ def extract_claims(
         aspects=extraction.aspects,
         last=extraction.last,
     )
-    budget = prompt_budget(config.memory.budget.total, schema, count)
+    budget = request.prompt_budget(config.memory.budget.total, schema, count)
     budget -= prompt_tokens([system_message(system, config.fence)], count)
     # A long message is shortened before the background is, which every prompt shows.
     beside = budget - extraction.background_tokens - MESSAGE_TOKENS * (len(entries) + len(cited))
@@ -346,21 +326,28 @@ def extract_claims(
     extraction.new_ids = [entry["id"] for entry in entries]
     extraction.apply(found)  # type: ignore[arg-type]  # the lists in the schema are the operations
     new = {claim_event.get("id") for claim_event in extraction.new[old:]}
-    changes = (event for event in status_changes(extraction) if event["claim"] == MAIN_QUESTION)
-    doubtful = sorted((e for e in changes if e["id"] in new), key=message_seq)[:_MAX_VERIFIED]
+    changes = (event for event in status_changes(extraction) if event["claim"] == claim_events.MAIN_QUESTION)
+    doubtful = sorted((e for e in changes if e["id"] in new), key=claim_status.message_seq)[:_MAX_VERIFIED]
     if doubtful and config.blackboard.verify_changes:
         yield from _verify(extraction, config, doubtful, count)
     return ""
 
 
 def _verify(
-    extraction: ClaimExtraction, config: DebateConfig, events: Sequence[StanceEvent], count: TokenCounter
+    extraction: ClaimExtraction,
+    config: DebateConfig,
+    events: Sequence[claim_events.StanceEvent],
+    count: TokenCounter,
 ) -> CallGenerator[None]:
     """Drop the stance events that a second model call interprets differently."""
     ledger, quoted_by_message = extraction.ledger, dict[str, str]()
     for number, event in enumerate(events, 1):
         known = ledger.claims.get(event["claim"])
-        text = board_text(known["text"]) if known and known["id"] != MAIN_QUESTION else _MAIN_QUESTION
+        text = (
+            board_text(known["text"])
+            if known and known["id"] != claim_events.MAIN_QUESTION
+            else _MAIN_QUESTION
+        )
         if option := event.get("option") or _option_given_up(event, ledger):
             text = f"the right answer to the topic is: {option}"
         quoted = f"{number}. Quotation: {board_text(event['quote'], 400)}\nClaim: {text}"
@@ -374,8 +361,8 @@ def _verify(
 
     topic = fenced(truncate_middle(extraction.topic, 400, count), config.fence)
     system = VERIFY.render(topic=topic)
-    look = narrow_schema(QuotationCheck, {"number": between(1, len(events), int)})
-    schema = narrow_schema(QuotationChecks, {"checks": many(look, 0, len(events))})
+    look = request.narrow_schema(QuotationCheck, {"number": request.between(1, len(events), int)})
+    schema = request.narrow_schema(QuotationChecks, {"checks": request.many(look, 0, len(events))})
     (reply,) = yield [structured_call("extract", config, system, said, schema, count, memory_kind="ledger")]
     if checks := structured_data(QuotationChecks, reply):
         seen = {each["number"]: each["kind"] for each in checks["checks"]}
@@ -384,29 +371,29 @@ def _verify(
         extraction.drop(wrong, "verification")
 
 
-def _option_given_up(event: StanceEvent, ledger: Ledger) -> str:
+def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> str:
     """Return the answer option that a debater gives up in an event, or `""` if there is none.
 
     Only an open main question has options.
     """
     changes = (each for each in ledger.timeline(event["claim"]) if each.event["id"] == event["id"])
     held = next((each.held.side for each in changes if each.held), "")
-    return held if is_given_up(event) and held not in ANSWERS else ""
+    return held if claim_status.is_given_up(event) and held not in claim_status.ANSWERS else ""
 
 
-def _accepted_kinds(event: StanceEvent, ledger: Ledger) -> tuple[str, ...]:
+def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
     """Return all stance kinds that a verifying model may report to confirm a stance event.
 
     Conceding to those who deny a claim also denies it.
     """
     if event["kind"] == "unsure":
         return ("unsure", "open")
-    if not is_given_up(event):
-        negative = is_conditional(event) and leaning(event) < 0
+    if not claim_status.is_given_up(event):
+        negative = claim_status.is_conditional(event) and claim_status.leaning(event) < 0
         return ("denies", "conditional") if negative else (event["kind"],)
     sign = ledger.timeline(event["claim"]).sign_after(event["id"])
     same = {1: ("asserts",), -1: ("denies",)} if event["kind"] == "concedes" else {}
-    return (*GIVING_UP, *same.get(sign, ()))
+    return (*claim_events.GIVING_UP, *same.get(sign, ()))
 
 
 def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[list[Entry]]:
@@ -427,7 +414,9 @@ def extraction_tokens(config: DebateConfig) -> int:
     return max(200, config.memory.budget.total - FRAME_TOKENS) // 2
 
 
-def ledger_lines(ledger: Ledger, options: Sequence[str] = (), shown: Container[str] = ()) -> Iterable[str]:
+def ledger_lines(
+    ledger: claim_status.Ledger, options: Sequence[str] = (), shown: Container[str] = ()
+) -> Iterable[str]:
     """Yield the lines of the claim ledger for an extraction prompt, most salient claim first.
 
     A position taken in a message whose id is in `shown` names this message, so that a model can check it.
@@ -443,7 +432,7 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = (), shown: Container[s
             + "".join(f" [{each}: {sanitize_line(text)}]" for each, text in change.conditions.items() if text)
             for who, change in ledger.timeline(key).last.items()
         )
-        text = question if key == MAIN_QUESTION else sanitize_line(ledger.claims[key]["text"])
+        text = question if key == claim_events.MAIN_QUESTION else sanitize_line(ledger.claims[key]["text"])
         yield f"- {key}: {text}" + (f" | {stances}" if stances else "")
     waiting = (*ledger.open_challenges(), *ledger.open_questions())
     if waiting:
@@ -453,17 +442,19 @@ def ledger_lines(ledger: Ledger, options: Sequence[str] = (), shown: Container[s
         yield f"- {each['id']}: {whom} ({each['message_id']}): {board_text(each['quote'])}"
 
 
-def _kind_of(event: StanceEvent) -> str:
+def _kind_of(event: claim_events.StanceEvent) -> str:
     """Return the name that the extraction prompt uses for a kind of stance.
 
     A “no, unless …” is a denial.
     """
-    return "denies" if is_conditional(event) and leaning(event) < 0 else event["kind"]
+    return (
+        "denies" if claim_status.is_conditional(event) and claim_status.leaning(event) < 0 else event["kind"]
+    )
 
 
 def _agenda(extraction: ClaimExtraction, fence: str) -> str:
     """Return a section that names the aspect under discussion, or `""` for the topic as a whole."""
-    if extraction.aspect == OVERALL and not extraction.about:
+    if extraction.aspect == claim_events.OVERALL and not extraction.about:
         return ""
     return fenced(sanitize_line(extraction.about or extraction.aspect), fence, "# Under discussion")
 
@@ -481,7 +472,7 @@ def structured_call(
     debaters: Sequence[str] = (),
     about: Sequence[Entry] = (),
     least: int = 0,
-    params: ModelParams | None = None,
+    params: request.ModelParams | None = None,
     hints: Hints | None = None,
 ) -> ModelCall:
     """Return a model call whose reply must match a JSON schema.
@@ -504,15 +495,15 @@ def structured_call(
     shown: list[WireMessage] = [{"role": "user", "content": text} for text in said]
     prompt = truncate_messages(
         [system_message(system, config.fence), *shown],
-        prompt_budget(config.memory.budget.total, schema, count),
+        request.prompt_budget(config.memory.budget.total, schema, count),
         count,
     )
     told: Hints = {"debaters": list(debaters) or list(config.names()), **(hints or {})}
     if about:
         told["message_ids"] = [entry["id"] for entry in about]
-    params = params or model_params(config, config.blackboard)
+    params = params or request.model_params(config, config.blackboard)
     reply = max(params.reply, least)
-    return make_call(
+    return request.make_call(
         params,
         purpose,
         prompt,

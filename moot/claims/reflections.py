@@ -12,16 +12,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import ModelCall
+from moot.claims import model_extraction
 from moot.claims.claim_extraction import BackgroundTexts, no_background
 from moot.claims.claim_status import Ledger, ledger_of
 from moot.claims.ledger_rendering import board_text, current_reflections, render_blackboard
-from moot.claims.model_extraction import (
-    debater_lines,
-    match_debater,
-    shown_entries,
-    structured_call,
-    with_news,
-)
 from moot.prompts.request import citation_type, many, narrow_schema, one_of
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.state.claim_events import MAIN_QUESTION, Reflection, ReflectionKind, StanceEvent
@@ -140,18 +134,20 @@ def reflection_call(
     names = config.names()
     ledger = ledger_of(state)
     transcript = state["full_transcript"]
-    entries = with_news(entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript)
+    entries = model_extraction.with_news(
+        entries_of(recent_activity(ledger).message_ids(ledger), transcript), transcript
+    )
     board = render_blackboard(state, "", max_tokens=min(BOARD_TOKENS, room // 3), count=count, names=names)
     earlier = _earlier_reflections(state)
     insights = "\n".join(f"- {each['id']}: {each['content']}" for each in earlier)
     insights = fenced(truncate_middle(insights, min(EARLIER_TOKENS, room // 6), count), config.fence)
     system = REFLECT.render(
         topic=fenced(truncate_middle(state["topic"], room // 6, count), config.fence),
-        debaters=debater_lines(config),
+        debaters=model_extraction.debater_lines(config),
         board=fenced_section(board, config.fence),
         earlier=f"\n\n{EARLIER.render(insights=insights)}" if earlier else "",
     )
-    said = shown_entries(entries, config, room // 3, count)
+    said = model_extraction.shown_entries(entries, config, room // 3, count)
     known = background("\n".join(entry["content"] for entry in entries), room // 3)
     shown = [entry["id"] for entry in entries]
     about = list[one_of(names)]  # type: ignore[valid-type,misc]  # this class is built for the debate
@@ -161,7 +157,7 @@ def reflection_call(
     if earlier:
         contradicted = many(one_of(each["id"] for each in earlier), 0, EARLIER_REFLECTIONS)
         schema = narrow_schema(LaterReflections, {**fields, "contradicted": contradicted}, "Reflections")
-    return structured_call(
+    return model_extraction.structured_call(
         "reflect",
         config,
         system,
@@ -190,7 +186,7 @@ def reflections_by_model(
     names, said = config.names(), len(state["full_transcript"])
     made: list[Reflection] = []
     for found in data["reflections"][:MAX_REFLECTIONS]:
-        about = [who for name in found["about"] if (who := match_debater(name, names))]
+        about = [who for name in found["about"] if (who := model_extraction.match_debater(name, names))]
         cited = [cited_id(key) for key in found["message_ids"]]
         real = [key for key in cited if (seq := seq_of(key)) is not None and seq < said]
         content = board_text(found["content"], MAX_CONTENT_CHARS)

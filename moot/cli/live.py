@@ -20,15 +20,8 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
+from moot import people
 from moot.cli.output import entry_label, err_console, one_line, print_note, safe
-from moot.people import (
-    PersonQuestion,
-    match_replies,
-    matches_any,
-    questions_in,
-    remaining_replies,
-    unused_replies,
-)
 from moot.state.config import DebateConfig
 from moot.state.errors import InputError
 from moot.state.settings import redact
@@ -301,7 +294,9 @@ class LiveScreen(Progress):
         return row
 
 
-def check_answers(answers: object, config: DebateConfig, questions: Sequence[PersonQuestion] = ()) -> None:
+def check_answers(
+    answers: object, config: DebateConfig, questions: Sequence[people.PersonQuestion] = ()
+) -> None:
     """Check that every prepared answer belongs to a debater or to a question that a debater can ask.
 
     The id of a future question is the debater's id and a number, such as `ada.1`.
@@ -333,25 +328,25 @@ class Answerer:
 
     def __init__(self, prepared: object, *, at_terminal: bool) -> None:
         self._prepared = self._given = prepared
-        self._asked: dict[str, PersonQuestion] = {}
+        self._asked: dict[str, people.PersonQuestion] = {}
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
         """Return the answers to the questions of an interrupt, or `None` if there are none."""
-        questions = questions_in(payloads)
+        questions = people.questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
-        if self._prepared is not None and matches_any(questions, self._prepared):
-            answers = match_replies(questions, self._prepared)
-            self._prepared = remaining_replies(questions, self._prepared)
+        if self._prepared is not None and people.matches_any(questions, self._prepared):
+            answers = people.match_replies(questions, self._prepared)
+            self._prepared = people.remaining_replies(questions, self._prepared)
             return answers
         return _ask(questions) if self._at_terminal and questions else None
 
     def answers_left(self) -> list[str]:
         """Return a description of each prepared answer that was not used."""
-        return [] if self._given is None else unused_replies(list(self._asked.values()), self._given)
+        return [] if self._given is None else people.unused_replies(list(self._asked.values()), self._given)
 
 
-def _ask(questions: Sequence[PersonQuestion]) -> dict[str, str] | None:
+def _ask(questions: Sequence[people.PersonQuestion]) -> dict[str, str] | None:
     """Ask the user the questions at the terminal and return the answers, keyed by question id.
 
     Return `None` at the end of the input.
@@ -392,7 +387,7 @@ def question_lines(payloads: object) -> list[str]:
     An interrupt without questions is one line.
     """
     lines = []
-    for name, group in groupby(questions_in(payloads), key=lambda question: question["name"]):
+    for name, group in groupby(people.questions_in(payloads), key=lambda question: question["name"]):
         lines.append(f"{name}:")
         lines += [f"  {question['id']}: {question['question']}" for question in group]
     return [safe(line) for line in lines or [str(payloads)]]

@@ -12,29 +12,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 from moot.calls.effects import GRACE_S, stop
+from moot.cli import live, output
 from moot.cli.group import INTERRUPTED, ignore_interrupts
-from moot.cli.live import (
-    Answerer,
-    JsonLines,
-    Progress,
-    ProgressLines,
-    RunTally,
-    header_lines,
-    question_lines,
-    spent_text,
-)
 from moot.cli.options import command_line
-from moot.cli.output import (
-    format_of,
-    one_line,
-    print_error,
-    print_json,
-    print_note,
-    print_result,
-    render,
-    ring,
-    write_file,
-)
 from moot.people import questions_in
 from moot.state import settings
 from moot.state.config.model_settings import RECORDED, is_built_in
@@ -109,34 +89,36 @@ def run_to_end(
         if delivery.remarks:
             topic, config = debate.state().values["topic"], debate.config()
             going_on = resumed_line(debate.row.turns, turns, config)
-            for line in (*header_lines(topic, config, model_chosen=model_chosen), *going_on, ""):
-                print_note(line)
+            for line in (*live.header_lines(topic, config, model_chosen=model_chosen), *going_on, ""):
+                output.print_note(line)
         _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:
         ignore_interrupts()
-        print_error(f"interrupted; the debate is saved. Continue with: {resume}")
+        output.print_error(f"interrupted; the debate is saved. Continue with: {resume}")
         return INTERRUPTED
     except WaitingForPerson as waiting:
         code = waiting.exit_code
-        print_error(f"{waiting}:")
-        for line in question_lines(waiting.questions):
-            print_note(f"  {line}")
+        output.print_error(f"{waiting}:")
+        for line in live.question_lines(waiting.questions):
+            output.print_note(f"  {line}")
         several = len(questions_in(waiting.questions)) > 1
         way = ("--answers", "FILE") if several else ("--answer", "TEXT")
-        print_note(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
+        output.print_note(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
     except DebatePaused as paused:
         code = paused.exit_code
-        print_note(f"Paused; the debate is saved. Continue with: {resume}")
+        output.print_note(f"Paused; the debate is saved. Continue with: {resume}")
     except RunError as error:
         code = error.exit_code
-        print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
+        output.print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
     document = debate.document()
     added = debate.row.turns - taken
     if turns and code == 0 and added > turns:
         took = count_noun(added, "turn")
-        print_note(f"The debate took {took} instead of {turns}, because it ends only after a whole phase.")
+        output.print_note(
+            f"The debate took {took} instead of {turns}, because it ends only after a whole phase."
+        )
     if delivery.bell or settings.is_on("MOOT_BELL"):
-        ring(f"{handle(debate.id, debate.name)}: {document['status']}")
+        output.ring(f"{handle(debate.id, debate.name)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)
     return code or _verdict_code(document["verdict"] or {}, gate, resume)
 
@@ -157,11 +139,13 @@ def resumed_line(taken: int, added: int | None, config: DebateConfig) -> list[st
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
     """Return the exit code for a verdict, and print the reason for a nonzero code."""
     if verdict.get("status") == "failed":
-        reason = one_line(verdict.get("error", ""), 500)
-        print_error(f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}")
+        reason = output.one_line(verdict.get("error", ""), 500)
+        output.print_error(
+            f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}"
+        )
         return JudgeFailed.exit_code
     if gate and (refusal := gate.refusal(verdict)):
-        print_error(refusal)
+        output.print_error(refusal)
         return GATE_REFUSED
     return 0
 
@@ -173,7 +157,7 @@ def resume_line(debate: Debate, db: str | None, *more: str) -> str:
 
 def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
     """Run a debate, and answer the debaters' questions from a file or at the terminal."""
-    answerer = Answerer(delivery.answers, at_terminal=not delivery.as_json)
+    answerer = live.Answerer(delivery.answers, at_terminal=not delivery.as_json)
     from_the_start = not debate.row.turns
     while True:
         try:
@@ -184,11 +168,11 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
             if answer is None:
                 raise
     if from_the_start and (unused := answerer.answers_left()):
-        print_error(f"warning: --answers: no debater asked for {'; '.join(unused)}")
+        output.print_error(f"warning: --answers: no debater asked for {'; '.join(unused)}")
 
 
 def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
-    config, tally = debate.config(), RunTally(debate.row.turns)
+    config, tally = debate.config(), live.RunTally(debate.row.turns)
     tally.follow(config)
     tally.refresh(debate.row)
     progress = make_progress(config.names(), delivery)
@@ -211,14 +195,14 @@ def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) 
             progress.show(event, tally)
 
 
-def make_progress(names: Mapping[str, str], delivery: Delivery) -> Progress:
+def make_progress(names: Mapping[str, str], delivery: Delivery) -> live.Progress:
     """Return the progress display that suits the options and the terminal."""
     if delivery.log_json:
-        return JsonLines()
+        return live.JsonLines()
     if delivery.quiet:
-        return Progress()
+        return live.Progress()
     if not sys.stderr.isatty():
-        return ProgressLines(names)
+        return live.ProgressLines(names)
     from moot.cli.live import LiveScreen
 
     return LiveScreen(names)
@@ -255,27 +239,27 @@ def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finish
     A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole verdict.
     """
     if delivery.output is not None:
-        write_file(delivery.output, render(document, format_of(delivery.output)))
+        output.write_file(delivery.output, output.render(document, output.format_of(delivery.output)))
     if delivery.as_json:
-        return print_json(document)
+        return output.print_json(document)
     if not finished:
         return
     from moot.cli.show_parts import answer_parts, verdict_parts
 
     short = sys.stdout.isatty()
-    print_result(*(answer_parts if short else verdict_parts)(document))
+    output.print_result(*(answer_parts if short else verdict_parts)(document))
     if delivery.remarks:
         usage, called = document["usage"], handle(debate.id, debate.name)
-        print_note(
-            f"\n{count_noun(usage['calls'], 'call')} · {spent_text(tokens_of(usage), usage['cost_usd'])}"
+        output.print_note(
+            f"\n{count_noun(usage['calls'], 'call')} · {live.spent_text(tokens_of(usage), usage['cost_usd'])}"
         )
-        print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
+        output.print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
         if short:
-            print_note(f"  verdict    {command_line('show', called, '--verdict', db=delivery.db)}")
-            print_note(f"  report     {command_line('report', called, '--open', db=delivery.db)}")
-            print_note(f"  ask        {command_line('ask', called, 'Why?', db=delivery.db)}")
-        print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
+            output.print_note(f"  verdict    {command_line('show', called, '--verdict', db=delivery.db)}")
+            output.print_note(f"  report     {command_line('report', called, '--open', db=delivery.db)}")
+            output.print_note(f"  ask        {command_line('ask', called, 'Why?', db=delivery.db)}")
+        output.print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
         if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
-            print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
+            output.print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
         if delivery.output is not None:
-            print_note(f"  written to {delivery.output}")
+            output.print_note(f"  written to {delivery.output}")

@@ -17,12 +17,7 @@ from moot.nodes.judge import assess_debate
 from moot.people import PersonQuestion, questions_in, reply_error
 from moot.protocols.base import make_step
 from moot.protocols.registry import find_protocol, limit_reached, protocol_named
-from moot.runtime.background_loop import (
-    call_from_sync,
-    enter_in_thread,
-    iterate_from_async,
-    iterate_from_sync,
-)
+from moot.runtime import background_loop
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import JournalPosition, run_to_end
 from moot.runtime.telemetry import within_langsmith_root
@@ -43,7 +38,9 @@ from moot.storage.catalogue import row_usage
 def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens: bool) -> Iterator[Event]:
     """Resume a debate and yield its events, as described in `Debate.stream`."""
     with _run(session, turns, answer) as held:
-        yield from iterate_from_sync(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)
+        yield from background_loop.iterate_from_sync(
+            lambda: _events(held, answer, tokens=tokens), holds=_is_entry
+        )
     if session.extensions:  # a replay is extended at the same points as the original
         more, *rest = session.extensions
         yield from run_on(replace(session, extensions=(*rest,)), turns=more, answer=None, tokens=tokens)
@@ -54,8 +51,10 @@ async def arun_on(
 ) -> AsyncGenerator[Event, None]:
     """Resume a debate and yield its events like `run_on`, without blocking the event loop."""
     async with (
-        enter_in_thread(_run(session, turns, answer)) as held,
-        aclosing(iterate_from_async(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)) as events,
+        background_loop.enter_in_thread(_run(session, turns, answer)) as held,
+        aclosing(
+            background_loop.iterate_from_async(lambda: _events(held, answer, tokens=tokens), holds=_is_entry)
+        ) as events,
     ):
         async for event in events:
             yield event
@@ -389,7 +388,7 @@ def judge_values(
     if not argued:
         raise InputError("the debate has no messages from debaters yet, so there is nothing to judge")
     flow = assess_debate(cast(ConversationState, values), config, environment.token_counter_for(config))
-    made, asked = call_from_sync(run_to_end, flow, environment, permissions, place)
+    made, asked = background_loop.call_from_sync(run_to_end, flow, environment, permissions, place)
     calls, usage = asked.numbered_receipts(values.get("calls") or []), asked.spent
     for call in calls:
         call["options"] = options.to_json()

@@ -22,21 +22,12 @@ from moot.memory.cross_debate_memory import identities, namespace_of
 from moot.models.registry import Models
 from moot.runtime.background_loop import call_from_sync
 from moot.runtime.telemetry import start_langsmith_root
+from moot.state import entries
 from moot.state.config import DebateConfig, slug
 from moot.state.config.boundary import Capability, ClientConfig, Permissions, without_raised_limits
 from moot.state.config.debate_config import frozen_config, runnable_config
 from moot.state.config.participants import SLUG_LENGTH, PlannedInterjection, unique_slug
 from moot.state.conversation import ENDED_STATUSES
-from moot.state.entries import (
-    Entry,
-    JsonObject,
-    ends_turn,
-    entries_of,
-    entry_id,
-    topic_text,
-    traits_of,
-    turns_taken,
-)
 from moot.state.errors import DebateBusy, DebateExists, DebateNotFound, InputError, StorageError
 from moot.state.langgraph_internals import runs_next
 from moot.storage.catalogue import LATEST, TOPIC_CHARS, DebateRow, check_name, new_debate_id, row_usage
@@ -61,7 +52,7 @@ def start_replay(session: DebateSession, name: str | None) -> DebateSession:
     given = {
         "topic": values["topic"],
         "full_transcript": [
-            e for e in transcript[:first] if traits_of(e).user_input not in ("topic", "document")
+            e for e in transcript[:first] if entries.traits_of(e).user_input not in ("topic", "document")
         ],
         "context_documents": values.get("context_documents") or [],
     }
@@ -166,7 +157,7 @@ def start_debate(
     Only `open` runs, so the debate is validated and stored before any model is called. `operator` is the
     operator's configuration if a client chose `config`. The client's configuration then grants nothing.
     """
-    topic = topic_text(config.topic if given["topic"] is None else given["topic"])
+    topic = entries.topic_text(config.topic if given["topic"] is None else given["topic"])
     if not topic:
         raise InputError("the topic is empty: give a question to debate")
     context: DebateConfig | ClientConfig = config
@@ -305,13 +296,15 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
     """
-    found = entries_of([interjection], values["full_transcript"])
+    found = entries.entries_of([interjection], values["full_transcript"])
     if not found or found[0]["kind"] != "interjection":
         known = [each["id"] for each in values["full_transcript"] if each["kind"] == "interjection"]
         listed = f"its interjections are {', '.join(known)}" if known else "it has no interjections"
         raise InputError(f"{interjection!r} is not an interjection of this debate: {listed}")
     names = frozen_config(values).names()
-    turns = [each["seq"] for each in values["full_transcript"][: found[0]["seq"]] if ends_turn(each, names)]
+    turns = [
+        each["seq"] for each in values["full_transcript"][: found[0]["seq"]] if entries.ends_turn(each, names)
+    ]
     if not turns:
         raise InputError(
             f"cannot fork the debate before interjection {interjection!r}, because no turn precedes it: "
@@ -320,7 +313,7 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     return int(turns[-1])
 
 
-def _later_interjections(values: Values, after: int | None, without: str) -> list[JsonObject]:
+def _later_interjections(values: Values, after: int | None, without: str) -> list[entries.JsonObject]:
     """Return the interjections that follow a transcript entry, prepared for reuse in a fork of the debate.
 
     An amendment is left out if the fork does not contain the message that it amends.
@@ -330,14 +323,16 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
     kept = {each["id"] for each in transcript[:first]}
     return [
         PlannedInterjection(
-            after=turns_taken(transcript[: each["seq"]], names), text=each["content"], speaker=each["speaker"]
+            after=entries.turns_taken(transcript[: each["seq"]], names),
+            text=each["content"],
+            speaker=each["speaker"],
         ).model_dump(mode="json")
         for each in transcript[first:]
         if each["kind"] == "interjection" and each["id"] != without and kept.issuperset(each["targets"])
     ]
 
 
-def dropped_interjections(original: Values, fork: Values) -> list[Entry]:
+def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]:
     """Return the interjections of the original debate that are missing from its fork."""
     kept = {each["id"] for each in fork["full_transcript"]}
     planned = {each.text for each in frozen_config(fork).interjections}
@@ -353,7 +348,7 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
-            f"message {entry_id(after)} is not the last message of a debater's turn: run `moot show ID "
+            f"message {entries.entry_id(after)} is not the last message of a debater's turn: run `moot show ID "
             "--receipts` to list the last message of each turn"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
@@ -362,7 +357,7 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
     raise InputError(
-        f"message {entry_id(after)} is not the last message of its step: choose the step's last message"
+        f"message {entries.entry_id(after)} is not the last message of its step: choose the step's last message"
     )
 
 

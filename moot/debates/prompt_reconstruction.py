@@ -9,18 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any, cast, get_args
 
-from moot.calls.effects import (
-    Emit,
-    InboxContents,
-    LocalJob,
-    LocalWork,
-    ModelCall,
-    NodeBody,
-    PutInStore,
-    ReadInbox,
-    SearchStore,
-    WireMessage,
-)
+from moot.calls import effects
 from moot.debates.continuation import JudgingOptions
 from moot.debates.session import DebateSession
 from moot.documents import DebateDocument
@@ -47,7 +36,7 @@ class PromptPart:
     """Section of the prompt that contains the message, for example `system` or `turn_suffix`."""
     tokens: int
     """Exact number of tokens in the message, including the overhead of the message format."""
-    message: WireMessage
+    message: effects.WireMessage
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,7 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
     else:  # a later judging, with its own options
         judged_by = JudgingOptions(**found.get("options", {})).applied_to(config)
         flow = assess_debate(state, judged_by, context.env.token_counter_for(judged_by))
-        body = cast(NodeBody, flow)  # a generator of model calls only
+        body = cast(effects.NodeBody, flow)  # a generator of model calls only
     asked = [
         call for call in _calls(body, holder, found["step"], node) if call.call_index == found["call_index"]
     ]
@@ -126,29 +115,33 @@ def state_at(session: DebateSession, checkpoint: str) -> tuple[DebateSession, Co
     )
 
 
-def _calls(body: NodeBody, holder: DebateSession, step: int, node: str) -> list[ModelCall]:
+def _calls(body: effects.NodeBody, holder: DebateSession, step: int, node: str) -> list[effects.ModelCall]:
     """Return the model calls that a graph node makes in one step.
 
     The list ends with the first calls whose replies are not recorded.
     """
     answers = holder.records.journal.replies(holder.thread, step)
-    calls: list[ModelCall] = []
+    calls: list[effects.ModelCall] = []
     outcome: Any = None
     try:
         for batch in count():
             effect = body.send(outcome)
-            while isinstance(effect, Emit | ReadInbox | SearchStore | PutInStore):
-                effect = body.send(InboxContents() if isinstance(effect, ReadInbox) else [])
-            if not isinstance(effect, LocalWork | Sequence):
+            while isinstance(
+                effect, effects.Emit | effects.ReadInbox | effects.SearchStore | effects.PutInStore
+            ):
+                effect = body.send(effects.InboxContents() if isinstance(effect, effects.ReadInbox) else [])
+            if not isinstance(effect, effects.LocalWork | Sequence):
                 break  # a question to a person
-            asked: Sequence[LocalJob | ModelCall] = effect.jobs if isinstance(effect, LocalWork) else effect
-            calls += [call for call in asked if isinstance(call, ModelCall)]
+            asked: Sequence[effects.LocalJob | effects.ModelCall] = (
+                effect.jobs if isinstance(effect, effects.LocalWork) else effect
+            )
+            calls += [call for call in asked if isinstance(call, effects.ModelCall)]
             keys = ((step, node, batch, place, each.digest) for place, each in enumerate(asked))
             found = [answers.get(key) for key in keys]
             if None in found:
                 break
             replies = [reply for reply in found if reply is not None]
-            outcome = [reply.text for reply in replies] if isinstance(effect, LocalWork) else replies
+            outcome = [reply.text for reply in replies] if isinstance(effect, effects.LocalWork) else replies
     except StopIteration:
         pass
     finally:

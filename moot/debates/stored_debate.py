@@ -16,15 +16,7 @@ from typing_extensions import TypedDict
 from moot.calls.effects import run_in_thread
 from moot.claims.claim_extraction import correct_event, merge_claims
 from moot.configuration import authorize, authorize_operator, freeze
-from moot.debates.continuation import (
-    Judgement,
-    JudgingOptions,
-    arun_on,
-    can_go_on,
-    judge_debate,
-    questions_at,
-    run_on,
-)
+from moot.debates import continuation
 from moot.debates.lifecycle import delete_debate, fork_debate, fork_values
 from moot.debates.session import DebateSession, Event, check_config, is_over
 from moot.documents import DebateDocument, make_document
@@ -80,7 +72,7 @@ class Debate:
         values = self.spent(snapshot.values)
         document: DebateDocument = {
             **make_document(self.row, values),
-            "questions": questions_at(snapshot),
+            "questions": continuation.questions_at(snapshot),
         }
         if imported := self.session.records.imports.time_of(self.id, values.get("verdict")):
             document["imported_at"] = imported
@@ -126,13 +118,13 @@ class Debate:
             DebatePaused: `pause` was called, in this process or another. The debate is saved.
             InputError: `answer` fits no open question, or the debate is over and takes no more turns.
         """
-        return run_on(self.session, turns=turns, answer=answer, tokens=tokens)
+        return continuation.run_on(self.session, turns=turns, answer=answer, tokens=tokens)
 
     def astream(
         self, *, turns: int | None = None, answer: object = None, tokens: bool = True
     ) -> AsyncGenerator[Event, None]:
         """Async version of `stream`. Cancelling it or leaving `aclosing` pauses the debate."""
-        return arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
+        return continuation.arun_on(self.session, turns=turns, answer=answer, tokens=tokens)
 
     async def arun(self, *, turns: int | None = None, answer: object = None) -> DebateDocument:
         """Async version of `run`."""
@@ -180,9 +172,9 @@ class Debate:
 
     def questions(self) -> list[PersonQuestion]:
         """Return the questions that a person must answer before the debate can continue."""
-        return questions_at(self.state())
+        return continuation.questions_at(self.state())
 
-    def judge(self, *, dry_run: bool = False, **options: Any) -> Judgement:
+    def judge(self, *, dry_run: bool = False, **options: Any) -> continuation.Judgement:
         """Judge the debate, and store the new verdicts alongside earlier verdicts.
 
         A debate that is paused or waits for a person ends with this verdict.
@@ -197,7 +189,9 @@ class Debate:
             ConfigError: The options are invalid.
             DebateBusy: Another process writes the debate.
         """
-        return judge_debate(self.session, JudgingOptions(**options), dry_run=dry_run)
+        return continuation.judge_debate(
+            self.session, continuation.JudgingOptions(**options), dry_run=dry_run
+        )
 
     def is_over(self) -> bool:
         """Return True if the debate has finished and no step is left to run."""
@@ -205,7 +199,7 @@ class Debate:
 
     def can_go_on(self) -> bool:
         """Return True if the debate can be extended with more turns after its end."""
-        return can_go_on(self.spent(self.state().values))
+        return continuation.can_go_on(self.spent(self.state().values))
 
     def allow(self, config: DebateConfig) -> None:
         """Grant the debate every capability that the operator's configuration uses."""

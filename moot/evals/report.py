@@ -10,20 +10,9 @@ from statistics import fmean, median
 
 from markupsafe import Markup
 
+from moot.evals import statistics
 from moot.evals.items import Item, PairItem, QuestionItem, gold_answer, topic_of
 from moot.evals.results import AnswerScore, EvaluationRecord, Outcome, ScoredEvaluation, meeting_scores
-from moot.evals.statistics import (
-    LEVEL,
-    Interval,
-    PairedDifference,
-    brier_score,
-    calibration_bins,
-    calibration_error,
-    mean_interval,
-    paired_difference,
-    proportion_interval,
-    ratings,
-)
 from moot.judging.orders import cohen_kappa, krippendorff_alpha, pairwise_kappa
 from moot.reports.html import template_environment
 from moot.reports.markdown import as_page, plain
@@ -197,12 +186,12 @@ def _whole(value: float) -> float:
     return int(value) if value == int(value) else value
 
 
-def _interval(scored: ScoredEvaluation, name: str) -> Interval:
+def _interval(scored: ScoredEvaluation, name: str) -> statistics.Interval:
     """Return the confidence interval for the accuracy of a configuration under evaluation."""
     values = [score.value for score in scored.scores[name]]
     if scored.evaluation.seeds == 1 and set(values) <= {0.0, 1.0}:
-        return proportion_interval(int(sum(values)), len(values))
-    return mean_interval(list(scored.by_item(name).values()))
+        return statistics.proportion_interval(int(sum(values)), len(values))
+    return statistics.mean_interval(list(scored.by_item(name).values()))
 
 
 def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
@@ -210,8 +199,8 @@ def _calibration(scores: Sequence[AnswerScore]) -> JsonObject:
     known = [(confidence / 100, value) for confidence, value in stated if confidence is not None]
     confidences, values = [c for c, _ in known], [v for _, v in known]
     return {
-        "brier": brier_score(confidences, values),
-        "ece": calibration_error(confidences, values),
+        "brier": statistics.brier_score(confidences, values),
+        "ece": statistics.calibration_error(confidences, values),
         "stated": len(known),
     }
 
@@ -223,7 +212,7 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
     """
     rows = []
     for model, found in scored.stated_confidences().items():
-        bins = calibration_bins([stated for stated, _ in found], [right for _, right in found])
+        bins = statistics.calibration_bins([stated for stated, _ in found], [right for _, right in found])
         pairs = [[round(each.stated, 3), round(each.measured, 1)] for each in bins]
         rows.append({"model": model, "pairs": pairs, "answers": [each.answers for each in bins]})
     return rows
@@ -275,13 +264,13 @@ def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
     return figures
 
 
-def _paired(scored: ScoredEvaluation, first: str, second: str) -> PairedDifference:
+def _paired(scored: ScoredEvaluation, first: str, second: str) -> statistics.PairedDifference:
     one, other = scored.by_item(first), scored.by_item(second)
     shared = [item for item in one if item in other]
-    return paired_difference([one[item] for item in shared], [other[item] for item in shared])
+    return statistics.paired_difference([one[item] for item in shared], [other[item] for item in shared])
 
 
-def _difference_row(base: str, found: PairedDifference) -> JsonObject:
+def _difference_row(base: str, found: statistics.PairedDifference) -> JsonObject:
     return {
         "to": base,
         "items": found.items,
@@ -313,9 +302,9 @@ def _groups(scored: ScoredEvaluation) -> list[JsonObject]:
                 if scored.items[score.outcome.item].group == group:
                     by_item[score.outcome.item].append(score.value)
             interval = (
-                proportion_interval(int(sum(values)), len(values))
+                statistics.proportion_interval(int(sum(values)), len(values))
                 if binary
-                else mean_interval([fmean(each) for each in by_item.values()])
+                else statistics.mean_interval([fmean(each) for each in by_item.values()])
             )
             rows.append(
                 {
@@ -358,7 +347,7 @@ def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[Json
     rows = []
     for (first, second), by_item in by_pair.items():
         values = [fmean(each) for each in by_item.values()]
-        found = paired_difference(values, [1 - value for value in values])
+        found = statistics.paired_difference(values, [1 - value for value in values])
         interval = found.interval
         rows.append(
             {
@@ -377,7 +366,7 @@ def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[Json
 
 
 def _add_ratings(rows: dict[str, JsonObject], meetings: dict[str, list[tuple[str, str, float]]]) -> None:
-    for name, rating in ratings(list(rows), meetings).items():
+    for name, rating in statistics.ratings(list(rows), meetings).items():
         met = [
             (score if first == name else 1 - score)
             for comparisons in meetings.values()
@@ -433,7 +422,7 @@ def _contradiction(found: JsonObject) -> str:
 
     Return `""` if they do not.
     """
-    suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - LEVEL
+    suggested = found["low"] > 0 or found["high"] < 0 or found["p_value"] < 1 - statistics.LEVEL
     if found["shown"] or not suggested:
         return ""
     return f", because the test (p {p_text(found['p_value'])}) and the interval disagree"

@@ -21,18 +21,8 @@ from moot.api import PlannedDebate, create_planned_debate, is_judged, planned_na
 from moot.calls.effects import cancel_all
 from moot.configuration import validate
 from moot.debates.session import check_config, check_judges
+from moot.evals import items as eval_items
 from moot.evals.arms import MAX_ANSWERS, VERSUS, Arm, Meeting, meetings
-from moot.evals.items import (
-    DECISIONS,
-    Item,
-    PairItem,
-    QuestionItem,
-    TopicItem,
-    answer_part,
-    grade_answer,
-    has_answer_line,
-    topic_of,
-)
 from moot.evals.results import EvaluationRecord, Evaluations, Outcome, StatedConfidence
 from moot.judging.panel import winning_side
 from moot.protocols.voting import parse_confidence
@@ -65,7 +55,7 @@ SIDES = ("candidate-1", "candidate-2")
 class Task(PlannedDebate):
     """A planned debate about one item of an evaluation."""
 
-    item: Item = field(kw_only=True)
+    item: eval_items.Item = field(kw_only=True)
     arm: str = field(kw_only=True)
     """Name of the configuration under evaluation, or the names of two configurations joined by ` vs `."""
     seed: int = field(kw_only=True)
@@ -254,31 +244,31 @@ class EvaluationRun:
             if (item.id, arm.name, seed) not in self.outcomes
         ]
 
-    def _task(self, item: Item, arm: Arm, config: DebateConfig, seed: int) -> Task:
+    def _task(self, item: eval_items.Item, arm: Arm, config: DebateConfig, seed: int) -> Task:
         settings: dict[str, object] = {"seed": _seed(config, seed)}
         documents: list[dict[str, str]] = []
         transcript: list[dict[str, str]] = []
-        if isinstance(item, PairItem):
+        if isinstance(item, eval_items.PairItem):
             topic = item.input
             texts = zip(SIDES, (item.a, item.b), strict=True)
             transcript = [{"speaker": side, "content": text} for side, text in texts]
         else:
-            assert isinstance(item, QuestionItem)  # noqa: S101  # topics have tasks of their own
-            topic = topic_of(item)
+            assert isinstance(item, eval_items.QuestionItem)  # noqa: S101  # topics have tasks of their own
+            topic = eval_items.topic_of(item)
             documents = [{"name": "context", "content": item.context}] if item.context else []
             settings |= _answer_settings(item, config)
         return self._planned(
             item, arm.name, seed, topic, with_settings(config.to_json(), settings), documents, transcript
         )
 
-    def _meeting_task(self, item: Item, meeting: Meeting, seed: int) -> Task:
-        assert isinstance(item, TopicItem)  # noqa: S101  # only topics are debated by line-ups
+    def _meeting_task(self, item: eval_items.Item, meeting: Meeting, seed: int) -> Task:
+        assert isinstance(item, eval_items.TopicItem)  # noqa: S101  # only topics are debated by line-ups
         config = {**meeting.config.to_json(), "seed": _seed(meeting.config, seed)}
         return self._planned(item, meeting.name, seed, item.topic, config, sides=meeting.sides)
 
     def _planned(
         self,
-        item: Item,
+        item: eval_items.Item,
         arm: str,
         seed: int,
         topic: str,
@@ -350,7 +340,7 @@ class EvaluationRun:
 
     def _needs_judge(self) -> bool:
         return any(
-            isinstance(item, QuestionItem) and item.graded_by != "answer"
+            isinstance(item, eval_items.QuestionItem) and item.graded_by != "answer"
             for item in self.evaluation.items.items
         )
 
@@ -361,7 +351,7 @@ class EvaluationRun:
         """Return the unfinished comparisons of answers for each pair of configurations under evaluation."""
         tasks = []
         for item in self.evaluation.items.items:
-            if not isinstance(item, QuestionItem) or item.graded_by != "comparison":
+            if not isinstance(item, eval_items.QuestionItem) or item.graded_by != "comparison":
                 continue
             for seed in range(1, self.evaluation.seeds + 1):
                 for one, other in combinations(self.evaluation.arms, 2):
@@ -377,7 +367,7 @@ class EvaluationRun:
                         tasks.append(self._planned(item, name, seed, item.question, config, (), said, sides))
         return tasks
 
-    def _text(self, item: QuestionItem, arm: Arm, seed: int) -> str:
+    def _text(self, item: eval_items.QuestionItem, arm: Arm, seed: int) -> str:
         if arm.recorded:
             result = arm.recorded.get(item.id)
             return (result.answer or "") if result else ""
@@ -389,7 +379,7 @@ class EvaluationRun:
         graded = {
             item.id: item
             for item in self.evaluation.items.items
-            if isinstance(item, QuestionItem) and item.graded_by == "reference"
+            if isinstance(item, eval_items.QuestionItem) and item.graded_by == "reference"
         }
         waiting = [
             each
@@ -407,7 +397,7 @@ class EvaluationRun:
                 self.debates.records, outcome.debate, step=0, node=GRADING, resumed=True
             )
             async with slots:
-                flow = grade_answer(graded[outcome.item], outcome.texts[0], config, count)
+                flow = eval_items.grade_answer(graded[outcome.item], outcome.texts[0], config, count)
                 try:
                     score, _ = await run_to_end(flow, environment, permissions, position)
                 except MootError as error:
@@ -443,7 +433,7 @@ def _seed(config: DebateConfig, repetition: int) -> int:
     return (config.seed or 1) + SEED_STEP * (repetition - 1)
 
 
-def _answer_settings(item: QuestionItem, config: DebateConfig) -> dict[str, object]:
+def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dict[str, object]:
     """Return the settings that make a debate give its answer in the form required by the question.
 
     Built-in votes need no judge, because the evaluation counts the answers itself.
@@ -455,7 +445,7 @@ def _answer_settings(item: QuestionItem, config: DebateConfig) -> dict[str, obje
         return {}
     if item.form == "choice":
         return {} if config.protocol == "single" else {"options": [*ascii_uppercase[: len(item.choices)]]}
-    instruction = f"{config.judge.instruction}\n{DECISIONS[item.form]}".strip()
+    instruction = f"{config.judge.instruction}\n{eval_items.DECISIONS[item.form]}".strip()
     return {"judge.instruction": instruction}
 
 
@@ -492,16 +482,18 @@ def outcome_of(debate: Debate, task: Task) -> Outcome:
         seconds=usage["elapsed_s"],
         placeholder=bool(verdict.get("placeholder")) or any(is_built_in(e["model"]) for e in argued),
     )
-    if isinstance(task.item, TopicItem):
+    if isinstance(task.item, eval_items.TopicItem):
         decision: PanelVerdict | None = document["verdict"]
         winner = winning_side(decision, document["verdicts"], task.sides) if decision else TIE
         return replace(outcome, winners=(winner if winner in task.sides.values() else TIE,))
     if task.config.protocol == "pairwise":
-        names = dict(zip(SIDES, "ab", strict=True)) if isinstance(task.item, PairItem) else task.sides
+        names = (
+            dict(zip(SIDES, "ab", strict=True)) if isinstance(task.item, eval_items.PairItem) else task.sides
+        )
         by_judge = _winners_by_judge(document["verdicts"], verdict, names)
         return replace(outcome, winners=_most_frequent(by_judge.values()), judges=by_judge)
     if task.config.protocol == "vote" and task.config.decide != "judge":
-        texts = tuple(answer_part(entry["content"]) for entry in argued)
+        texts = tuple(eval_items.answer_part(entry["content"]) for entry in argued)
         return replace(outcome, texts=texts, answers=len(texts))
     return replace(
         outcome,
@@ -511,19 +503,19 @@ def outcome_of(debate: Debate, task: Task) -> Outcome:
     )
 
 
-def _answer_text(document: JsonMapping, item: Item) -> str:
+def _answer_text(document: JsonMapping, item: eval_items.Item) -> str:
     """Return the answer of a debate as text.
 
     A decision between options is the answer. Otherwise it is the last `Answer:` line of the result, or else
     the judge's decision.
     """
     result, verdict = document["final_answer"], document["verdict"] or {}
-    if isinstance(item, QuestionItem) and item.form == "free":
+    if isinstance(item, eval_items.QuestionItem) and item.form == "free":
         return str(result)
     decided = verdict.get("status") == "ok" and not verdict.get("placeholder") and verdict.get("decision")
-    if decided and ("options" in verdict or not has_answer_line(result)):
-        return answer_part(str(decided))
-    return answer_part(result)
+    if decided and ("options" in verdict or not eval_items.has_answer_line(result)):
+        return eval_items.answer_part(str(decided))
+    return eval_items.answer_part(result)
 
 
 def _winners_by_judge(
@@ -560,8 +552,8 @@ def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
     later: dict[int, dict[str, str]] = {}
     for entry in said:
         if first.setdefault(entry["speaker"], entry) is not entry:
-            later.setdefault(entry["round"], {})[entry["speaker"]] = answer_part(entry["content"])
-    opening = {who: answer_part(entry["content"]) for who, entry in first.items()}
+            later.setdefault(entry["round"], {})[entry["speaker"]] = eval_items.answer_part(entry["content"])
+    opening = {who: eval_items.answer_part(entry["content"]) for who, entry in first.items()}
     return (opening, *(later[number] for number in sorted(later))) if len(first) > 1 else ()
 
 
@@ -573,7 +565,9 @@ def _stated_confidences(
         found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:
         said = [(each, parse_confidence(each["content"])) for each in argued]
-        found = [(each["model"], answer_part(each["content"]), confidence) for each, confidence in said]
+        found = [
+            (each["model"], eval_items.answer_part(each["content"]), confidence) for each, confidence in said
+        ]
     return tuple(
         StatedConfidence(model=model, answer=answer, confidence=confidence)
         for model, answer, confidence in found

@@ -17,18 +17,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot, StateUpdate, TracePolicy
 from pydantic import ValidationError
 
+from moot import people
 from moot.calls.effects import require_asyncio
 from moot.configuration import check_names
-from moot.people import (
-    CHECKED_CHANNELS,
-    ingest_messages,
-    normalize_update,
-    with_message_ids,
-)
 from moot.runtime.background_loop import call_from_sync, enter_in_thread
 from moot.runtime.environment import Environment
 from moot.runtime.run_node import Node
 from moot.runtime.telemetry import debate_span
+from moot.state import langgraph_internals
 from moot.state.channel_values import check_channels, check_input, check_update
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
@@ -36,12 +32,6 @@ from moot.state.config.model_settings import without_definitions
 from moot.state.conversation import ConversationInput, ConversationOutput, ConversationState, StateValues
 from moot.state.entries import JsonObject, topic_text
 from moot.state.errors import ConfigError, InputError
-from moot.state.langgraph_internals import (
-    checkpointer_in,
-    parent_keys_in,
-    runs_in_task,
-    set_by_parent,
-)
 from moot.state.reducers import USER_PROVIDED, add_totals, fold_window
 from moot.storage.leases import lease_in, with_lease
 from moot.storage.records import records_of
@@ -251,10 +241,12 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
                 update = update._replace(as_node=self._node_to_update_as(snapshot))
             if "usage" in new:  # the totals count towards the next update
                 values["usage"] = add_totals(values.get("usage") or {}, [new["usage"]])
-            new = normalize_update(with_message_ids(new), values)
+            new = people.normalize_update(people.with_message_ids(new), values)
             if values.get("config") and set(snapshot.next) - {"open", "plan"} and not snapshot.interrupts:
                 env = self.environment
-                new = ingest_messages(new, values, env.clock(), env.token_counter_for(frozen_config(values)))
+                new = people.ingest_messages(
+                    new, values, env.clock(), env.token_counter_for(frozen_config(values))
+                )
                 values["full_transcript"] = [*values["full_transcript"], *new.get("full_transcript", ())]
                 values["messages"] = fold_window(values["messages"], [new.get("messages", [])])
             return update._replace(values=new)
@@ -309,7 +301,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         `None`: the run has no checkpointer or no thread, or a parent graph's task runs it.
         """
         merged = ensure_config(merge_configs(self.config, config))
-        own = "thread_id" in merged["configurable"] and not runs_in_task(merged)
+        own = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
         return {"configurable": merged["configurable"]} if self.checkpointer and own else None
 
     @contextmanager
@@ -323,7 +315,10 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         """
         merged = ensure_config(merge_configs(self.config, config))
         _check_place(merged)
-        saver, configurable = checkpointer_in(merged) or self.checkpointer, merged["configurable"]
+        saver, configurable = (
+            langgraph_internals.checkpointer_in(merged) or self.checkpointer,
+            merged["configurable"],
+        )
         thread_id = configurable.get("thread_id")
         if isinstance(saver, BaseCheckpointSaver) and not thread_id:
             raise InputError(
@@ -361,11 +356,11 @@ def _checked_input(graph_input: object, config: RunnableConfig | None) -> object
             raise InputError("update: the value must be a mapping from channel names to values")
         check_channels(update)
         # A server sends `goto: null`, which LangGraph refuses on a new thread.
-        return replace(graph_input, update=with_message_ids(update), goto=())
+        return replace(graph_input, update=people.with_message_ids(update), goto=())
     if not isinstance(graph_input, Mapping):
         return graph_input
     check_input(graph_input, of_parent=_is_subgraph(config))
-    return with_message_ids(graph_input)
+    return people.with_message_ids(graph_input)
 
 
 def _output_for_parent(output: Any, graph_input: Any, config: RunnableConfig | None) -> Any:
@@ -392,7 +387,7 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 def _is_subgraph(config: RunnableConfig | None) -> bool:
     """Check whether a parent graph runs the debate as one of its nodes."""
-    return runs_in_task(ensure_config(config))
+    return langgraph_internals.runs_in_task(ensure_config(config))
 
 
 def _check_place(config: RunnableConfig) -> None:
@@ -404,9 +399,9 @@ def _check_place(config: RunnableConfig) -> None:
     Raises:
         InputError: `checkpoint_ns`, `checkpoint_map` or an internal key is given. The message names it.
     """
-    if set_by_parent(config):
+    if langgraph_internals.set_by_parent(config):
         return
-    if sent := parent_keys_in(config):
+    if sent := langgraph_internals.parent_keys_in(config):
         raise InputError(f"{sent[0]}: only a parent graph can set this key: send the request without it")
     configurable = config["configurable"]
     if places := configurable.get("checkpoint_map"):
@@ -474,7 +469,9 @@ def _needs_state(supersteps: Sequence[Sequence[StateUpdate]], *, untrusted: bool
     if untrusted:
         return True
     updates = (update.values for superstep in supersteps for update in superstep)
-    return any(isinstance(values, dict) and not CHECKED_CHANNELS.isdisjoint(values) for values in updates)
+    return any(
+        isinstance(values, dict) and not people.CHECKED_CHANNELS.isdisjoint(values) for values in updates
+    )
 
 
 def _checked_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
@@ -502,11 +499,11 @@ def _normalize_input(graph_input: Any, snapshot: StateSnapshot) -> object:
     """
     if isinstance(graph_input, Command):
         update = _checked_update(graph_input.update or {}, snapshot.values)
-        return replace(graph_input, update=normalize_update(update, snapshot.values))
+        return replace(graph_input, update=people.normalize_update(update, snapshot.values))
     known = snapshot.values.get("topic") if snapshot.values.get("config") else None
     if known and graph_input.get("topic") and topic_text(graph_input["topic"]) != topic_text(known):
         raise InputError(
             f"this thread already has a debate about {known!r}: start another debate on a new thread, or "
             "send a message to this debate"
         )
-    return normalize_update(graph_input, snapshot.values)
+    return people.normalize_update(graph_input, snapshot.values)

@@ -7,56 +7,28 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from uuid import uuid4
 
-from moot.documents import (
-    FORMAT,
-    CarriedState,
-    DebateDocument,
-    document_config,
-    load_leniently,
-    whole_document,
-)
-from moot.importing.formats import (
-    BOLD,
-    TIME_STAMP,
-    ParsedMessage,
-    ParsedTranscript,
-    header_of,
-    is_listed,
-    parse_json,
-    read_csv,
-    read_json,
-    read_jsonl,
-    read_md,
-    read_txt,
-)
+from moot import documents
+from moot.importing import formats
 from moot.memory.window import window_message
 from moot.protocols.prompt_context import evict_through
 from moot.runtime.environment import Environment
+from moot.state import entries as entry_types
 from moot.state.channel_values import check_types
 from moot.state.config import RESERVED_IDS, DebateConfig, DebaterConfig
 from moot.state.config.config_files import make_config
 from moot.state.config.debate_config import stored_settings
 from moot.state.config.participants import slug, unique_slug, unreserved_name
 from moot.state.conversation import SCHEMA_VERSION, Step
-from moot.state.entries import (
-    Entry,
-    JsonObject,
-    clean_text,
-    make_entry,
-    traits_of,
-    turns_taken,
-    user_provided_in,
-)
 from moot.state.errors import InputError
 from moot.text.plain_text import plain_line
 
 FORMATS = ("json", "jsonl", "csv", "txt", "md")
 ENDINGS = {".ndjson": "jsonl", ".tsv": "csv", ".markdown": "md", **{f".{name}": name for name in FORMATS}}
-_READERS: dict[str, Callable[[str], ParsedTranscript]] = {
-    "jsonl": read_jsonl,
-    "csv": read_csv,
-    "txt": read_txt,
-    "md": read_md,
+_READERS: dict[str, Callable[[str], formats.ParsedTranscript]] = {
+    "jsonl": formats.read_jsonl,
+    "csv": formats.read_csv,
+    "txt": formats.read_txt,
+    "md": formats.read_md,
 }
 _RESERVED = RESERVED_IDS - {"judge", "moderator"}
 """Reserved ids that are never assigned to imported speakers. A judge and a moderator keep their ids and do
@@ -82,7 +54,7 @@ class ImportedTranscript:
     """Topic of the transcript, or `""` if neither the text nor the file name states one."""
     speakers: tuple[Speaker, ...]
     """Speakers of the transcript, in the order of their first messages."""
-    messages: tuple[ParsedMessage, ...]
+    messages: tuple[formats.ParsedMessage, ...]
     document: dict[str, object] | None = None
     """The original document if the transcript was read from a `moot.debate/1` document."""
     solution: str = ""
@@ -107,7 +79,7 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
         InputError: The text is invalid in its format, or contains no messages. The message names the line or
             entry and says what to do.
     """
-    text = clean_text(text).removeprefix("\ufeff")
+    text = entry_types.clean_text(text).removeprefix("\ufeff")
     chosen = format or ENDINGS.get(PurePath(filename).suffix.lower()) or _format_of(text)
     if chosen not in FORMATS:
         raise InputError(f"unknown transcript format {chosen!r}: use one of {', '.join(FORMATS)}")
@@ -115,26 +87,29 @@ def parse_transcript(text: str, *, format: str | None = None, filename: str = ""
         raise InputError("line 1: the transcript is empty")
     try:
         if chosen == "json":
-            value = parse_json(text)
+            value = formats.parse_json(text)
             if isinstance(value, dict) and str(value.get("format", "")).startswith("moot.debate/"):
                 return _from_document(value)
-            return _with_speakers(read_json(value), filename)
+            return _with_speakers(formats.read_json(value), filename)
         return _with_speakers(_READERS[chosen](text.replace("\r\n", "\n").replace("\r", "\n")), filename)
     except RecursionError as error:
         raise InputError("the content of a message is nested too deeply: write it as text") from error
 
 
-def _with_speakers(read: ParsedTranscript, filename: str) -> ImportedTranscript:
+def _with_speakers(read: formats.ParsedTranscript, filename: str) -> ImportedTranscript:
     """Assign ids to the speakers of a transcript, and remove empty messages."""
     names: dict[str, str] = {}
     """Name of each speaker as first written, by its normalized form."""
-    messages: list[ParsedMessage] = []
+    messages: list[formats.ParsedMessage] = []
     for one in read.messages:
-        content = clean_text(one.content).strip()
+        content = entry_types.clean_text(one.content).strip()
         if one.kind == "tool_result":
             messages.append(one)
         elif content:
-            name = plain_line(clean_text(one.speaker)).strip("*_ ").removesuffix(":").rstrip() or "Speaker"
+            name = (
+                plain_line(entry_types.clean_text(one.speaker)).strip("*_ ").removesuffix(":").rstrip()
+                or "Speaker"
+            )
             speaker = names.setdefault(unicodedata.normalize("NFKC", name).casefold(), name)
             messages.append(replace(one, speaker=speaker, content=content))
     if not names:
@@ -177,31 +152,33 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
 def _format_of(text: str) -> str:
     start = text.lstrip()[:1]
     lines = [line for line in text.splitlines() if line.strip()]
-    if start in ("{", "[") and not TIME_STAMP.match(text.lstrip()):
+    if start in ("{", "[") and not formats.TIME_STAMP.match(text.lstrip()):
         each = len(lines) > 1 and all(line.strip()[:1] == "{" and line.strip()[-1:] == "}" for line in lines)
         return "jsonl" if each else "json"
-    if any(BOLD.match(line) or line.startswith("## ") for line in lines):
+    if any(formats.BOLD.match(line) or line.startswith("## ") for line in lines):
         return "md"
-    if lines and header_of(lines[0]):
+    if lines and formats.header_of(lines[0]):
         return "csv"
-    return "md" if is_listed(lines) else "txt"
+    return "md" if formats.is_listed(lines) else "txt"
 
 
 def _from_document(given: dict[str, object]) -> ImportedTranscript:
-    if given["format"] != FORMAT:
+    if given["format"] != documents.FORMAT:
         raise InputError(
-            f"line 1: the format {given['format']!r} is unknown; this version of Moot reads {FORMAT}"
+            f"line 1: the format {given['format']!r} is unknown; this version of Moot reads {documents.FORMAT}"
         )
-    document = load_leniently(DebateDocument, given)
-    entries = [entry for entry in document["transcript"] if traits_of(entry).is_message]
-    debaters = document_config(document)["debaters"]
+    document = documents.load_leniently(documents.DebateDocument, given)
+    entries = [entry for entry in document["transcript"] if entry_types.traits_of(entry).is_message]
+    debaters = documents.document_config(document)["debaters"]
     names = {debater["id"]: debater["name"] or debater["id"] for debater in debaters}
     spoke = dict.fromkeys(entry["speaker"] for entry in entries)
     return ImportedTranscript(
         topic=document["topic"],
         speakers=tuple(Speaker(key, names.get(key, key)) for key in spoke),
         messages=tuple(
-            ParsedMessage(entry["speaker"], entry["content"], entry["at"] if entry.get("dated") else "")
+            formats.ParsedMessage(
+                entry["speaker"], entry["content"], entry["at"] if entry.get("dated") else ""
+            )
             for entry in entries
         ),
         document=given,
@@ -253,7 +230,7 @@ def transcript_values(
     topic: str,
     config: DebateConfig,
     environment: Environment,
-) -> JsonObject:
+) -> entry_types.JsonObject:
     """Return the state of a finished debate made from the messages of a transcript.
 
     Args:
@@ -265,16 +242,16 @@ def transcript_values(
     Raises:
         InputError: The topic is empty.
     """
-    topic = clean_text(topic).strip()
+    topic = entry_types.clean_text(topic).strip()
     if not topic:
         raise InputError("the transcript has no topic: add one with --topic")
     now = environment.clock()
-    entries = [make_entry(0, "user", "topic", topic, at=now)]
+    entries = [entry_types.make_entry(0, "user", "topic", topic, at=now)]
     calls: dict[str, str] = {}
     for seq, one in enumerate(imported.messages, start=1):
         targets = [calls[one.call_id]] if one.kind == "tool_result" and one.call_id in calls else []
         targets += [one.target] if one.target else []
-        entry = make_entry(
+        entry = entry_types.make_entry(
             seq, one.speaker, one.kind, one.content, round=one.round, targets=targets, at=one.at or now
         )
         if one.kind == "tool_call":
@@ -284,8 +261,8 @@ def transcript_values(
         if one.at:
             entry["dated"] = True
         entries.append(entry)
-    document: DebateDocument = {
-        **load_leniently(DebateDocument, {}),
+    document: documents.DebateDocument = {
+        **documents.load_leniently(documents.DebateDocument, {}),
         "topic": topic,
         "status": "running",
         "config": config.to_json(),
@@ -296,25 +273,29 @@ def transcript_values(
     return _values(document, config, environment)
 
 
-def document_values(given: Mapping[str, object], environment: Environment) -> JsonObject:
+def document_values(given: Mapping[str, object], environment: Environment) -> entry_types.JsonObject:
     """Return the debate state stored in a `moot.debate/1` document.
 
     Raises:
         InputError: The document is invalid. The message names the key.
         ConfigError: The configuration of the document is invalid.
     """
-    document = whole_document(given)
+    document = documents.whole_document(given)
     values = _values(document, make_config(stored_settings(document["config"])), environment)
     # `whole_document` has checked that the values can be stored. An empty channel is valid.
     check_types({key: value for key, value in values.items() if value})
     return values
 
 
-def _values(document: DebateDocument, config: DebateConfig, environment: Environment) -> JsonObject:
+def _values(
+    document: documents.DebateDocument, config: DebateConfig, environment: Environment
+) -> entry_types.JsonObject:
     count = environment.token_counter_for(config)
-    cleaned = [(entry, clean_text(entry["content"])) for entry in document["transcript"]]
+    cleaned = [(entry, entry_types.clean_text(entry["content"])) for entry in document["transcript"]]
     # Tokens are counted again, because budgets need exact counts.
-    entries: list[Entry] = [{**entry, "content": text, "tokens": count(text)} for entry, text in cleaned]
+    entries: list[entry_types.Entry] = [
+        {**entry, "content": text, "tokens": count(text)} for entry, text in cleaned
+    ]
     board, carried = document["blackboard"], document.get("state", {})
     # Without its state, a summary cannot be continued, so its messages are summarized again.
     rolling = carried.get("rolling_summary")
@@ -325,7 +306,7 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
     return {
         "topic": document["topic"],
         "full_transcript": entries,
-        "user_provided": user_provided_in(entries),
+        "user_provided": entry_types.user_provided_in(entries),
         "messages": [window_message(entry, origin) for entry in shown if entry["seq"] > dropped],
         "config": document["config"],
         "summary_versions": document["summaries"],
@@ -342,10 +323,10 @@ def _values(document: DebateDocument, config: DebateConfig, environment: Environ
         "verdict": document["verdict"] or {},
         "solution": document["solution"],
         "step": {**_IMPORTED, "number": step} if step else {},
-        "turn_count": turns_taken(entries, config.names()),
+        "turn_count": entry_types.turns_taken(entries, config.names()),
         "round": max((entry["round"] for entry in entries), default=0),
         "current_speaker": "",
         "status": document["status"],
         "schema_version": document["schema_version"],
-        **{key: value for key, value in carried.items() if key in CarriedState.__annotations__},
+        **{key: value for key, value in carried.items() if key in documents.CarriedState.__annotations__},
     }

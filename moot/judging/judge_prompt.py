@@ -18,17 +18,8 @@ from moot.judging.rubrics import Rubric
 from moot.memory.background import select_background, with_background
 from moot.memory.summarizers.drafting import FRAME_TOKENS as SUMMARY_FRAME_TOKENS
 from moot.memory.summarizers.rule_based import NOTICE_BELOW, Point, SummaryPoints, layout_points, render
+from moot.prompts import truncation
 from moot.prompts.templates import FENCE_TOKENS, fenced, fenced_section, load_prompt_template, system_message
-from moot.prompts.truncation import (
-    TIME_TOKENS,
-    Block,
-    cut_block,
-    cut_message,
-    problem_block,
-    prompt_name,
-    render_entry,
-    truncate_blocks,
-)
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, MemoryKind, Omission
 from moot.state.entries import Entry, critique_labels, ids_in, traits_of
@@ -264,7 +255,7 @@ def _others_part(others: int, said: int, remaining: int) -> int:
 
 
 def _estimated_cost(entry: Entry) -> int:
-    return entry["tokens"] + FRAME_TOKENS + (TIME_TOKENS if entry.get("dated") else 0)
+    return entry["tokens"] + FRAME_TOKENS + (truncation.TIME_TOKENS if entry.get("dated") else 0)
 
 
 def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
@@ -382,17 +373,17 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     asked = VERDICT_SCORES
     if judge_spec.judging != "scores":
         asked = (VERDICT if judge_spec.interactive else VERDICT_ALONE).render(most=most, ending=ending)
-    last = Block("turn_suffix", {"role": "user", "content": asked}, label="verdict asked for")
+    last = truncation.Block("turn_suffix", {"role": "user", "content": asked}, label="verdict asked for")
     topic, remaining = context.state["topic"], context.config.memory.budget
     shared_prefix = [
         frame,
-        problem_block(topic, remaining, context.config.fence, context.count, heading="# Topic"),
+        truncation.problem_block(topic, remaining, context.config.fence, context.count, heading="# Topic"),
     ]
     background = select_background(
         context.state, context.config, context.count, partial(_entry_message, context)
     )
 
-    def left(*blocks: Block) -> int:
+    def left(*blocks: truncation.Block) -> int:
         fixed = [*shared_prefix, *background.blocks, *blocks, last]
         return budget - prompt_tokens([block.message for block in fixed], context.count)
 
@@ -418,7 +409,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
         shown = _in_presentation_order(context, shown)
     passages = background.passages(_query(context), left(*notes, *shown))
     blocks = [*shared_prefix, *passages, *notes, *shown, last]
-    prompt = truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
+    prompt = truncation.truncate_blocks(with_background(blocks, background.blocks), budget, context.count)
     gone = context.selector.unselected(key for block in (*blocks, *background.blocks) for key in block.ids)
     note: Omission = {
         "what": EVIDENCE,
@@ -429,7 +420,7 @@ def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | Non
     return replace(prompt, omitted=(*prompt.omitted, note)) if gone else prompt
 
 
-def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
+def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> truncation.Block:
     budget = int(context.config.memory.budget.total * FRAME_SHARE)
     text = JUDGE.render(
         judged=judge_spec.subject if judge_spec.interactive else INDEPENDENT_ANSWERS,
@@ -439,7 +430,7 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> Block:
         naming=NAMING if context.blinding else NAMING_UNBLINDED,
     )
     whole = system_message(break_template_tokens(text), context.config.fence)
-    return cut_block("system", whole, budget, context.count, label="rubric")
+    return truncation.cut_block("system", whole, budget, context.count, label="rubric")
 
 
 def _rubric_lines(rubric: Rubric) -> str:
@@ -464,17 +455,17 @@ def _listed(context: JudgeContext, debater: str) -> str:
     If names are not hidden, the entry contains the id and the name.
     """
     label = context.label(debater)
-    return label if context.blinding else f"{label}: {prompt_name(debater, context.labels)}"
+    return label if context.blinding else f"{label}: {truncation.prompt_name(debater, context.labels)}"
 
 
-def _judge_summary(context: JudgeContext, remaining: int) -> list[Block]:
+def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Block]:
     """Return the block with the summary of the final round, using at most `remaining` tokens."""
     summary = context.state.get("judge_summary")
     text = context.blind(summary["text"]) if summary else ""
     return _summary_block(context, "judge's summary", "# Summary of the final round", text, remaining)
 
 
-def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str]) -> list[Block]:
+def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str]) -> list[truncation.Block]:
     """Return the block with the summary of the earlier debate, using at most `remaining` tokens.
 
     A summary of quoted points leaves out the points of messages whose ids are in `shown`.
@@ -501,20 +492,20 @@ def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str
 
 def _summary_block(
     context: JudgeContext, label: MemoryKind, heading: str, text: str, remaining: int
-) -> list[Block]:
+) -> list[truncation.Block]:
     """Return the block with a summary, or nothing if there is no summary or too little room for it."""
     most = min(context.config.memory.budget.summary, remaining)
     if not text or most < NOTICE_BELOW:
         return []
     whole: WireMessage = {"role": "user", "content": fenced(text, context.config.fence, heading)}
-    block = cut_block(
+    block = truncation.cut_block(
         "summary", whole, most, context.count, label=label, priority=SUMMARY_PRIORITY, memory=label
     )
     cites = tuple(dict.fromkeys(ids_in(block.message["content"])))
     return [replace(block, grows=False, cites=cites)]
 
 
-def _ledger(context: JudgeContext, budget: int) -> list[Block]:
+def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
     """Return the prompt block that lists the claims recorded during the debate.
 
     Debaters are listed in presentation order.
@@ -538,12 +529,12 @@ def _ledger(context: JudgeContext, budget: int) -> list[Block]:
         remaining -= over
     if not text:
         return []
-    message = cut_message(shown, budget, context.count)
+    message = truncation.cut_message(shown, budget, context.count)
     held = memory_tokens(text, context.state, context.count)
-    return [Block("ledger", message, LEDGER_PRIORITY, label="ledger", memory=held)]
+    return [truncation.Block("ledger", message, LEDGER_PRIORITY, label="ledger", memory=held)]
 
 
-def _evidence(context: JudgeContext, remaining: int) -> list[Block]:
+def _evidence(context: JudgeContext, remaining: int) -> list[truncation.Block]:
     """Return the prompt blocks that contain the messages to judge, using at most `remaining` tokens."""
     query, wanted = _query(context), remaining
     for _ in range(ATTEMPTS):
@@ -560,7 +551,9 @@ def _query(context: JudgeContext) -> str:
     return " ".join([context.state["topic"], *(criterion.name for criterion in context.rubric.criteria)])
 
 
-def _in_presentation_order(context: JudgeContext, blocks: Sequence[Block]) -> list[Block]:
+def _in_presentation_order(
+    context: JudgeContext, blocks: Sequence[truncation.Block]
+) -> list[truncation.Block]:
     """Return the blocks with independent answers, sorted by the presentation order of the debaters.
 
     Messages of a debate keep the order of the transcript, because they reply to each other.
@@ -577,9 +570,11 @@ def _in_presentation_order(context: JudgeContext, blocks: Sequence[Block]) -> li
     return sorted(blocks, key=lambda block: max((places.get(key, -1) for key in block.ids), default=-1))
 
 
-def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]:
+def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[truncation.Block]:
     shown = {
-        one.entry["id"]: cut_message(_entry_message(context, one.entry), one.remaining, context.count)
+        one.entry["id"]: truncation.cut_message(
+            _entry_message(context, one.entry), one.remaining, context.count
+        )
         for one in selection.shown
     }
     if selection.share is not None:
@@ -591,7 +586,7 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
             for key in own:
                 message = shown.pop(key)
                 if key in rooms:
-                    shown[key] = cut_message(message, rooms[key], context.count)
+                    shown[key] = truncation.cut_message(message, rooms[key], context.count)
     blocks = []
     for one in selection.shown:
         key, whole = one.entry["id"], _entry_message(context, one.entry)
@@ -600,7 +595,9 @@ def _evidence_blocks(context: JudgeContext, selection: Selection) -> list[Block]
             priority = EVIDENCE_PRIORITY if is_argued(one.entry, context.order) else OTHERS_PRIORITY
             label = EARLIER_EVIDENCE if one.entry in context.selector.earlier else EVIDENCE
             cut = whole if part != whole else None
-            blocks.append(Block("messages", part, priority, (key,), label=label, whole=cut, grows=False))
+            blocks.append(
+                truncation.Block("messages", part, priority, (key,), label=label, whole=cut, grows=False)
+            )
     return blocks
 
 
@@ -620,7 +617,9 @@ def background_of(transcript: Sequence[Entry], debaters: Collection[str]) -> lis
 
 def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
     about = ", ".join(
-        prompt_name(target, context.labels) for target in entry["targets"] if target in context.order
+        truncation.prompt_name(target, context.labels)
+        for target in entry["targets"]
+        if target in context.order
     )
     note = ""
     if entry["kind"] == "critique" and about:
@@ -632,7 +631,7 @@ def _entry_message(context: JudgeContext, entry: Entry) -> WireMessage:
     is_background = entry["id"] in context.background
     content = entry["content"] if is_background else context.blind(entry["content"])
     at = context.blind(entry["at"]) if entry.get("dated") else entry["at"]
-    message = render_entry(
+    message = truncation.render_entry(
         {**entry, "content": content, "at": at}, context.labels, context.config.fence, note
     )
     return {"role": message["role"], "content": message["content"]}  # the field `name` would tell who spoke

@@ -18,28 +18,8 @@ from moot.calls.effects import ModelCall, Reply
 from moot.judging.blinding import Blinding
 from moot.judging.rubrics import Rubric
 from moot.prompts.request import between, cause_type, citation_type, many, narrow_schema, one_of
+from moot.state import verdict as verdict_types
 from moot.state.entries import Entry, EntryUsage, cited_id
-from moot.state.verdict import (
-    NO_WINNER,
-    SOLVED,
-    SYNTHESIS,
-    TIE,
-    UNDECIDED,
-    VERDICT_FIELDS,
-    Case,
-    Flip,
-    Judging,
-    Move,
-    Reason,
-    ScoreRecord,
-    Section,
-    Unmet,
-    Verdict,
-    VerdictField,
-    asked_fields,
-    shown_fields,
-    tenths,
-)
 from moot.text.plain_text import clip, count_noun
 from moot.text.terms import same_statement
 
@@ -60,7 +40,7 @@ class JudgeSpec:
     instruction: str = ""
     """Additional instruction to the judge on the contents of the verdict, placed at the end of the
     prompt."""
-    judging: Judging = "contest"
+    judging: verdict_types.Judging = "contest"
     """Kind of judging that determines which fields the judge must fill in."""
     subject: str = "a debate"
     """What is judged, as the judge's prompt names it. It applies if `interactive` is true."""
@@ -78,7 +58,7 @@ class JudgeSpec:
 
         The judge then also checks whether it meets the requirements.
         """
-        return self.judging in SOLVED
+        return self.judging in verdict_types.SOLVED
 
 
 class CriterionScore(BaseModel):
@@ -144,8 +124,8 @@ class JudgeResponse(BaseModel):
         A response that lacks required fields can still be read.
         """
         schema = handler.resolve_ref_schema(handler(core_schema))
-        required = [name for name in cls.model_fields if name in VERDICT_FIELDS]
-        schema["required"] = [name for name in required if VERDICT_FIELDS[name].required]
+        required = [name for name in cls.model_fields if name in verdict_types.VERDICT_FIELDS]
+        schema["required"] = [name for name in required if verdict_types.VERDICT_FIELDS[name].required]
         return schema
 
 
@@ -157,17 +137,19 @@ def reasons_each(sides: int) -> int:
     return max(1, min(MAX_REASONS, MAX_POINTS // max(1, sides)))
 
 
-def response_tokens(sides: int, criteria: int, *, judging: Judging) -> int:
+def response_tokens(sides: int, criteria: int, *, judging: verdict_types.Judging) -> int:
     """Return the expected number of tokens in a judge's response."""
     reasons = 0 if judging == "scores" else 2 * REASON_TOKENS * reasons_each(sides)
     each = SCORE_TOKENS * criteria + reasons
-    rows = (dict[str, str], list[Move])
-    fields = sum(field.tokens * (sides if field.kind in rows else 1) for field in asked_fields(judging))
+    rows = (dict[str, str], list[verdict_types.Move])
+    fields = sum(
+        field.tokens * (sides if field.kind in rows else 1) for field in verdict_types.asked_fields(judging)
+    )
     return each * sides + fields
 
 
 def response_type(
-    judging: Judging,
+    judging: verdict_types.Judging,
     types: Mapping[str, Any] = MappingProxyType({}),
     asks: Mapping[str, str] = MappingProxyType({}),
 ) -> type[JudgeResponse]:
@@ -181,7 +163,7 @@ def response_type(
         asks: descriptions that replace those of single fields.
     """
     fields: dict[str, Any] = {}
-    for field in asked_fields(judging):
+    for field in verdict_types.asked_fields(judging):
         kind = types.get(field.name, _REPLY_TYPES.get(field.kind, field.kind))
         default = _UNSAID.get(field.kind, [])
         if field.name in _NEEDED:
@@ -194,10 +176,10 @@ def response_type(
 _REPLY_TYPES: Mapping[Any, Any] = {
     float | None: Annotated[float | None, WithJsonSchema({"type": "number"})],
     dict[str, str]: list[FinalPosition],
-    list[Move]: list[DebaterMove],
-    list[Unmet]: list[UnmetRequirement],
-    dict[str, Case]: list[DebaterCase],
-    dict[str, dict[str, ScoreRecord]]: list[CriterionScore],
+    list[verdict_types.Move]: list[DebaterMove],
+    list[verdict_types.Unmet]: list[UnmetRequirement],
+    dict[str, verdict_types.Case]: list[DebaterCase],
+    dict[str, dict[str, verdict_types.ScoreRecord]]: list[CriterionScore],
 }
 """Mapping from the type of a stored verdict field to the type that a judge's response uses instead."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
@@ -211,7 +193,12 @@ _NEEDED = ("reasoning", "winner")
 
 
 def response_schema(
-    rubric: Rubric, sides: Sequence[str], ids: Sequence[str], *, judging: Judging, options: Sequence[str] = ()
+    rubric: Rubric,
+    sides: Sequence[str],
+    ids: Sequence[str],
+    *,
+    judging: verdict_types.Judging,
+    options: Sequence[str] = (),
 ) -> type[JudgeResponse]:
     """Return the Pydantic class for the responses of judges in one debate.
 
@@ -247,24 +234,27 @@ def response_schema(
             float | None, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 100})
         ],
         dict[str, str]: many(narrow_schema(FinalPosition, debater), 0, len(sides)),
-        list[Move]: many(
+        list[verdict_types.Move]: many(
             narrow_schema(DebaterMove, {**debater, "message_id": cause_type(ids)}), 0, MAX_POINTS
         ),
-        dict[str, Case]: many(
+        dict[str, verdict_types.Case]: many(
             narrow_schema(DebaterCase, {**debater, "pros": reasons, "cons": reasons}), len(sides), len(sides)
         ),
-        dict[str, dict[str, ScoreRecord]]: many(Union[tuple(rows)], count, count),  # noqa: UP007  # built at run time
+        dict[str, dict[str, verdict_types.ScoreRecord]]: many(Union[tuple(rows)], count, count),  # noqa: UP007  # built at run time
     }
-    asked = asked_fields(judging)
+    asked = verdict_types.asked_fields(judging)
     types = {field.name: narrowed[field.kind] for field in asked if field.kind in narrowed}
     # Only a verdict with a decision can combine positions, and a solution cannot be a tie.
-    nobody = [*(() if judging in SOLVED else (TIE,)), *(() if judging == "scores" else (SYNTHESIS,))]
+    nobody = [
+        *(() if judging in verdict_types.SOLVED else (verdict_types.TIE,)),
+        *(() if judging == "scores" else (verdict_types.SYNTHESIS,)),
+    ]
     types["winner"] = one_of([*sides, *nobody])
     asks = {"reasoning": REASONING_OF_SCORES} if judging == "scores" else {}
-    if judging in SOLVED:
+    if judging in verdict_types.SOLVED:
         asks["winner"] = WINNER_OF_SOLUTION
     if options:
-        types["decision"] = one_of([*options, UNDECIDED])
+        types["decision"] = one_of([*options, verdict_types.UNDECIDED])
         asks["decision"] = ""  # the prompt describes the options
     return response_type(judging, types, asks)
 
@@ -298,14 +288,14 @@ class ShownField:
         return "; ".join(line.text for line in self.lines)
 
 
-def empty_value(field: VerdictField) -> Any:
+def empty_value(field: verdict_types.VerdictField) -> Any:
     """Return the value that represents an empty verdict field, depending on the field's type."""
     if field.kind is str:
         return ""
     return cast(Any, get_origin(field.kind))() if get_origin(field.kind) in (list, dict) else None
 
 
-def combine(field: VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
+def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
     """Combine the values of one verdict field from several verdicts into one value.
 
     Args:
@@ -378,9 +368,9 @@ def _merge(known: dict[str, Any], again: Mapping[str, Any]) -> None:
 
 
 def shown(
-    verdict: Verdict,
+    verdict: verdict_types.Verdict,
     names: Mapping[str, str],
-    *sections: Section,
+    *sections: verdict_types.Section,
     headline: str = "",
     winner_label: str = "",
     transcript: Iterable[Entry] = (),
@@ -397,18 +387,18 @@ def shown(
             a move after that message.
     """
     found, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
-    for field in shown_fields(*(sections or ("title", "answer"))):
+    for field in verdict_types.shown_fields(*(sections or ("title", "answer"))):
         value = cast(Mapping[str, Any], verdict).get(field.name)
         if field.name == "decision" and value and headline.startswith(value):
             value = headline  # the headline also names the winner
         elif field.name == "winner" and value:
-            value = headline or NO_WINNER.get(value, "").capitalize() or names.get(value, value)
+            value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if (decision := verdict.get("decision")) and value.startswith(decision) else value
         lines = tuple(_lines(value, names, speakers))
         if lines:
             own = field.name == "winner" or (field.name == "decision" and value == headline)
             label = winner_label if own and winner_label else field.label
-            if field.name == "winner_confidence" and verdict["winner"] in NO_WINNER:
+            if field.name == "winner_confidence" and verdict["winner"] in verdict_types.NO_WINNER:
                 label = "Confidence in this result"
             percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
             single = not isinstance(value, list | dict)
@@ -468,12 +458,14 @@ class ResponseCheck:
     options: Sequence[str] = ()
     """Options of the question. The decision must be one of them or `undecided`."""
 
-    def failed(self, error: str, *, model: str = "", usage: EntryUsage | None = None) -> Verdict:
+    def failed(
+        self, error: str, *, model: str = "", usage: EntryUsage | None = None
+    ) -> verdict_types.Verdict:
         """Return a failed verdict for the judge, with `error` as the reason for the failure."""
         rubric = self.rubric.name
         return failed_verdict(self.judge, error, model=model, rubric=rubric, order=self.sides, usage=usage)
 
-    def score_verdict(self, scores: Iterable[CriterionScore], reply: Reply) -> Verdict:
+    def score_verdict(self, scores: Iterable[CriterionScore], reply: Reply) -> verdict_types.Verdict:
         """Return a verdict that contains the judge's scores but no winner.
 
         Scores are clamped to their scales. Citations of unknown messages, and scores of unknown debaters or
@@ -490,13 +482,15 @@ class ResponseCheck:
             kept = self._existing_ids(given.citations, verdict)
             score = criterion.clamp(given.score)
             verdict["clamped_scores"] += score != given.score
-            record = ScoreRecord(score=tenths(score), reason=given.reason, citations=kept)
+            record = verdict_types.ScoreRecord(
+                score=verdict_types.tenths(score), reason=given.reason, citations=kept
+            )
             verdict["scores"].setdefault(side, {})[criterion.id] = record
             exact.setdefault(side, {})[criterion.id] = score
         for side, scored in exact.items():
             total = self.rubric.total(scored)
             if total is not None:
-                verdict["totals"][side] = tenths(total)
+                verdict["totals"][side] = verdict_types.tenths(total)
         verdict["status"] = "ok"
         if reply.placeholder:
             verdict["placeholder"] = True
@@ -504,7 +498,7 @@ class ResponseCheck:
         verdict["lengths"] = dict(self.lengths)
         return verdict
 
-    def response_verdict(self, response: JudgeResponse, reply: Reply) -> Verdict:
+    def response_verdict(self, response: JudgeResponse, reply: Reply) -> verdict_types.Verdict:
         """Convert a judge's response to a verdict. The response contains debater ids instead of labels.
 
         The winner is a debater, `tie` or `synthesis`. A response without a valid winner and without a valid
@@ -515,25 +509,27 @@ class ResponseCheck:
         verdict = self.score_verdict(scores, reply)
         named = said["winner"]
         if reply.placeholder:
-            verdict["reasoning"], verdict["winner"] = said["reasoning"], TIE
-            verdict["flip"]["winners"] = [TIE]
+            verdict["reasoning"], verdict["winner"] = said["reasoning"], verdict_types.TIE
+            verdict["flip"]["winners"] = [verdict_types.TIE]
             return verdict
         outcome = named.strip().casefold()
-        winner = _side_meant(named, self.sides) or (outcome if outcome in (TIE, SYNTHESIS) else None)
+        winner = _side_meant(named, self.sides) or (
+            outcome if outcome in (verdict_types.TIE, verdict_types.SYNTHESIS) else None
+        )
         if winner is None and not verdict["scores"]:
             del verdict["criteria"]
             verdict["status"] = "failed"
             verdict["error"] = f"the judge named {named!r} as winner and scored no debater"
             return verdict
         record = cast(dict[str, Any], verdict)
-        for name, each in VERDICT_FIELDS.items():
+        for name, each in verdict_types.VERDICT_FIELDS.items():
             if name in said and name not in ("winner", "scores"):
                 record[name] = self._recorded(each, said[name], verdict)
         if self.options:
             verdict["options"] = list(self.options)
             if "decision" in said:  # the second presentation order may be asked for scores alone
                 self._restrict_decision(verdict)
-        verdict["winner"] = winner or TIE
+        verdict["winner"] = winner or verdict_types.TIE
         if winner is None:
             verdict["notes"].append(
                 f"The judge named {named!r} as winner, who took no part; recorded as a tie."
@@ -545,19 +541,19 @@ class ResponseCheck:
             cap_confidence(verdict)
         return verdict
 
-    def _restrict_decision(self, verdict: Verdict) -> None:
+    def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
         """Replace a decision that is not among the options with `undecided`, and add a note."""
         said = verdict["decision"]
-        allowed = [*self.options, UNDECIDED]
+        allowed = [*self.options, verdict_types.UNDECIDED]
         named = [each for each in allowed if each.casefold() == said.strip(" .`\"'“”*").casefold()]
-        verdict["decision"] = named[0] if named else UNDECIDED
+        verdict["decision"] = named[0] if named else verdict_types.UNDECIDED
         if not named:
             verdict["notes"].append(
-                f"The judge's decision was none of the options, so it counts as {UNDECIDED}: "
+                f"The judge's decision was none of the options, so it counts as {verdict_types.UNDECIDED}: "
                 f"{clip(said, NOTED_CHARS)}"
             )
 
-    def _recorded(self, field: VerdictField, said: Any, verdict: Verdict) -> Any:
+    def _recorded(self, field: verdict_types.VerdictField, said: Any, verdict: verdict_types.Verdict) -> Any:
         """Convert a field of a judge's response to the form in which it is stored.
 
         Unknown debaters and message ids are dropped.
@@ -568,7 +564,7 @@ class ResponseCheck:
             return float(round(min(max(said, 0.0), 100.0))) if isfinite(said) else 0.0
         if said is None:
             return None
-        if field.kind == dict[str, Case]:
+        if field.kind == dict[str, verdict_types.Case]:
             return self._cases(map(DebaterCase.model_validate, said), verdict)
         if field.kind == list[str]:
             return [text.strip() for text in said if text.strip()]
@@ -577,7 +573,7 @@ class ResponseCheck:
             return {row["debater"]: row["position"].strip() for row in rows if row["position"].strip()}
         return rows
 
-    def _row(self, said: Mapping[str, Any], verdict: Verdict) -> dict[str, Any] | None:
+    def _row(self, said: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
         """Return a copy of one row of a judge's response without references to unknown debaters or messages.
 
         Return `None` if the debater is unknown.
@@ -592,36 +588,41 @@ class ResponseCheck:
             row["message_id"] = next(iter(self._existing_ids([cited], verdict)), "")
         return row
 
-    def _cases(self, given: Iterable[DebaterCase], verdict: Verdict) -> dict[str, Case]:
+    def _cases(
+        self, given: Iterable[DebaterCase], verdict: verdict_types.Verdict
+    ) -> dict[str, verdict_types.Case]:
         """Return the valid reasons for and against each debater's answer.
 
         Empty reasons and citations of missing messages are dropped.
         """
-        cases: dict[str, Case] = {}
+        cases: dict[str, verdict_types.Case] = {}
         for each in given:
             side = _side_meant(each.debater, self.sides)
             if side is None:
                 continue
-            case = cases.setdefault(side, Case(pros=[], cons=[]))
+            case = cases.setdefault(side, verdict_types.Case(pros=[], cons=[]))
             for kept, reasons in ((case["pros"], each.pros), (case["cons"], each.cons)):
                 kept += [
-                    Reason(text=reason.text.strip(), citations=self._existing_ids(reason.citations, verdict))
+                    verdict_types.Reason(
+                        text=reason.text.strip(), citations=self._existing_ids(reason.citations, verdict)
+                    )
                     for reason in reasons
                     if reason.text.strip()
                 ]
         most = reasons_each(len(self.sides))
         return {
-            side: Case(pros=case["pros"][:most], cons=case["cons"][:most]) for side, case in cases.items()
+            side: verdict_types.Case(pros=case["pros"][:most], cons=case["cons"][:most])
+            for side, case in cases.items()
         }
 
-    def _existing_ids(self, citations: Iterable[str], verdict: Verdict) -> list[str]:
+    def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
         """Return the cited ids that belong to known messages, and count the unknown ids."""
         cited = list(dict.fromkeys(map(cited_id, citations)))
         kept = [citation for citation in cited if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited) - len(kept)
         return kept
 
-    def _answer_for_totals(self, verdict: Verdict, why: str) -> None:
+    def _answer_for_totals(self, verdict: verdict_types.Verdict, why: str) -> None:
         """Add a note or declare a tie if the judge's winner does not have the highest total score.
 
         If the judge gave a reason, add a note with this reason.
@@ -637,7 +638,7 @@ class ResponseCheck:
         if why:
             verdict["notes"].append(f"The judge named {named} in spite of a lower total ({figures}): {why}")
         else:
-            verdict["winner"] = TIE
+            verdict["winner"] = verdict_types.TIE
             verdict["notes"].append(f"The judge named {named} and does not say why: {figures}. A tie.")
 
 
@@ -659,7 +660,7 @@ class JudgeRequest:
         data = self.blinding.unblind_data(reply.data) if self.blinding else reply.data
         return self.call.schema.model_validate(data)
 
-    def failed(self, reply: Reply) -> Verdict:
+    def failed(self, reply: Reply) -> verdict_types.Verdict:
         """Return a failed verdict for a reply that contains no valid response."""
         error = reply.error or "the judge gave no structured answer"
         return self.check.failed(error, model=self.call.model, usage=reply.usage)
@@ -673,9 +674,9 @@ def failed_verdict(
     rubric: str = "",
     order: Sequence[str] = (),
     usage: EntryUsage | None = None,
-) -> Verdict:
+) -> verdict_types.Verdict:
     """Return a verdict with status `failed` and empty fields. `error` contains the reason."""
-    said = {name: empty_value(each) for name, each in VERDICT_FIELDS.items()}
+    said = {name: empty_value(each) for name, each in verdict_types.VERDICT_FIELDS.items()}
     record = {
         "status": "failed",
         "error": error,
@@ -689,25 +690,25 @@ def failed_verdict(
         "dropped_scores": 0,
         "clamped_scores": 0,
         "notes": [],
-        "flip": Flip(orders=[list(order)], winners=[], flipped=None),
+        "flip": verdict_types.Flip(orders=[list(order)], winners=[], flipped=None),
         "lengths": {},
         "usage": usage.copy() if usage else EntryUsage(),
     }
-    return cast(Verdict, record)
+    return cast(verdict_types.Verdict, record)
 
 
-def clear_confidence(verdict: Verdict) -> None:
+def clear_confidence(verdict: verdict_types.Verdict) -> None:
     """Remove the confidence in the winner if the verdict is a tie.
 
     If the tie has no decision, also remove the overall confidence.
     """
-    if verdict["winner"] == TIE:
+    if verdict["winner"] == verdict_types.TIE:
         verdict["winner_confidence"] = None
         if not verdict["decision"] or verdict.get("placeholder"):
             verdict["confidence"] = None
 
 
-def cap_confidence(verdict: Verdict) -> None:
+def cap_confidence(verdict: verdict_types.Verdict) -> None:
     """Limit the confidence to `MAJOR_CAP` and add a note if a major requirement is unmet."""
     major = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
     if major is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
@@ -717,18 +718,18 @@ def cap_confidence(verdict: Verdict) -> None:
         )
 
 
-def confidence_of(verdict: Verdict) -> int | None:
+def confidence_of(verdict: verdict_types.Verdict) -> int | None:
     """Return the confidence of a verdict for display, as an integer from 0 to 100.
 
     Return `None` for a tie without a decision.
     """
     stated = verdict["confidence"]
-    if stated is None or (verdict["winner"] == TIE and not verdict.get("decision")):
+    if stated is None or (verdict["winner"] == verdict_types.TIE and not verdict.get("decision")):
         return None
     return round(min(max(stated, 0.0), 100.0))
 
 
-def changed_text(verdict: Verdict) -> str:
+def changed_text(verdict: verdict_types.Verdict) -> str:
     """Return a sentence on how many scores and citations in a judge's response were dropped or corrected.
 
     Return `""` if nothing was dropped or clamped.

@@ -15,26 +15,15 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from moot.judging.judge_response import cap_confidence, clear_confidence, combine
+from moot.state import verdict as verdict_types
 from moot.state.reducers import add_totals
-from moot.state.verdict import (
-    NO_WINNER,
-    TIE,
-    UNDECIDED,
-    VERDICT_FIELDS,
-    Flip,
-    PairAgreement,
-    Rate,
-    ScoreRecord,
-    Verdict,
-    tenths,
-)
 
 Mark = str | int | float
 Unit = Sequence[Mark | None]
 Level = Literal["nominal", "ordinal", "interval"]
 
 
-def rate_of(k: int, n: int) -> Rate:
+def rate_of(k: int, n: int) -> verdict_types.Rate:
     """Return the proportion `k / n` with its 95 % Wilson score interval.
 
     Raises:
@@ -46,16 +35,18 @@ def rate_of(k: int, n: int) -> Rate:
             f"{n!r})"
         )
     if n == 0:
-        return Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
+        return verdict_types.Rate(k=0, n=0, rate=None, low=0.0, high=1.0)
     z = NormalDist().inv_cdf(0.975)
     p = k / n
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     # At 0 and 1, rounding must not move the rate out of its interval.
-    return Rate(k=k, n=n, rate=p, low=min(p, max(0.0, centre - half)), high=max(p, min(1.0, centre + half)))
+    return verdict_types.Rate(
+        k=k, n=n, rate=p, low=min(p, max(0.0, centre - half)), high=max(p, min(1.0, centre + half))
+    )
 
 
-def flip_rate(flips: Iterable[bool | None]) -> Rate:
+def flip_rate(flips: Iterable[bool | None]) -> verdict_types.Rate:
     """Return the share of verdicts in which the winner changed with the presentation order.
 
     Verdicts given in only one order (`None`) do not count.
@@ -122,7 +113,7 @@ def cohen_kappa(first: Unit, second: Unit) -> float | None:
     return None if by_chance == n * n else (observed * n - by_chance) / (n * n - by_chance)
 
 
-def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
+def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[verdict_types.PairAgreement]:
     """Return the agreement of each pair of judges as Cohen's κ.
 
     Args:
@@ -133,7 +124,11 @@ def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[PairAgreement]:
         pairs = _mark_pairs(ratings[first], ratings[second])
         alike = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
         kappa = cohen_kappa(ratings[first], ratings[second])
-        found.append(PairAgreement(first=first, second=second, n=len(pairs), agreement=alike, kappa=kappa))
+        found.append(
+            verdict_types.PairAgreement(
+                first=first, second=second, n=len(pairs), agreement=alike, kappa=kappa
+            )
+        )
     return found
 
 
@@ -148,7 +143,7 @@ def _mark_pairs(first: Unit, second: Unit) -> list[tuple[Mark, Mark]]:
     return [(pair[0], pair[1]) for pair in both if len(pair) == 2]
 
 
-ScoreTable = dict[str, dict[str, ScoreRecord]]
+ScoreTable = dict[str, dict[str, verdict_types.ScoreRecord]]
 """Scores with their reasons, keyed by debater id and criterion id."""
 
 
@@ -162,8 +157,12 @@ def presentation_orders(debaters: Sequence[str], *, swap: bool = True) -> list[l
 
 
 def reconcile(
-    first: Verdict, second: Verdict, *, names: Mapping[str, str] = MappingProxyType({}), capped: bool = False
-) -> Verdict:
+    first: verdict_types.Verdict,
+    second: verdict_types.Verdict,
+    *,
+    names: Mapping[str, str] = MappingProxyType({}),
+    capped: bool = False,
+) -> verdict_types.Verdict:
     """Combine a judge's verdicts for two presentation orders into one verdict.
 
     Args:
@@ -188,7 +187,7 @@ def reconcile(
     winners = [verdict["winner"] for verdict in judged]
     flipped = _debater_of(winners[0]) != _debater_of(winners[1]) if len(judged) == 2 else None
     notes = _notes_by_order(both, names) if len(judged) == 2 else _union(first["notes"], second["notes"])
-    verdict: Verdict = {
+    verdict: verdict_types.Verdict = {
         **(judged or both)[0],
         "dropped_citations": first["dropped_citations"] + second["dropped_citations"],
         "dropped_scores": first["dropped_scores"] + second["dropped_scores"],
@@ -196,7 +195,9 @@ def reconcile(
         "notes": notes,
         "lengths": {**second["lengths"], **first["lengths"]},
         "usage": add_totals(first["usage"], [second["usage"]]),
-        "flip": Flip(orders=[first["order"], second["order"]], winners=winners, flipped=flipped),
+        "flip": verdict_types.Flip(
+            orders=[first["order"], second["order"]], winners=winners, flipped=flipped
+        ),
     }
     if any(each.get("placeholder") for each in judged):
         verdict["placeholder"] = True
@@ -205,21 +206,21 @@ def reconcile(
         return {**verdict, "error": "; ".join(errors)}
     if len(judged) == 1:
         if "options" in verdict and not verdict["decision"]:
-            verdict["decision"] = UNDECIDED
+            verdict["decision"] = verdict_types.UNDECIDED
         note = f"Judged in one order only. The other order failed: {errors[-1]}"
         return {**verdict, "notes": _union(verdict["notes"], [note])}
     totals = [each["totals"] for each in both]
     verdict["scores"] = in_tenths(mean_table(each["scores"] for each in both))
     verdict["totals"] = {
-        side: tenths(fmean(given[side] for given in totals if side in given))
+        side: verdict_types.tenths(fmean(given[side] for given in totals if side in given))
         for side in totals[0] | totals[1]
     }
-    for field in VERDICT_FIELDS.values():
+    for field in verdict_types.VERDICT_FIELDS.values():
         if field.orders != "own":
             cast(dict[str, Any], verdict)[field.name] = combine(field, both, field.orders)
     if deciding := [each for each in both if "options" in each and each["decision"]]:
         merge_decisions(verdict, deciding)
-    sure = combine(VERDICT_FIELDS["winner_confidence"], both, "mean")
+    sure = combine(verdict_types.VERDICT_FIELDS["winner_confidence"], both, "mean")
     verdict["winner_confidence"] = None if flipped else sure
     if capped:
         cap_confidence(verdict)
@@ -228,13 +229,15 @@ def reconcile(
     return verdict
 
 
-def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str, str]) -> None:
+def _merge_flipped(
+    verdict: verdict_types.Verdict, both: Sequence[verdict_types.Verdict], names: Mapping[str, str]
+) -> None:
     """Update a verdict if reversing the order of the debaters changed the winner.
 
     The new winner is the debater with the highest total in both orders, or a tie.
     """
     leader = _leader_of_both(both)
-    verdict["winner"] = leader or TIE
+    verdict["winner"] = leader or verdict_types.TIE
     # The confidence in two different winners means nothing for a tie.
     clear_confidence(verdict)
     passes, changed = [], []
@@ -251,7 +254,7 @@ def _merge_flipped(verdict: Verdict, both: Sequence[Verdict], names: Mapping[str
     verdict["notes"] = _union(verdict["notes"], notes)
 
 
-def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
+def merge_decisions(verdict: verdict_types.Verdict, given: Sequence[verdict_types.Verdict]) -> None:
     """Set the decision to the option chosen by most verdicts, or to `undecided` in a tie.
 
     The confidence is the sum of the confidences of the verdicts that choose the option, divided by the number
@@ -260,11 +263,13 @@ def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
     votes = Counter(each["decision"] for each in given)
     ranked = votes.most_common(2)
     tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
-    chosen = UNDECIDED if tied else ranked[0][0]
+    chosen = verdict_types.UNDECIDED if tied else ranked[0][0]
     agreeing = [each["confidence"] or 0.0 for each in given if each["decision"] == chosen]
     verdict["decision"] = chosen
     if len(given) > 1:
-        verdict["confidence"] = None if chosen == UNDECIDED else float(round(sum(agreeing) / len(given)))
+        verdict["confidence"] = (
+            None if chosen == verdict_types.UNDECIDED else float(round(sum(agreeing) / len(given)))
+        )
     else:
         verdict["confidence"] = given[0]["confidence"]
     if len(votes) > 1:
@@ -272,7 +277,7 @@ def merge_decisions(verdict: Verdict, given: Sequence[Verdict]) -> None:
         verdict["notes"] = [*verdict["notes"], f"The judgements chose different options: {shares}."]
 
 
-def _leader_of_both(both: Sequence[Verdict]) -> str:
+def _leader_of_both(both: Sequence[verdict_types.Verdict]) -> str:
     """Return the debater with the highest total score in both judgements of the same debate.
 
     Return `""` if there is no such debater.
@@ -291,10 +296,10 @@ def _leader_of_both(both: Sequence[Verdict]) -> str:
 
 def _debater_of(winner: str) -> str:
     """Return the id of the winning debater, or `""` for a tie or a synthesis."""
-    return "" if winner in NO_WINNER else winner
+    return "" if winner in verdict_types.NO_WINNER else winner
 
 
-def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[str]:
+def _notes_by_order(both: Sequence[verdict_types.Verdict], names: Mapping[str, str]) -> list[str]:
     """Return the combined notes of two verdicts given for different orders of the debaters.
 
     A note that applies to only one order names this order.
@@ -310,23 +315,25 @@ def _notes_by_order(both: Sequence[Verdict], names: Mapping[str, str]) -> list[s
     return _union(shared, own)
 
 
-def _order_text(verdict: Verdict, names: Mapping[str, str]) -> str:
+def _order_text(verdict: verdict_types.Verdict, names: Mapping[str, str]) -> str:
     return ", ".join(names.get(who, who) for who in verdict["order"])
 
 
 def _winner_text(winner: str, names: Mapping[str, str]) -> str:
-    return NO_WINNER.get(winner, "") or names.get(winner, winner)
+    return verdict_types.NO_WINNER.get(winner, "") or names.get(winner, winner)
 
 
 def in_tenths(table: ScoreTable) -> ScoreTable:
     """Return the scores rounded to one decimal place."""
     return {
-        side: {key: {**record, "score": tenths(record["score"])} for key, record in records.items()}
+        side: {
+            key: {**record, "score": verdict_types.tenths(record["score"])} for key, record in records.items()
+        }
         for side, records in table.items()
     }
 
 
-def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
+def flip_rates(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_types.Rate]:
     """Return the share of verdicts whose winner changed with the presentation order, keyed by judge."""
     flips: dict[str, list[bool | None]] = {}
     for verdict in verdicts:
@@ -334,12 +341,12 @@ def flip_rates(verdicts: Iterable[Verdict]) -> dict[str, Rate]:
     return {judge: flip_rate(of_judge) for judge, of_judge in sorted(flips.items())}
 
 
-def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> ScoreTable:
+def mean_table(tables: Iterable[Mapping[str, Mapping[str, verdict_types.ScoreRecord]]]) -> ScoreTable:
     """Return the mean scores of several score tables. All reasons and citations are kept.
 
     Missing scores do not count.
     """
-    given: dict[str, dict[str, list[ScoreRecord]]] = {}
+    given: dict[str, dict[str, list[verdict_types.ScoreRecord]]] = {}
     for table in tables:
         for side, records in table.items():
             of_side = given.setdefault(side, {})
@@ -347,7 +354,7 @@ def mean_table(tables: Iterable[Mapping[str, Mapping[str, ScoreRecord]]]) -> Sco
                 of_side.setdefault(criterion, []).append(record)
     return {
         side: {
-            criterion: ScoreRecord(
+            criterion: verdict_types.ScoreRecord(
                 score=sum(record["score"] for record in records) / len(records),
                 reason="\n".join(_union([record["reason"] for record in records])),
                 citations=_union(*(record["citations"] for record in records)),

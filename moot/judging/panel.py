@@ -13,61 +13,18 @@ from typing import Any, NamedTuple, cast
 from typing_extensions import TypedDict
 
 from moot.calls.effects import CallGenerator, Hints, ModelCall
+from moot.judging import judge_prompt as judge_prompts
+from moot.judging import judge_response, orders
 from moot.judging.blinding import make_blinding
-from moot.judging.judge_prompt import (
-    EVIDENCE,
-    JudgeContext,
-    TranscriptSelector,
-    background_of,
-    is_argued,
-    judge_prompt,
-)
-from moot.judging.judge_response import (
-    JudgeRequest,
-    JudgeResponse,
-    JudgeSpec,
-    ResponseCheck,
-    combine,
-    failed_verdict,
-    response_schema,
-    response_tokens,
-)
-from moot.judging.orders import (
-    Mark,
-    ScoreTable,
-    flip_rate,
-    flip_rates,
-    in_tenths,
-    krippendorff_alpha,
-    mean_table,
-    merge_decisions,
-    pairwise_kappa,
-    presentation_orders,
-    reconcile,
-)
 from moot.judging.rubrics import rubric_for
 from moot.memory.background import background_entries
 from moot.prompts.request import make_call, model_params, prompt_budget, schema_tokens
 from moot.prompts.truncation import SHOWN_IN_PART
+from moot.state import verdict as verdict_types
 from moot.state.config import DebateConfig, PanelJudge
 from moot.state.conversation import ConversationState
 from moot.state.entries import Entry
 from moot.state.errors import ConfigError, JudgeFailed
-from moot.state.verdict import (
-    PANEL,
-    SYNTHESIS,
-    TIE,
-    VERDICT_FIELDS,
-    CriterionScale,
-    Dissent,
-    Flip,
-    PanelReport,
-    PanelVerdict,
-    Rule,
-    RuleResult,
-    Verdict,
-    tenths,
-)
 from moot.text.terms import title_of
 from moot.text.tokens import TokenCounter
 
@@ -110,7 +67,7 @@ class PanelRule(NamedTuple):
     over: Callable[[Sequence[Ballot]], _Tally]
 
 
-def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> RuleResult:
+def decide(ballots: Sequence[Ballot], rule: verdict_types.Rule = "mean") -> verdict_types.RuleResult:
     """Apply a decision rule from `RULES` to the ballots and return the result.
 
     Raises:
@@ -122,8 +79,10 @@ def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> RuleResult:
     if not ballots:
         raise JudgeFailed("no judge returned a usable verdict, so no decision can be made")
     tally, winner, tied = RULES[rule].over(ballots)
-    others = [Dissent(judge=b["judge"], winner=b["winner"]) for b in ballots if b["winner"] != winner]
-    return RuleResult(
+    others = [
+        verdict_types.Dissent(judge=b["judge"], winner=b["winner"]) for b in ballots if b["winner"] != winner
+    ]
+    return verdict_types.RuleResult(
         rule=rule,
         winner=winner,
         tally=tally,
@@ -134,7 +93,7 @@ def decide(ballots: Sequence[Ballot], rule: Rule = "mean") -> RuleResult:
     )
 
 
-def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
+def ballots_of(verdicts: Iterable[verdict_types.Verdict]) -> list[Ballot]:
     """Return one ballot for each verdict that did not fail. Each judge approves of its own winner.
 
     A judge whose presentation orders contradict each other scores all debaters equally.
@@ -144,18 +103,20 @@ def ballots_of(verdicts: Iterable[Verdict]) -> list[Ballot]:
         if verdict["status"] != "ok":
             continue
         scores = dict(verdict["totals"])
-        if verdict["flip"]["flipped"] and verdict["winner"] == TIE and scores:
+        if verdict["flip"]["flipped"] and verdict["winner"] == verdict_types.TIE and scores:
             scores = dict.fromkeys(scores, sum(scores.values()) / len(scores))
         approved = {debater for debater, total in scores.items() if total >= APPROVED}
         winner = verdict["winner"]
-        approved |= {winner} - {TIE, SYNTHESIS}
+        approved |= {winner} - {verdict_types.TIE, verdict_types.SYNTHESIS}
         ballots.append(
             Ballot(judge=verdict["judge"], winner=winner, scores=scores, approved=sorted(approved))
         )
     return ballots
 
 
-def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Mapping[str, str]) -> str:
+def winning_side(
+    decision: verdict_types.PanelVerdict, verdicts: Sequence[verdict_types.Verdict], sides: Mapping[str, str]
+) -> str:
     """Return the side that wins under the panel's decision rule, or `tie` if no side wins.
 
     Several debaters may form one side.
@@ -163,11 +124,11 @@ def winning_side(decision: PanelVerdict, verdicts: Sequence[Verdict], sides: Map
     own = [verdict for verdict in verdicts if verdict.get("judging") == decision.get("judging")]
     ballots = ballots_of(verdict_on_sides(verdict, sides) for verdict in own)
     winner = decide(ballots, decision["outcome"]["rule"])["winner"] if ballots else ""
-    named = winner or sides.get(decision["winner"], TIE)
-    return named if named in sides.values() else TIE
+    named = winner or sides.get(decision["winner"], verdict_types.TIE)
+    return named if named in sides.values() else verdict_types.TIE
 
 
-def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
+def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -> verdict_types.Verdict:
     """Return a copy of the verdict in which the sides of the debate replace the individual debaters.
 
     The total of a side is the mean of its members.
@@ -178,7 +139,7 @@ def verdict_on_sides(verdict: Verdict, sides: Mapping[str, str]) -> Verdict:
     flipped = None if verdict["flip"]["flipped"] is None else not agreed
     return {
         **verdict,
-        "winner": named[0] if agreed else sides.get(verdict["winner"], TIE),
+        "winner": named[0] if agreed else sides.get(verdict["winner"], verdict_types.TIE),
         "totals": {side: fmean(verdict["totals"][who] for who in of) for side, of in members.items() if of},
         "flip": {**verdict["flip"], "winners": named, "flipped": flipped},
     }
@@ -191,7 +152,9 @@ def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
         for debater, score in ballot["scores"].items():
             given.setdefault(debater, []).append(score)
     # With fsum, the mean does not depend on the order of the ballots.
-    return {debater: tenths(fsum(given[debater]) / len(given[debater])) for debater in sorted(given)}
+    return {
+        debater: verdict_types.tenths(fsum(given[debater]) / len(given[debater])) for debater in sorted(given)
+    }
 
 
 def borda_points(ballots: Sequence[Ballot]) -> dict[str, float]:
@@ -219,7 +182,7 @@ def equal_scores(a: float, b: float) -> bool:
 def _highest(tally: dict[str, float]) -> _Tally:
     best = max(tally.values(), default=0.0)
     leaders = sorted(name for name, value in tally.items() if equal_scores(value, best))
-    return _Tally(tally, leaders[0], []) if len(leaders) == 1 else _Tally(tally, TIE, leaders)
+    return _Tally(tally, leaders[0], []) if len(leaders) == 1 else _Tally(tally, verdict_types.TIE, leaders)
 
 
 def _votes(choices: Iterable[str]) -> dict[str, float]:
@@ -233,9 +196,11 @@ def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
     If no choice has enough votes, the tally is tied.
     """
     tally = _votes(ballot["winner"] for ballot in ballots)
-    winner = next((choice for choice, n in tally.items() if n >= needed), TIE)
-    leaders = [choice for choice, n in tally.items() if n == max(tally.values()) and choice != TIE]
-    return _Tally(tally, winner, leaders if winner == TIE and len(leaders) > 1 else [])
+    winner = next((choice for choice, n in tally.items() if n >= needed), verdict_types.TIE)
+    leaders = [
+        choice for choice, n in tally.items() if n == max(tally.values()) and choice != verdict_types.TIE
+    ]
+    return _Tally(tally, winner, leaders if winner == verdict_types.TIE and len(leaders) > 1 else [])
 
 
 RULES: Mapping[str, PanelRule] = {
@@ -266,7 +231,11 @@ Cell = tuple[str, str]
 """Cell of a score table, identified by a debater id and a criterion id."""
 
 
-def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdict] = ()) -> PanelVerdict:
+def decision_of(
+    verdicts: Sequence[verdict_types.Verdict],
+    rule: verdict_types.Rule,
+    earlier: Sequence[verdict_types.Verdict] = (),
+) -> verdict_types.PanelVerdict:
     """Return the panel's combined verdict, including statistics on the judges' agreement.
 
     The status of the verdict is `failed` if all judges failed.
@@ -282,7 +251,7 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
         outcome = decide(ballots_of(usable), "majority" if alone else rule)
     except JudgeFailed as error:
         errors = "; ".join(verdict["error"] for verdict in verdicts if verdict["error"])
-        failed = failed_verdict(PANEL, f"{error}: {errors}")
+        failed = judge_response.failed_verdict(verdict_types.PANEL, f"{error}: {errors}")
         return as_decision(failed, agreement=panel_report(verdicts, None, earlier))
     report = panel_report(verdicts, outcome, earlier)
     if alone:
@@ -292,42 +261,44 @@ def decision_of(verdicts: Sequence[Verdict], rule: Rule, earlier: Sequence[Verdi
     notes = [f"{verdict['judge']}: {note}" for verdict in usable for note in verdict["notes"] if note]
     if not agreeing:
         notes.insert(0, f"No judge named this outcome. It is the result of the rule {outcome['rule']!r}.")
-    united: Verdict = {
+    united: verdict_types.Verdict = {
         **speaking,
         "dropped_citations": sum(verdict["dropped_citations"] for verdict in usable),
         "dropped_scores": sum(verdict["dropped_scores"] for verdict in usable),
         "clamped_scores": sum(verdict["clamped_scores"] for verdict in usable),
-        "judge": PANEL,
+        "judge": verdict_types.PANEL,
         "model": ", ".join(dict.fromkeys(verdict["model"] for verdict in usable)),
         "criteria": list(_criteria(usable).values()),
-        "scores": in_tenths(mean_scores_of(usable)),
+        "scores": orders.in_tenths(mean_scores_of(usable)),
         "totals": outcome["mean_scores"],
         "winner": outcome["winner"],
         "winner_confidence": None
-        if outcome["winner"] == TIE or not agreeing or speaking.get("winner_confidence") is None
+        if outcome["winner"] == verdict_types.TIE or not agreeing or speaking.get("winner_confidence") is None
         else float(round(sum(verdict["winner_confidence"] or 0.0 for verdict in agreeing) / len(usable))),
         "notes": notes,
         # Each judge has its own flip, and `agreement` has the flip rate of all judges.
-        "flip": Flip(orders=[], winners=[], flipped=None),
+        "flip": verdict_types.Flip(orders=[], winners=[], flipped=None),
     }
-    for field in VERDICT_FIELDS.values():
+    for field in verdict_types.VERDICT_FIELDS.values():
         if field.panel not in ("own", "speaker"):
-            cast(dict[str, Any], united)[field.name] = combine(field, usable, field.panel)
+            cast(dict[str, Any], united)[field.name] = judge_response.combine(field, usable, field.panel)
     if deciding := [each for each in usable if "options" in each]:
-        merge_decisions(united, deciding)
+        orders.merge_decisions(united, deciding)
     decision = as_decision(united, outcome, report)
     decision["speaker"] = speaking["judge"]
     return decision
 
 
 def as_decision(
-    verdict: Verdict, outcome: RuleResult | None = None, agreement: PanelReport | None = None
-) -> PanelVerdict:
+    verdict: verdict_types.Verdict,
+    outcome: verdict_types.RuleResult | None = None,
+    agreement: verdict_types.PanelReport | None = None,
+) -> verdict_types.PanelVerdict:
     """Return a copy of a single verdict in the format of a panel's verdict.
 
     The rule's result and the judges' agreement are added if given.
     """
-    decision = cast(PanelVerdict, verdict.copy())
+    decision = cast(verdict_types.PanelVerdict, verdict.copy())
     if outcome:
         decision["outcome"] = outcome
     if agreement:
@@ -335,7 +306,7 @@ def as_decision(
     return decision
 
 
-def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
+def mean_scores_of(verdicts: Sequence[verdict_types.Verdict]) -> orders.ScoreTable:
     """Return the mean of all judges' scores. Each reason starts with the judge's name.
 
     If a judge's presentation orders tie, its scores count as their mean for each debater. Judges may have
@@ -344,7 +315,7 @@ def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
     shared = _criteria(verdicts)
     tables = []
     for verdict in verdicts:
-        table: ScoreTable = {side: {} for side in verdict["scores"]}
+        table: orders.ScoreTable = {side: {} for side in verdict["scores"]}
         for key, own in _criteria([verdict]).items():
             low, high = own["scale_min"], own["scale_max"]
             bottom, top = shared[key]["scale_min"], shared[key]["scale_max"]
@@ -352,17 +323,17 @@ def mean_scores_of(verdicts: Sequence[Verdict]) -> ScoreTable:
             records = {side: of[key] for side, of in verdict["scores"].items() if key in of}
             level = fmean(record["score"] for record in records.values()) if records else None
             for side, record in records.items():
-                tied = verdict["flip"]["flipped"] and verdict["winner"] == TIE
+                tied = verdict["flip"]["flipped"] and verdict["winner"] == verdict_types.TIE
                 score = level if level is not None and tied else record["score"]
                 score = bottom + (top - bottom) * (score - low) / (high - low) if moved else score
                 reason = f"{verdict['judge']}: {record['reason']}" if record["reason"] else ""
                 table[side][key] = {**record, "score": score, "reason": reason}
         tables.append(table)
-    return mean_table(tables)
+    return orders.mean_table(tables)
 
 
-def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
-    scales: dict[str, CriterionScale] = {}
+def _criteria(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_types.CriterionScale]:
+    scales: dict[str, verdict_types.CriterionScale] = {}
     for verdict in verdicts:
         for scale in verdict.get("criteria", []):
             scales.setdefault(scale["id"], scale)
@@ -370,8 +341,10 @@ def _criteria(verdicts: Iterable[Verdict]) -> dict[str, CriterionScale]:
 
 
 def panel_report(
-    verdicts: Sequence[Verdict], outcome: RuleResult | None, earlier: Sequence[Verdict] = ()
-) -> PanelReport:
+    verdicts: Sequence[verdict_types.Verdict],
+    outcome: verdict_types.RuleResult | None,
+    earlier: Sequence[verdict_types.Verdict] = (),
+) -> verdict_types.PanelReport:
     """Return statistics on the agreement between the judges of a panel.
 
     Earlier verdicts count only for flip rates.
@@ -383,18 +356,18 @@ def panel_report(
         for side, of in verdict["scores"].items():
             given[verdict["judge"]].update({(side, key): one["score"] for key, one in of.items()})
     cells = dict.fromkeys(cell for scores in given.values() for cell in scores)
-    pairs = pairwise_kappa(_preferences(given)) if several else []
+    pairs = orders.pairwise_kappa(_preferences(given)) if several else []
     kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
-    flips = flip_rate(verdict["flip"]["flipped"] for verdict in usable)
+    flips = orders.flip_rate(verdict["flip"]["flipped"] for verdict in usable)
     units = [[scores.get(cell) for scores in given.values()] for cell in cells]
-    return PanelReport(
+    return verdict_types.PanelReport(
         judges=len(usable),
         failed=len(verdicts) - len(usable),
-        alpha=krippendorff_alpha(units, "interval") if several else None,
+        alpha=orders.krippendorff_alpha(units, "interval") if several else None,
         kappa=fmean(kappas) if kappas else None,
         flip_rate=flips["rate"],
         flips=flips,
-        flip_rates=flip_rates([*earlier, *usable]),
+        flip_rates=orders.flip_rates([*earlier, *usable]),
         pairs=pairs,
         unanimous=len({verdict["winner"] for verdict in usable}) == 1 if several else None,
         mean_scores=outcome["mean_scores"] if outcome else {},
@@ -402,7 +375,7 @@ def panel_report(
     )
 
 
-def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[Mark | None]]:
+def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
     """Return which debater each judge prefers, for every pair of debaters and every criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
@@ -425,9 +398,9 @@ IDS_SHARE = 0.1
 class Assessment:
     """Result of judging a debate."""
 
-    verdicts: list[Verdict]
+    verdicts: list[verdict_types.Verdict]
     """Verdict of each judge in panel order, including failed verdicts."""
-    decision: PanelVerdict
+    decision: verdict_types.PanelVerdict
     """Verdict of the panel. Its status is `failed` if all judges failed."""
 
 
@@ -435,7 +408,7 @@ def assess(
     state: ConversationState,
     config: DebateConfig,
     count: TokenCounter,
-    judge_spec: JudgeSpec,
+    judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> CallGenerator[Assessment]:
     """Ask each judge for a verdict, and return all verdicts and the panel's verdict.
@@ -449,17 +422,19 @@ def assess(
     """
     requests = _judge_requests(state, config, count, judge_spec, evidence)
     replies = yield [request.call for request in requests]
-    passes: dict[str, list[Verdict]] = {}
+    passes: dict[str, list[verdict_types.Verdict]] = {}
     for request, reply in zip(requests, replies, strict=True):
         response, check = request.response(reply), request.check
         said = (
             check.response_verdict(response, reply)
-            if isinstance(response, JudgeResponse)
+            if isinstance(response, judge_response.JudgeResponse)
             else request.failed(reply)
         )
         passes.setdefault(check.judge, []).append(said)
     verdicts = [
-        reconcile(*both, names=config.names(), capped=judge_spec.solution) if len(both) == 2 else both[0]
+        orders.reconcile(*both, names=config.names(), capped=judge_spec.solution)
+        if len(both) == 2
+        else both[0]
         for both in passes.values()
     ]
     number = next_judging(state)
@@ -475,7 +450,7 @@ def shows_whole(
     state: ConversationState,
     config: DebateConfig,
     count: TokenCounter,
-    judge_spec: JudgeSpec,
+    judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None = None,
 ) -> bool:
     """Return True if all judges' prompts show every message in full, without a summary.
@@ -486,13 +461,15 @@ def shows_whole(
     wanted = {
         entry["id"]
         for entry in (state["full_transcript"] if evidence is None else evidence)
-        if is_argued(entry, list(names))
+        if judge_prompts.is_argued(entry, list(names))
     }
     prompts = [request.call.prompt for request in _judge_requests(state, config, count, judge_spec, evidence)]
     return all(
         prompt
         and wanted <= {*prompt.shown}
-        and not any(each["what"] == EVIDENCE and each["why"] == SHOWN_IN_PART for each in prompt.omitted)
+        and not any(
+            each["what"] == judge_prompts.EVIDENCE and each["why"] == SHOWN_IN_PART for each in prompt.omitted
+        )
         for prompt in prompts
     )
 
@@ -508,9 +485,9 @@ def _judge_requests(
     state: ConversationState,
     config: DebateConfig,
     count: TokenCounter,
-    judge_spec: JudgeSpec,
+    judge_spec: judge_response.JudgeSpec,
     evidence: Sequence[Entry] | None,
-) -> list[JudgeRequest]:
+) -> list[judge_response.JudgeRequest]:
     """Return one model request for each judge and presentation order. Shared parts are computed once."""
     transcript = state["full_transcript"]
     spoke = {entry["speaker"] for entry in transcript}
@@ -518,9 +495,9 @@ def _judge_requests(
     sides = [debater.id for debater in debaters]
     lengths = dict.fromkeys(sides, 0)
     for entry in transcript:
-        if is_argued(entry, sides):
+        if judge_prompts.is_argued(entry, sides):
             lengths[entry["speaker"]] += entry["tokens"]
-    background = background_of(transcript, config.names())
+    background = judge_prompts.background_of(transcript, config.names())
     blinding = None
     if config.judge.blind:
         names = {debater.id: debater.name for debater in debaters}
@@ -529,52 +506,65 @@ def _judge_requests(
     # Every prompt shows background and pinned messages right after the topic.
     apart = {entry["id"] for entry in background_entries(state, config)}
     material = [entry for entry in transcript if entry["id"] not in apart]
-    selector = TranscriptSelector(material, sides, config.names(), evidence)
+    selector = judge_prompts.TranscriptSelector(material, sides, config.names(), evidence)
     swap = judge_spec.swap if config.judge.swap is None else config.judge.swap
     user_ids = frozenset(entry["id"] for entry in background)
-    requests: list[JudgeRequest] = []
+    requests: list[judge_response.JudgeRequest] = []
     for panel_judge in config.judge.judges():
         rubric = rubric_for(panel_judge, config, judge_spec.rubric, state.get("question"))
-        for index, order in enumerate(presentation_orders(sides, swap=swap)):
+        for index, order in enumerate(orders.presentation_orders(sides, swap=swap)):
             shown = blinding and blinding.in_order(order)
-            context = JudgeContext(state, config, rubric, shown, order, count, selector, user_ids)
+            context = judge_prompts.JudgeContext(
+                state, config, rubric, shown, order, count, selector, user_ids
+            )
             if not requests:  # the labels of all judges have the same length
                 selector.measure(context.cost, config.memory.budget.total)
             # The answer does not depend on who is shown first, so the second order only scores again.
             spec = replace(judge_spec, judging="scores") if index else judge_spec
             call = _call(context, panel_judge, spec, index)
             shown_ids = set(call.hints["message_ids"])
-            check = ResponseCheck(
+            check = judge_response.ResponseCheck(
                 rubric, order, shown_ids, panel_judge.id, lengths, config.names(), config.options
             )
-            requests.append(JudgeRequest(call, check, shown))
+            requests.append(judge_response.JudgeRequest(call, check, shown))
     return requests
 
 
-def _call(context: JudgeContext, panel_judge: PanelJudge, judge_spec: JudgeSpec, index: int) -> ModelCall:
+def _call(
+    context: judge_prompts.JudgeContext,
+    panel_judge: PanelJudge,
+    judge_spec: judge_response.JudgeSpec,
+    index: int,
+) -> ModelCall:
     labels, total = [context.label(debater) for debater in context.order], context.config.memory.budget.total
 
-    def schema_for(ids: Sequence[str]) -> type[JudgeResponse]:
+    def schema_for(ids: Sequence[str]) -> type[judge_response.JudgeResponse]:
         options = context.config.options
-        return response_schema(context.rubric, labels, ids, judging=judge_spec.judging, options=options)
+        return judge_response.response_schema(
+            context.rubric, labels, ids, judging=judge_spec.judging, options=options
+        )
 
     # The schema counts towards the budget. It lists the ids that the judge may cite if the budget allows.
-    prompt, bare = judge_prompt(context, judge_spec), schema_for(())
+    prompt, bare = judge_prompts.judge_prompt(context, judge_spec), schema_for(())
     listed, schema = prompt.citable, schema_for(prompt.citable)
     listing = schema_tokens(schema, context.count) - schema_tokens(bare, context.count)
     lists = listing <= total * IDS_SHARE
-    prompt = judge_prompt(context, judge_spec, prompt_budget(total, schema if lists else bare, context.count))
+    prompt = judge_prompts.judge_prompt(
+        context, judge_spec, prompt_budget(total, schema if lists else bare, context.count)
+    )
     if not lists:
         schema = bare
     elif prompt.citable != listed:
         # The schema lists fewer ids than the first prompt showed, so one more message may fit.
         schema = schema_for(prompt.citable)
-        fuller = judge_prompt(context, judge_spec, prompt_budget(total, schema, context.count))
+        fuller = judge_prompts.judge_prompt(context, judge_spec, prompt_budget(total, schema, context.count))
         wider = schema_for(fuller.citable)
         if fuller.total_tokens <= prompt_budget(total, wider, context.count):
             prompt, schema = fuller, wider
     hints: Hints = {"debaters": labels, "message_ids": list(prompt.citable)}
-    needed = response_tokens(len(labels), len(context.rubric.criteria), judging=judge_spec.judging)
+    needed = judge_response.response_tokens(
+        len(labels), len(context.rubric.criteria), judging=judge_spec.judging
+    )
     reply = max(context.config.judge.reply, needed)
     params = model_params(context.config, panel_judge)
     return make_call(params, "judge", prompt, schema=schema, reply=reply, call_index=index, hints=hints)

@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING
 
 from moot.calls.effects import WireMessage
 from moot.memory.question_prompt import Place, Splitting, by_message, key_of
-from moot.prompts.truncation import (
-    OPTIONAL,
-    Block,
-    pinned_entries,
-    problem_block,
-    render_entry,
-    truncate_evenly,
-)
+from moot.prompts import truncation
 from moot.state.config import DebateConfig
 from moot.state.conversation import StateValues
 from moot.state.entries import Entry, memoize_by_identity, traits_of
@@ -80,7 +73,7 @@ def departed_remarks(state: StateValues, config: DebateConfig, start: int) -> li
 class Background:
     """Background and pinned messages of a debate, in the form in which prompts show them."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[truncation.Block, ...]
     """Prompt blocks with background and pinned messages, identical in every prompt."""
     tokens: int
     """Number of tokens in the prompt blocks of background and pinned messages."""
@@ -99,7 +92,7 @@ class Background:
         """True if the prompt blocks show the entire background of the debate."""
         return self._rest is None
 
-    def passages(self, query: str, remaining: int) -> list[Block]:
+    def passages(self, query: str, remaining: int) -> list[truncation.Block]:
         """Return blocks with further background passages that best match `query`.
 
         Together they use at most `remaining` tokens. The list is empty if the background is shown whole.
@@ -111,10 +104,10 @@ class Background:
 
     def texts(self, query: str, remaining: int) -> list[str]:
         """Return background texts of at most `remaining` tokens, including passages that match `query`."""
-        blocks = truncate_evenly(
+        blocks = truncation.truncate_evenly(
             [b for b in self.blocks if b.section == "background"], remaining, self._count
         )
-        shown = [block for block in blocks if block.priority == OPTIONAL]
+        shown = [block for block in blocks if block.priority == truncation.OPTIONAL]
         left = remaining - background_tokens(shown, self._count)
         return [block.message["content"] for block in (*shown, *self.passages(query, left))]
 
@@ -138,27 +131,29 @@ def select_background(
             0 for prompts that show these messages in their place.
     """
     names, budget = config.names(), config.memory.budget
-    shown = render or (lambda entry: render_entry(entry, names, config.fence))
-    pinned = pinned_entries(state)
+    shown = render or (lambda entry: truncation.render_entry(entry, names, config.fence))
+    pinned = truncation.pinned_entries(state)
     apart = {entry["id"] for entry in pinned}
     entries = [entry for entry in background_entries(state, config) if entry["id"] not in apart]
     remarks = [entry for entry in departed_remarks(state, config, start) if entry["id"] not in apart]
     ids = frozenset(entry["id"] for entry in (*entries, *remarks))
     pins = [
-        Block(
+        truncation.Block(
             "pinned",
             shown(entry),
-            OPTIONAL,
+            truncation.OPTIONAL,
             (entry["id"],),
             label=f"pinned {entry['id']}",
             memory={"pinned": entry["tokens"]},
         )
         for entry in pinned
     ]
-    topic = message_tokens(problem_block(state["topic"], budget, config.fence, count).message, count)
+    topic = message_tokens(
+        truncation.problem_block(state["topic"], budget, config.fence, count).message, count
+    )
     limit = int(budget.total * BACKGROUND_SHARE) - topic
 
-    def whole_blocks(candidates: Sequence[Entry]) -> list[Block] | None:
+    def whole_blocks(candidates: Sequence[Entry]) -> list[truncation.Block] | None:
         """Return the candidates' blocks if they fit whole beside topic and pinned messages."""
         # The stored counts are without labels, so a background that is far too long is not rendered whole.
         if sum(entry["tokens"] for entry in candidates) > limit:
@@ -166,7 +161,9 @@ def select_background(
         blocks = [_background_block(entry, shown(entry)) for entry in candidates]
         return blocks if background_tokens([*blocks, *pins], count) <= limit else None
 
-    def background(blocks: Sequence[Block], whole: Sequence[Entry], rest: _Passages | None) -> Background:
+    def background(
+        blocks: Sequence[truncation.Block], whole: Sequence[Entry], rest: _Passages | None
+    ) -> Background:
         tokens = background_tokens(blocks, count)
         whole_ids = frozenset(entry["id"] for entry in whole)
         return Background(tuple(blocks), tokens, ids, whole_ids, rest, shown, count)
@@ -178,7 +175,7 @@ def select_background(
         left = limit - background_tokens([*blocks, *pins], count)
         parts, rest = _passages_of(*remarks).blocks(state["topic"], left, shown, count)
         return background([*blocks, *parts, *pins], entries, rest)
-    pins = truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
+    pins = truncation.truncate_evenly(pins, int(budget.messages * PIN_SHARE), count)
     limit = max(int(budget.total * PASSAGES_SHARE), limit - background_tokens(pins, count))
     if not everything:
         return background(pins, [], None)
@@ -186,12 +183,16 @@ def select_background(
     return background([*parts, *pins], [], rest)
 
 
-def background_tokens(blocks: Sequence[Block], count: TokenCounter) -> int:
+def background_tokens(blocks: Sequence[truncation.Block], count: TokenCounter) -> int:
     """Return the total number of tokens in the background texts that a prompt shows."""
-    return sum(message_tokens(block.message, count) for block in blocks if block.priority == OPTIONAL)
+    return sum(
+        message_tokens(block.message, count) for block in blocks if block.priority == truncation.OPTIONAL
+    )
 
 
-def with_background(blocks: Sequence[Block], background: Sequence[Block]) -> list[Block]:
+def with_background(
+    blocks: Sequence[truncation.Block], background: Sequence[truncation.Block]
+) -> list[truncation.Block]:
     """Insert the background and pinned messages, without duplicates, after the shared prefix of the prompt.
 
     A block that is always shown keeps its place. Any other copy of a pinned message is removed.
@@ -206,11 +207,13 @@ def with_background(blocks: Sequence[Block], background: Sequence[Block]) -> lis
     return [*rest[:shared_prefix], *own, *rest[shared_prefix:]]
 
 
-def _background_block(entry: Entry, message: WireMessage, whole: WireMessage | None = None) -> Block:
-    return Block(
+def _background_block(
+    entry: Entry, message: WireMessage, whole: WireMessage | None = None
+) -> truncation.Block:
+    return truncation.Block(
         "background",
         message,
-        OPTIONAL,
+        truncation.OPTIONAL,
         (entry["id"],),
         label=f"background {entry['id']}",
         whole=whole,
@@ -229,7 +232,7 @@ class _Passages:
 
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
-    ) -> tuple[list[Block], _Passages]:
+    ) -> tuple[list[truncation.Block], _Passages]:
         """Return prompt blocks with passages that match `query`, and an index of the passages not shown yet.
 
         There is one block per message.
@@ -255,7 +258,7 @@ class _Passages:
             budget -= over
         return [], self
 
-    def _render(self, keys: Sequence[int], render: Render, heading: str) -> list[Block]:
+    def _render(self, keys: Sequence[int], render: Render, heading: str) -> list[truncation.Block]:
         by_seq = {entry["seq"]: entry for entry in self.entries}
         made = []
         for seq, parts in by_message(sorted(keys)):

@@ -22,53 +22,13 @@ from moot.calls.effects import CallGenerator, Prompt, WireMessage
 from moot.claims.claim_status import ledger_of
 from moot.claims.ledger_rendering import render_blackboard
 from moot.memory.summarizers.rule_based import SummaryPoints, layout_points, render
+from moot.prompts import templates, truncation
 from moot.prompts.request import citation_type, make_call, model_params, narrow_schema
-from moot.prompts.templates import (
-    FENCE_TOKENS,
-    fenced,
-    fenced_item,
-    fenced_items,
-    fenced_section,
-    load_prompt_template,
-    system_message,
-)
-from moot.prompts.truncation import (
-    PEOPLE,
-    SUMMARY,
-    Block,
-    cut_message,
-    display_name,
-    pinned_entries,
-    room_note,
-    source_time,
-    speaker_label,
-    truncate_blocks,
-)
+from moot.state import entries as entry_types
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Omission
-from moot.state.entries import (
-    Entry,
-    JsonObject,
-    cited_id,
-    entries_of,
-    entry_id,
-    ids_in,
-    memoize_by_identity,
-    message_count,
-    seq_of,
-    seqs_of,
-    traits_of,
-)
+from moot.text import terms as text_terms
 from moot.text.plain_text import sanitize_line
-from moot.text.terms import (
-    QUESTION_WORDS,
-    is_unspaced,
-    question_word_terms,
-    spellings,
-    split_sentences,
-    term_set,
-    terms,
-)
 from moot.text.tokens import REPLY_PRIMING, TRUNCATION_MARK, TokenCounter, message_tokens, truncate_middle
 
 if TYPE_CHECKING:
@@ -130,7 +90,7 @@ class Splitting:
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
-    def spans(self, entry: Entry) -> list[Span]:
+    def spans(self, entry: entry_types.Entry) -> list[Span]:
         """Return the character ranges of an entry's passages. Together they cover the whole content.
 
         A passage ends at a sentence boundary, or else at white space if there is any.
@@ -139,7 +99,7 @@ class Splitting:
         if tokens <= self.long:
             return [Span(0, len(content))]
         most = max(1, self.passage * len(content) // tokens)
-        starts = [sentence.start for sentence in split_sentences(content)]
+        starts = [sentence.start for sentence in text_terms.split_sentences(content)]
         spans, start = list[Span](), 0
         while len(content) - start > most:
             limit = start + most
@@ -151,7 +111,7 @@ class Splitting:
             start = end
         return [*spans, Span(start, len(content))]
 
-    def chunks(self, entry: Entry) -> Iterable[Entry]:
+    def chunks(self, entry: entry_types.Entry) -> Iterable[entry_types.Entry]:
         """Yield each passage of a transcript entry as an entry of its own.
 
         The `seq` of the new entry is the passage's key.
@@ -173,7 +133,11 @@ class EntryLines:
     """Renderer that converts transcript entries to prompt text and counts the tokens."""
 
     def __init__(
-        self, transcript: Sequence[Entry], config: DebateConfig, count: TokenCounter, splitting: Splitting
+        self,
+        transcript: Sequence[entry_types.Entry],
+        config: DebateConfig,
+        count: TokenCounter,
+        splitting: Splitting,
     ) -> None:
         self.transcript, self.names, self.fence = transcript, config.names(), config.fence
         self.count, self.splitting = count, splitting
@@ -193,7 +157,7 @@ class EntryLines:
 
         The paragraph begins with the fence, which no other line contains.
         """
-        return self._paragraph(seq, source_time(self.transcript[seq]))
+        return self._paragraph(seq, truncation.source_time(self.transcript[seq]))
 
     def cost(self, seq: int) -> int:
         """Return the number of tokens that an entry takes in the prompt."""
@@ -206,7 +170,7 @@ class EntryLines:
         """
         lines, time_above = [], ""
         for seq, parts in by_message(keys):
-            time = source_time(self.transcript[seq])
+            time = truncation.source_time(self.transcript[seq])
             shown_time = "" if time == time_above else time
             if len(parts) == len(self.spans(seq)):
                 lines.append(self._paragraph(seq, shown_time))
@@ -217,7 +181,7 @@ class EntryLines:
 
     def block(self, text: str) -> str:
         """Return the passages as one prompt block in which each message has its own delimiters."""
-        return fenced_items(text, self.fence, HEADING)
+        return templates.fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
         """Return the number of tokens that quoting `text` adds to a prompt, not counting the heading."""
@@ -249,7 +213,7 @@ class EntryLines:
 
         A prompt omits the timestamp if the message above has the same one.
         """
-        return bool(source_time(self.transcript[place_of(key).seq]))
+        return bool(truncation.source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
         """Return the integer keys of all passages of the messages that `seqs` lists."""
@@ -284,10 +248,10 @@ class EntryLines:
         entry = self.transcript[seq]
         who = entry["speaker"]
         if who not in self._labels:
-            self._labels[who] = speaker_label(who, self.names, NAME_CHARS)
-        room = f" {note}" if (note := room_note(entry, self.names)) else ""
+            self._labels[who] = truncation.speaker_label(who, self.names, NAME_CHARS)
+        room = f" {note}" if (note := truncation.room_note(entry, self.names)) else ""
         label = f"{entry['id']} {self._labels[who]}{room}{time}"
-        return fenced_item(label, content.strip(), self.fence)
+        return templates.fenced_item(label, content.strip(), self.fence)
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
@@ -309,17 +273,17 @@ class Quoted:
     @property
     def ids(self) -> tuple[str, ...]:
         """Return the ids of all messages that the prompt quotes, in transcript order."""
-        return tuple(map(entry_id, sorted((*self.whole, *self.cut))))
+        return tuple(map(entry_types.entry_id, sorted((*self.whole, *self.cut))))
 
-    def omitted(self, transcript: Sequence[Entry]) -> list[Entry]:
+    def omitted(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.Entry]:
         """Return the transcript entries that the prompt does not quote at all."""
         shown = {*self.whole, *self.cut}
-        return [e for e in transcript if e["seq"] not in shown and traits_of(e).in_prompts]
+        return [e for e in transcript if e["seq"] not in shown and entry_types.traits_of(e).in_prompts]
 
-    def notes(self, transcript: Sequence[Entry]) -> list[JsonObject]:
+    def notes(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonObject]:
         """Return a record for each message that the prompt shortens, and one for all omitted messages."""
-        notes: list[JsonObject] = [
-            {"what": entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
+        notes: list[entry_types.JsonObject] = [
+            {"what": entry_types.entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
         ]
         gone = [entry["tokens"] for entry in self.omitted(transcript)]
@@ -351,7 +315,7 @@ def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
     return Quoted(text, (), {seq: lines.lack(seq, text)})
 
 
-ASK = load_prompt_template("ask", "topic", "speakers", "verdict", "fence", "times")
+ASK = templates.load_prompt_template("ask", "topic", "speakers", "verdict", "fence", "times")
 _TIMES = (
     "A time in parentheses applies to its message and to all following messages until another time is given. "
 )
@@ -359,7 +323,7 @@ VERDICT_ID = "verdict"
 """Id under which an answer cites the verdict, which is no transcript entry."""
 _VERDICT = f"The verdict of the judge, or of a vote, follows them. Its id is `{VERDICT_ID}`. "
 _VERDICT_HEADING = f"# Verdict (id: {VERDICT_ID})"
-QUESTION = load_prompt_template("question", "question")
+QUESTION = templates.load_prompt_template("question", "question")
 
 SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
@@ -384,7 +348,9 @@ LEDGER_SHARE = 0.4
 
 # Chinese function words, longest first, and all other characters outside Han and Katakana
 _BETWEEN = re.compile(
-    "|".join(sorted(filter(is_unspaced, QUESTION_WORDS), key=lambda word: (-len(word), word)))
+    "|".join(
+        sorted(filter(text_terms.is_unspaced, text_terms.QUESTION_WORDS), key=lambda word: (-len(word), word))
+    )
     + "|[^\u3005\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
 )
 
@@ -445,16 +411,18 @@ def question_prompt(
         chances = probabilities(index, read, semantic=False)
     share = int(total * FRAME_SHARE)
     asked = QUESTION.render(
-        question=fenced(truncate_middle(question, max(8, share - 60), count), config.fence)
+        question=templates.fenced(truncate_middle(question, max(8, share - 60), count), config.fence)
     )
-    turn_suffix = Block(
-        "turn_suffix", cut_message({"role": "user", "content": asked}, share, count), label="question"
+    turn_suffix = truncation.Block(
+        "turn_suffix",
+        truncation.cut_message({"role": "user", "content": asked}, share, count),
+        label="question",
     )
     lines = entry_lines(state, config, count)
     lines.share_counts(index)
     frame: WireMessage = {"role": "user", "content": lines.block("")}
 
-    def remaining_beside(prefix: Sequence[Block]) -> int:
+    def remaining_beside(prefix: Sequence[truncation.Block]) -> int:
         shown = (*(block.message for block in prefix), frame, turn_suffix.message)
         return total - REPLY_PRIMING - sum(message_tokens(message, count) for message in shown)
 
@@ -465,7 +433,7 @@ def question_prompt(
         shared_prefix = _shared_prefix(state, config, total, count, result, summarize=False)
         remaining = remaining_beside(shared_prefix)
     recent = recent_seqs(state, lines, total) if has_overview else []
-    pins = (entry["seq"] for entry in pinned_entries(state))
+    pins = (entry["seq"] for entry in truncation.pinned_entries(state))
     named = named_seqs(question, len(state["full_transcript"]))
     look = partial(
         select_evidence,
@@ -478,10 +446,10 @@ def question_prompt(
     )
     quoted = _fill_remaining(look, lines, remaining)
     messages: WireMessage = {"role": "user", "content": lines.block(quoted.text)}
-    chosen = [Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
+    chosen = [truncation.Block("messages", messages, ids=quoted.ids, label="messages")] if len(index) else []
     said_by_judge = [_VERDICT, *result] if result else []
-    unknown = unsaid_words(read, config.names(), others=[*map(entry_id, named), *said_by_judge])
-    prompt = truncate_blocks([*shared_prefix, *chosen, turn_suffix], total, count)
+    unknown = unsaid_words(read, config.names(), others=[*map(entry_types.entry_id, named), *said_by_judge])
+    prompt = truncation.truncate_blocks([*shared_prefix, *chosen, turn_suffix], total, count)
     if (summary := str(state.get("rolling_summary", {}).get("text", ""))) and not has_overview:
         note: Omission = {"what": "summary", "why": NOT_BROAD, "tokens": count(summary), "count": 1}
         prompt = replace(prompt, omitted=(*prompt.omitted, note))
@@ -513,16 +481,18 @@ def _seqs_asked_for(
     for change in ledger.changes:
         events = [change.event, *([change.before] if change.before else [])]
         about = ledger.claims.get(change.event["claim"])
-        words = term_set(" ".join([about["text"] if about else "", *(each["quote"] for each in events)]))
+        words = text_terms.term_set(
+            " ".join([about["text"] if about else "", *(each["quote"] for each in events)])
+        )
         if words & read.terms.keys() and (not whose or change.event["debater"] in whose):
-            seqs = list(seqs_of(each["message_id"] for each in events))
+            seqs = list(entry_types.seqs_of(each["message_id"] for each in events))
             wanted |= {*seqs, max(1, seqs[0] - 1)}
     return wanted
 
 
 def named_seqs(question: str, entries: int) -> list[int]:
     """Return the `seq` of every existing message whose id occurs in a question."""
-    named = map(seq_of, ids_in(question.lower()))
+    named = map(entry_types.seq_of, entry_types.ids_in(question.lower()))
     return [seq for seq in dict.fromkeys(named) if seq is not None and seq < entries]
 
 
@@ -564,7 +534,7 @@ def _shared_prefix(
     result: JudgedResult | None,
     *,
     summarize: bool = True,
-) -> list[Block]:
+) -> list[truncation.Block]:
     """Return the opening messages of a prompt that asks a question about a debate.
 
     They contain the instruction and, if available, the debaters' positions, the summary and the verdict.
@@ -574,39 +544,43 @@ def _shared_prefix(
     share = int(total * FRAME_SHARE)
     speakers = sanitize_line(", ".join(dict.fromkeys(debater.name for debater in config.debaters)))
     text = ASK.render(
-        topic=fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
+        topic=templates.fenced(truncate_middle(state["topic"], share // 3, count), config.fence),
         speakers=truncate_middle(speakers, share // 3, count),
         verdict=_VERDICT if result else "",
         fence=config.fence,
-        times=_TIMES if any(map(source_time, state["full_transcript"])) else "",
+        times=_TIMES if any(map(truncation.source_time, state["full_transcript"])) else "",
     )
-    message = cut_message(system_message(text, config.fence), share, count)
-    shared_prefix = [Block("system", message, label="instruction")]
+    message = truncation.cut_message(templates.system_message(text, config.fence), share, count)
+    shared_prefix = [truncation.Block("system", message, label="instruction")]
 
     share, names = int(total * SUMMARY_SHARE), config.names()
     most = int((share - 16) * LEDGER_SHARE)
     board = render_blackboard(state, "", max_tokens=most, count=count, names=names)
-    size = share - 16 - count(board) - 8 - 2 * FENCE_TOKENS
+    size = share - 16 - count(board) - 8 - 2 * templates.FENCE_TOKENS
     summary = _summary_text(state, size, names, count) if summarize else ""
     text = "\n\n".join(
         filter(
             None,
             [
-                fenced(summary, config.fence, "# Summary") if summary else "",
-                fenced_section(board, config.fence),
+                templates.fenced(summary, config.fence, "# Summary") if summary else "",
+                templates.fenced_section(board, config.fence),
             ],
         )
     )
     if text:
-        message = cut_message({"role": "user", "content": text}, share, count)
-        shared_prefix.append(Block("summary", message, SUMMARY, label="summary and ledger"))
+        message = truncation.cut_message({"role": "user", "content": text}, share, count)
+        shared_prefix.append(
+            truncation.Block("summary", message, truncation.SUMMARY, label="summary and ledger")
+        )
     if result:
         verdict: WireMessage = {
             "role": "user",
-            "content": fenced(result.text, config.fence, _VERDICT_HEADING),
+            "content": templates.fenced(result.text, config.fence, _VERDICT_HEADING),
         }
         most = int(total * VERDICT_SHARE)
-        shared_prefix.append(Block("verdict", cut_message(verdict, most, count), label="verdict"))
+        shared_prefix.append(
+            truncation.Block("verdict", truncation.cut_message(verdict, most, count), label="verdict")
+        )
     return shared_prefix
 
 
@@ -624,7 +598,7 @@ def _summary_text(
     return truncate_middle(text, remaining, count)
 
 
-@memoize_by_identity(8)  # all questions about a state show the same summary
+@entry_types.memoize_by_identity(8)  # all questions about a state show the same summary
 def _summary_shortener(
     points: SummaryPoints, names: Mapping[str, str], count: TokenCounter
 ) -> Callable[[int], str]:
@@ -644,7 +618,7 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
     """
     remaining, kept = int(total * RECENT_SHARE), list[int]()
     for entry in reversed(state["full_transcript"]):
-        if entry["tokens"] > remaining or not traits_of(entry).in_prompts:
+        if entry["tokens"] > remaining or not entry_types.traits_of(entry).in_prompts:
             break
         remaining -= lines.cost(entry["seq"])
         if remaining < 0:
@@ -662,12 +636,16 @@ def unsaid_words(
     of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because
     word limits are unknown.
     """
-    called = frozenset(terms(" ".join([*names, *names.values(), *PEOPLE, *PEOPLE.values(), *others])))
-    unknown = frozenset(question.unknown) - called - question_word_terms()
+    called = frozenset(
+        text_terms.terms(
+            " ".join([*names, *names.values(), *truncation.PEOPLE, *truncation.PEOPLE.values(), *others])
+        )
+    )
+    unknown = frozenset(question.unknown) - called - text_terms.question_word_terms()
     words: dict[str, None] = {}
-    for run in map(str.casefold, spellings(question.text)):
-        if not is_unspaced(run):
-            if len(run) > 1 and not unknown.isdisjoint(terms(run)):
+    for run in map(str.casefold, text_terms.spellings(question.text)):
+        if not text_terms.is_unspaced(run):
+            if len(run) > 1 and not unknown.isdisjoint(text_terms.terms(run)):
                 words[run] = None
             continue
         # Split text without spaces at known pairs of characters.
@@ -741,7 +719,7 @@ class DebateAnswer:
         cited = f"From {', '.join(self.citations)}." if self.citations and not self.placeholder else ""
         return "\n\n".join(filter(None, [self.text, cited, unsaid if self.not_found else ""]))
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> entry_types.JsonObject:
         """Return the answer as JSON-compatible data for a JSON file or an API response."""
         return {
             "answer": self.text,
@@ -794,8 +772,8 @@ def ask(
             "sections": dict(prompt.sections),
             "message_ids": list(prompt.shown),
             "summary_version": int(state.get("rolling_summary", {}).get("version", 0)),
-            "messages_read": message_count(entries_of(prompt.shown, transcript)),
-            "messages_left_out": message_count(asked.messages.omitted(transcript)),
+            "messages_read": entry_types.message_count(entry_types.entries_of(prompt.shown, transcript)),
+            "messages_left_out": entry_types.message_count(asked.messages.omitted(transcript)),
             "omitted": [*prompt.omitted, *asked.messages.notes(transcript)],
             "unknown_terms": list(asked.unknown),
             "embeddings_error": asked.failure,
@@ -810,8 +788,12 @@ def check_citations(
 
     `others` are existing ids that are no entry's.
     """
-    named = [cited_id(text) for text in cited]
-    real = [key for key in named if key in others or ((seq := seq_of(key)) is not None and seq < entries)]
+    named = [entry_types.cited_id(text) for text in cited]
+    real = [
+        key
+        for key in named
+        if key in others or ((seq := entry_types.seq_of(key)) is not None and seq < entries)
+    ]
     return tuple(dict.fromkeys(real)), len(named) - len(real)
 
 
@@ -824,7 +806,10 @@ class Extract(NamedTuple):
 
 
 def extract_for(
-    question: str, entries: Sequence[Entry], names: Mapping[str, str], asked_for: Sequence[int] = ()
+    question: str,
+    entries: Sequence[entry_types.Entry],
+    names: Mapping[str, str],
+    asked_for: Sequence[int] = (),
 ) -> Extract:
     """Return the passages that best match a question.
 
@@ -835,7 +820,9 @@ def extract_for(
 
     # The importance of an entry does not affect the rank of its passages.
     among = [entry for entry in entries if not asked_for or entry["seq"] in asked_for]
-    chunks: list[Entry] = [{**chunk, "importance": 0} for entry in among for chunk in PASSAGE.chunks(entry)]
+    chunks: list[entry_types.Entry] = [
+        {**chunk, "importance": 0} for entry in among for chunk in PASSAGE.chunks(entry)
+    ]
     index = EvidenceIndex(chunks, names=names)
     read = read_question(index, question)
     whose = {index.speakers[number] for number in read.speakers}
@@ -853,7 +840,7 @@ def extract_for(
             words.append(sanitize_line(by_key[key_of(Place(seq, part))]["content"]))
             after = part + 1
         words += [QUOTE_TRUNCATION_MARK] if key_of(Place(seq, after)) in by_key else []
-        who = sanitize_line(display_name(by_key[key_of(Place(seq, parts[0]))]["speaker"], names))
-        lines.append(f"- [{entry_id(seq)}] {who}: {' '.join(words)}")
-        ids.append(entry_id(seq))
+        who = sanitize_line(truncation.display_name(by_key[key_of(Place(seq, parts[0]))]["speaker"], names))
+        lines.append(f"- [{entry_types.entry_id(seq)}] {who}: {' '.join(words)}")
+        ids.append(entry_types.entry_id(seq))
     return Extract("\n".join([NO_MODEL, "", *lines]) if lines else NOTHING, tuple(ids))

@@ -16,22 +16,10 @@ from langchain_core.messages.ai import UsageMetadata
 
 from moot.calls.effects import Emit, Update, WireMessage
 from moot.prompts.truncation import cut_message, entry_tokens, render_entry
+from moot.state import entries as entry_types
 from moot.state.config import INTERJECTION_SPEAKERS
 from moot.state.config.memory_config import NO_SUMMARY, MemoryConfig
 from moot.state.conversation import StateValues
-from moot.state.entries import (
-    Entry,
-    EntryKind,
-    EntryUsage,
-    JsonObject,
-    make_entry,
-    memoize_by_identity,
-    message_id,
-    seqs_of,
-    tokens_of,
-    traits_of,
-    user_provided_in,
-)
 from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
@@ -107,9 +95,9 @@ class WindowLimits:
         return kept
 
 
-@memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
+@entry_types.memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
 def shown_message(
-    entry: Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
+    entry: entry_types.Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
     """Return an entry in the form shown in the context window, and its token count.
 
@@ -124,7 +112,7 @@ def shown_message(
 
 
 def compact(
-    entries: Sequence[Entry],
+    entries: Sequence[entry_types.Entry],
     limits: WindowLimits,
     names: Mapping[str, str],
     fence: str,
@@ -134,7 +122,7 @@ def compact(
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
-    entries = [entry for entry in entries if traits_of(entry).in_prompts]
+    entries = [entry for entry in entries if entry_types.traits_of(entry).in_prompts]
     costs = [shown_message(entry, names, fence, limits, count)[1] for entry in entries]
     kept = limits.messages_kept(costs) if costs else 0
     if kept == len(entries):
@@ -143,7 +131,9 @@ def compact(
     pairs = [
         (places[entry["targets"][0]], at)
         for at, entry in enumerate(entries)
-        if traits_of(entry).pair == "closes" and entry["targets"] and entry["targets"][0] in places
+        if entry_types.traits_of(entry).pair == "closes"
+        and entry["targets"]
+        and entry["targets"][0] in places
     ]
 
     # The window starts after a pair that would be split. It starts before the pair if the newest message is
@@ -160,7 +150,7 @@ def compact(
 
 def window_start(state: StateValues) -> int:
     """Return the `seq` of the context window's first entry, or of the next entry if the window is empty."""
-    told = seqs_of(map(entry_id_of, state["messages"]))
+    told = entry_types.seqs_of(map(entry_id_of, state["messages"]))
     return next(told, len(state["full_transcript"]))
 
 
@@ -169,40 +159,40 @@ def needs_summary(state: StateValues) -> bool:
     return bool((state.get("config") or {}).get("memory", {}).get("summarizer") != NO_SUMMARY)
 
 
-def entries_to_cover(state: StateValues, leaving: int = -1) -> list[Entry]:
+def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.Entry]:
     """Return the entries outside the context window that are not yet covered by a summary.
 
     Entries up to the `seq` `leaving` are about to leave the window and are included. -1 means none.
     """
     if not needs_summary(state):
         return []
-    transcript: list[Entry] = state["full_transcript"]
+    transcript: list[entry_types.Entry] = state["full_transcript"]
     covered: int = (state.get("rolling_summary") or {}).get("covers_through_seq", -1)
     return transcript[covered + 1 : max(window_start(state), leaving + 1)]
 
 
-def window_message(entry: Entry, *origin: str) -> BaseMessage:
+def window_message(entry: entry_types.Entry, *origin: str) -> BaseMessage:
     """Return an entry as a LangChain message, with the speaker as `name`.
 
     `origin` are the ids of the debate and the checkpoint, for the message's id.
     """
-    shared: JsonObject = {
+    shared: entry_types.JsonObject = {
         "content": entry["content"],
-        "id": entry.get("message_id") or message_id(entry["id"], *origin),
+        "id": entry.get("message_id") or entry_types.message_id(entry["id"], *origin),
         "name": entry["speaker"],
         "additional_kwargs": {ENTRY: entry["id"]},
     }
-    if traits_of(entry).by == "person" or entry["speaker"] in INTERJECTION_SPEAKERS:
+    if entry_types.traits_of(entry).by == "person" or entry["speaker"] in INTERJECTION_SPEAKERS:
         return HumanMessage(**shared)
     message = AIMessage(**shared)
     if entry["model"]:
         message.response_metadata = {"model_name": entry["model"]}
-    if tokens_of(entry["usage"]):
+    if entry_types.tokens_of(entry["usage"]):
         message.usage_metadata = _usage_metadata(entry["usage"])
     return message
 
 
-def _usage_metadata(usage: EntryUsage) -> UsageMetadata:
+def _usage_metadata(usage: entry_types.EntryUsage) -> UsageMetadata:
     prompt, completion = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
     return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
 
@@ -225,7 +215,7 @@ class TranscriptWriter:
             origin: ids of the debate and the checkpoint, for the ids of the entries' messages.
             common: default values of the entries' fields.
         """
-        self.entries: list[Entry] = []
+        self.entries: list[entry_types.Entry] = []
         self._following, self._count, self._clock, self._common = following, count, clock, common
         self._origin = origin
 
@@ -235,14 +225,22 @@ class TranscriptWriter:
         return self._following + len(self.entries)
 
     def write(
-        self, speaker: str, kind: EntryKind, content: str, *, known_as: str | None = None, **fields: Any
-    ) -> Entry:
+        self,
+        speaker: str,
+        kind: entry_types.EntryKind,
+        content: str,
+        *,
+        known_as: str | None = None,
+        **fields: Any,
+    ) -> entry_types.Entry:
         """Add an entry to the transcript and return the entry.
 
         `known_as` is the id of the entry's message if a client sent the message.
         """
         stamp = {} if "at" in fields else {"at": self._clock()}
-        entry = make_entry(self.seq, speaker, kind, content, **{**stamp, **self._common, **fields})
+        entry = entry_types.make_entry(
+            self.seq, speaker, kind, content, **{**stamp, **self._common, **fields}
+        )
         entry["tokens"] = self._count(entry["content"])
         if known_as:
             entry["message_id"] = known_as
@@ -257,6 +255,6 @@ class TranscriptWriter:
             return {}
         return {
             "full_transcript": self.entries,
-            "user_provided": user_provided_in(self.entries),
+            "user_provided": entry_types.user_provided_in(self.entries),
             "messages": [window_message(entry, *self._origin) for entry in self.entries],
         }

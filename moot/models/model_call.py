@@ -17,31 +17,10 @@ from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from moot.calls.effects import INCOMPLETE, ModelCall, Reply, WireMessage
-from moot.models.adapters import (
-    Attempt,
-    ChatRequest,
-    Method,
-    OpenAICompatible,
-    ParsedReply,
-    cache_of,
-    cached_reply,
-    can_stream,
-    parse_reply,
-    request_of,
-    to_langchain,
-    weaker_method,
-    with_correction,
-)
+from moot.models import adapters
+from moot.models import failures as model_failures
 from moot.models.attempt import STREAM_ENDED_EARLY, SpeakerModel, split_thinking
 from moot.models.endpoints import circuit_is_open, endpoint_slot, report_wait
-from moot.models.failures import (
-    REFUSALS,
-    Failure,
-    excess_tokens,
-    failure_of,
-    finish_of,
-    has_finish,
-)
 from moot.models.offline import LocalModel, ScriptedModel
 from moot.models.registry import Models
 from moot.models.usage import counted_usage, reported_usage
@@ -81,14 +60,16 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
     run, started, waited = _CallState(call, models, config), time.perf_counter(), 0.0
     *others, last = dict.fromkeys((call.model, *call.fallbacks))
     while True:
-        failures: dict[str, Failure] = {}
+        failures: dict[str, model_failures.Failure] = {}
         for name in (*others, last):
             if name in others and await circuit_is_open(models, name):
-                failures[name] = Failure("skipped, because other calls to it keep failing", retryable=True)
+                failures[name] = model_failures.Failure(
+                    "skipped, because other calls to it keep failing", retryable=True
+                )
                 continue
             try:
                 reply = await (await _request(run, name)).reply()
-            except Failure as failure:
+            except model_failures.Failure as failure:
                 failures[name] = failure
                 continue
             return replace(reply, latency_s=time.perf_counter() - started)
@@ -116,7 +97,7 @@ async def complete(call: ModelCall, models: Models, *, config: RunnableConfig | 
         refused=call.schema is None and all(failure.refused for failure in each),
         excess=0
         if call.shortened_by
-        else min(excess_tokens(failure, call.prompt_tokens) for failure in each),
+        else min(model_failures.excess_tokens(failure, call.prompt_tokens) for failure in each),
     )
 
 
@@ -143,11 +124,11 @@ class _ModelResponse:
     reasoning: str
     finish_reason: str
 
-    def read(self, schema: type[BaseModel]) -> ParsedReply:
+    def read(self, schema: type[BaseModel]) -> adapters.ParsedReply:
         """Parse the structured reply from the tool call arguments or from the text."""
         calls, broken = self.message.tool_calls, self.message.invalid_tool_calls
         text = self.text or "".join(call["args"] or "" for call in broken)
-        return parse_reply(schema, text, calls[0]["args"] if calls else None)
+        return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
 
 
 async def _request(run: _CallState, name: str) -> _ModelRequest:
@@ -156,7 +137,7 @@ async def _request(run: _CallState, name: str) -> _ModelRequest:
     except UserError as error:
         if name == run.call.model:
             raise
-        raise Failure(str(error)) from error  # skip a fallback model that cannot be used
+        raise model_failures.Failure(str(error)) from error  # skip a fallback model that cannot be used
 
 
 class _ModelRequest:
@@ -177,16 +158,18 @@ class _ModelRequest:
 
         If a structured reply is invalid, ask the model once more and quote the validation error.
         """
-        call, parsed = self.run.call, ParsedReply()
+        call, parsed = self.run.call, adapters.ParsedReply()
         answer = await self._answer(call.messages)
         if call.schema is not None:
             parsed = answer.read(call.schema)
             if parsed.error:
-                answer = await self._answer(with_correction(call.messages, answer.text, parsed.error))
+                answer = await self._answer(
+                    adapters.with_correction(call.messages, answer.text, parsed.error)
+                )
                 parsed = answer.read(call.schema)
             if parsed.error:
-                raise Failure(f"the reply does not match the schema: {parsed.error}")
-        if isinstance(self.chat, OpenAICompatible):
+                raise model_failures.Failure(f"the reply does not match the schema: {parsed.error}")
+        if isinstance(self.chat, adapters.OpenAICompatible):
             provider = self.run.models.provider(self.name)
         else:
             provider = provider_of(self.name) or model_type(self.chat)
@@ -215,8 +198,8 @@ class _ModelRequest:
         while True:
             try:
                 answer = await self._whole_answer(messages, method)
-            except Failure as failure:
-                weaker = weaker_method(self.chat, method) if method else None
+            except model_failures.Failure as failure:
+                weaker = adapters.weaker_method(self.chat, method) if method else None
                 if weaker is None or not failure.refuses_method:
                     raise
                 method = weaker
@@ -225,7 +208,7 @@ class _ModelRequest:
                 self.run.models.learn_method(self.name, method)
             return answer
 
-    async def _whole_answer(self, messages: Messages, method: Method | None) -> _ModelResponse:
+    async def _whole_answer(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model, and call it again with twice the `max_tokens` if the reply was cut off."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
@@ -236,19 +219,19 @@ class _ModelRequest:
         self.limit_doubled, self.max_tokens = True, max_tokens
         try:
             return await self._with_retries(messages, method)
-        except Failure:
+        except model_failures.Failure:
             if answer.text:
                 return answer
             raise
 
-    async def _with_retries(self, messages: Messages, method: Method | None) -> _ModelResponse:
+    async def _with_retries(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
         """Call the model until a reply arrives or all retries are used up."""
         backoff, max_attempts = self.run.models.backoff, self.settings.max_attempts
         if self.run.call.purpose == "summary":
             max_attempts = min(max_attempts, SUMMARY_ATTEMPTS)
 
         def should_retry(error: BaseException) -> bool:
-            if not isinstance(error, Failure) or not error.retryable:
+            if not isinstance(error, model_failures.Failure) or not error.retryable:
                 return False
             self.empty += error.empty
             too_often = error.empty and self.empty > MAX_EMPTY
@@ -256,12 +239,12 @@ class _ModelRequest:
 
         def wait_s(state: RetryCallState) -> float:
             failure = state.outcome.exception() if state.outcome else None
-            requested_s = failure.retry_after if isinstance(failure, Failure) else None
+            requested_s = failure.retry_after if isinstance(failure, model_failures.Failure) else None
             return backoff.wait_s(self.failures, requested_s)
 
         def report_retry(state: RetryCallState) -> None:
             failure, pause_s = state.outcome.exception() if state.outcome else None, state.upcoming_sleep
-            if isinstance(failure, Failure):
+            if isinstance(failure, model_failures.Failure):
                 which = f"retry {self.failures} of {max_attempts - 1} in {round(pause_s, 1):g} s"
                 report_wait(self.name, failure, pause_s, which)
 
@@ -273,29 +256,31 @@ class _ModelRequest:
             sleep=backoff.sleep,
             reraise=True,
         )
-        attempt = Attempt(self.run.call, messages, self.max_tokens, self.settings, method)
+        attempt = adapters.Attempt(self.run.call, messages, self.max_tokens, self.settings, method)
         self.partial = None
         try:
             return await retrying(self._attempt, attempt)
-        except Failure:
+        except model_failures.Failure:
             if self.partial is None:
                 raise
             return self.partial
 
-    async def _attempt(self, attempt: Attempt) -> _ModelResponse:
+    async def _attempt(self, attempt: adapters.Attempt) -> _ModelResponse:
         """Wait until the endpoint accepts another call, call the model once, and record the tokens used."""
         tokens = self.run.call.prompt_tokens + attempt.max_tokens
         async with endpoint_slot(self.run.models, self.name, tokens):
             self.run.attempts += 1
             try:
-                request = request_of(self.chat, attempt)
-                known, cache = None, cache_of(request.chat)
+                request = adapters.request_of(self.chat, attempt)
+                known, cache = None, adapters.cache_of(request.chat)
                 if cache is not None:
                     key = self._cache_key(request)
-                    known = cached_reply(await cache.alookup(*key))
+                    known = adapters.cached_reply(await cache.alookup(*key))
                 if known is not None:
                     request = replace(request, chat=ScriptedModel([known]))
-                message, thoughts = await self._invoke(request, streams=can_stream(self.chat, attempt))
+                message, thoughts = await self._invoke(
+                    request, streams=adapters.can_stream(self.chat, attempt)
+                )
                 answer = self._account(request.messages, message, thoughts, is_free=known is not None)
                 self._check_response(answer)
                 if cache is not None and known is None:
@@ -304,10 +289,10 @@ class _ModelRequest:
                 raise
             except Exception as error:
                 self.failures += 1
-                raise failure_of(error, timeout_s=self.settings.timeout_s) from error
+                raise model_failures.failure_of(error, timeout_s=self.settings.timeout_s) from error
             return answer
 
-    def _cache_key(self, request: ChatRequest) -> tuple[str, str]:
+    def _cache_key(self, request: adapters.ChatRequest) -> tuple[str, str]:
         """Return the prompt and settings that identify a reply in LangChain's cache.
 
         The seed is part of the key even if the model takes none, so that samples stay independent.
@@ -315,7 +300,7 @@ class _ModelRequest:
         settings = model_settings_key(request.chat, request.fields)
         return json.dumps(request.messages), f"{settings} seed={self.run.call.seed}"
 
-    async def _invoke(self, request: ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
+    async def _invoke(self, request: adapters.ChatRequest, *, streams: bool) -> tuple[AIMessage, str]:
         """Send a request to the model and return the reply message and its reasoning.
 
         A debater's message is streamed if possible.
@@ -332,7 +317,7 @@ class _ModelRequest:
             tags=chat.tags,
             metadata=chat.metadata,
         )
-        prompt = to_langchain(
+        prompt = adapters.to_langchain(
             request.messages,
             merge_roles=self.settings.merge_roles,
             system_role=self.settings.system_role,
@@ -350,7 +335,7 @@ class _ModelRequest:
             await chat.rate_limiter.aacquire(blocking=True)
         silent_s, total_s = self.settings.timeout_s, self.settings.total_timeout_s
         now = asyncio.get_running_loop().time
-        too_long = Failure(f"the answer took longer than total_timeout_s, {total_s:g} s")
+        too_long = model_failures.Failure(f"the answer took longer than total_timeout_s, {total_s:g} s")
         asked_at = now()
         deadline = asked_at + total_s
         self.run.first_chunk_s = None
@@ -382,14 +367,16 @@ class _ModelRequest:
         split = split_thinking(message.text)
         thoughts = clean_text("\n".join(filter(None, (thoughts, split.reasoning))))
         if is_free:
-            return _ModelResponse(message, split.text, thoughts, finish_of(message.response_metadata))
+            return _ModelResponse(
+                message, split.text, thoughts, model_failures.finish_of(message.response_metadata)
+            )
         tokens = None if isinstance(self.chat, LocalModel) else reported_usage(message)
         if tokens is None:
             tokens = counted_usage(self.run.call, sent, message, thoughts, self.settings.encoding)
         cost = self._cost_usd(tokens)
         priced: EntryUsage = tokens if cost is None else {**tokens, "cost_usd": cost}
         self.run.usage = add_totals(self.run.usage, [priced])
-        finish = finish_of(message.response_metadata)
+        finish = model_failures.finish_of(message.response_metadata)
         return _ModelResponse(message, split.text, thoughts, finish)
 
     def _cost_usd(self, tokens: EntryUsage | None) -> float | None:
@@ -406,25 +393,27 @@ class _ModelRequest:
         message = answer.message
         if answer.text or message.tool_calls:
             metadata = message.response_metadata
-            if metadata.get(STREAM_ENDED_EARLY) and not has_finish(metadata):
+            if metadata.get(STREAM_ENDED_EARLY) and not model_failures.has_finish(metadata):
                 if answer.text and not message.tool_calls:
                     self.partial = replace(answer, finish_reason=INCOMPLETE)
-                raise Failure(
+                raise model_failures.Failure(
                     "the stream ended without finish_reason or [DONE], so the reply is incomplete",
                     retryable=True,
                 )
             return
         if refusal := message.additional_kwargs.get("refusal"):
-            raise Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)
-        if answer.finish_reason in REFUSALS:
-            raise Failure("the provider's content filter blocked the reply", refused=True)
+            raise model_failures.Failure(f"the model refused: {redact(str(refusal))[:300]}", refused=True)
+        if answer.finish_reason in model_failures.REFUSALS:
+            raise model_failures.Failure("the provider's content filter blocked the reply", refused=True)
         if message.invalid_tool_calls:
             if self.run.call.schema is None:
-                raise Failure(
+                raise model_failures.Failure(
                     "the model called a tool with arguments that are not valid JSON", retryable=True
                 )
             return
         if answer.finish_reason == "length" and not self.limit_doubled:
             return  # reasoning used all tokens, so the caller retries with twice the limit
         content = "only reasoning" if answer.reasoning else "an empty answer"
-        raise Failure(f"{content} (finish_reason {answer.finish_reason})", retryable=True, empty=True)
+        raise model_failures.Failure(
+            f"{content} (finish_reason {answer.finish_reason})", retryable=True, empty=True
+        )

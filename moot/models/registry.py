@@ -24,16 +24,7 @@ from moot.models.adapters import Method
 from moot.models.failures import Backoff
 from moot.models.usage import configured_price, list_price
 from moot.state import settings as environment
-from moot.state.config.model_settings import (
-    OFFLINE,
-    OPENAI,
-    RECORDED,
-    ModelSettings,
-    bare_name,
-    is_built_in,
-    provider_of,
-    similar_model_name,
-)
+from moot.state.config import model_settings
 from moot.state.entries import EntryUsage, JsonObject
 from moot.state.errors import ConfigError
 from moot.state.langgraph_internals import provider_package
@@ -133,7 +124,7 @@ def _checked(message: object) -> AIMessage:
     return message
 
 
-Factory = Callable[[str, ModelSettings], BaseChatModel]
+Factory = Callable[[str, model_settings.ModelSettings], BaseChatModel]
 """Function that creates a model client from the model's name and settings."""
 
 ChatSource = ChatModelLike | Callable[[], ChatModelLike]
@@ -170,7 +161,7 @@ NO_USAGE: EntryUsage = {"prompt_tokens": 0, "completion_tokens": 0}
 
 def known_settings(name: str) -> JsonObject:
     """Return the default settings of a well-known model, or `{}` for any other model."""
-    base = bare_name(name).rsplit("/", 1)[-1].lower()
+    base = model_settings.bare_name(name).rsplit("/", 1)[-1].lower()
     for start, defaults in KNOWN_MODELS:
         if base == start or (base.startswith(start) and not base[len(start)].isalnum()):
             return defaults
@@ -200,13 +191,13 @@ class Access:
     base_url: str | None
 
 
-def access_to(name: str, settings: ModelSettings) -> Access:
+def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
     """Return the API key and URL for a model, read from the model's settings and the environment.
 
     Raises:
         ConfigError: both key and address are missing, or the model's API is not OpenAI-compatible.
     """
-    if provider_of(name) not in ("", OPENAI):
+    if model_settings.provider_of(name) not in ("", model_settings.OPENAI):
         raise ConfigError(
             f"the provider of {name!r} cannot list its models, because its API is not OpenAI-compatible"
         )
@@ -214,7 +205,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     variable = settings.key_variable
     key = environment.api_key(variable) if variable else None
     if key is None and base_url is None:
-        meant = similar_model_name(name)
+        meant = model_settings.similar_model_name(name)
         advice = f"did you mean {meant!r}? Otherwise run `moot setup`" if meant else "run `moot setup`"
         raise ConfigError(
             f"no API key{f' for the model {name!r}' if name else ''}: {advice}, or set {variable}. For a "
@@ -229,7 +220,7 @@ def access_to(name: str, settings: ModelSettings) -> Access:
     return Access(key or "not-needed", base_url)
 
 
-def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
+def make_model(name: str, settings: model_settings.ModelSettings) -> BaseChatModel:
     """Create the client for the model with this name.
 
     `offline` and `recorded:…` are built in. A configured `command` is started. `anthropic:…` and other
@@ -239,20 +230,20 @@ def make_model(name: str, settings: ModelSettings) -> BaseChatModel:
         ConfigError: both key and address are missing, or a package is missing.
     """
     check_name(name)
-    if name == OFFLINE:
+    if name == model_settings.OFFLINE:
         from moot.models.offline import OfflineModel
 
         return OfflineModel()
-    if name.startswith(RECORDED):
+    if name.startswith(model_settings.RECORDED):
         from moot.models.offline import RecordedModel
 
-        return RecordedModel(recording=name.removeprefix(RECORDED))
+        return RecordedModel(recording=name.removeprefix(model_settings.RECORDED))
     if settings.command:
         from moot.models.offline import CommandModel, check_command
 
         check_command(name, settings.command)
         return CommandModel(command=settings.command)
-    if provider_of(name) not in ("", OPENAI):
+    if model_settings.provider_of(name) not in ("", model_settings.OPENAI):
         return make_provider_model(name, settings)
     access = access_to(name, settings)
     from moot.models.openai_compatible import make_chat
@@ -293,7 +284,7 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 class _Loop:
     """State of one event loop, consisting of its model clients, a lock and a cleanup generator."""
 
-    clients: dict[tuple[str, ModelSettings], BaseChatModel] = field(default_factory=dict)
+    clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
     """List that holds the generator for closing the model clients. The generator runs when `asyncio.run`
@@ -307,7 +298,7 @@ class Models:
     Create it once and reuse it, since it caches the clients.
     """
 
-    settings: Mapping[str, ModelSettings] = field(default_factory=dict)
+    settings: Mapping[str, model_settings.ModelSettings] = field(default_factory=dict)
     """Configured settings of the models, keyed by model name. Models without an entry get the defaults."""
     factory: Factory = make_model
     """Function that creates the client for a model that is not in `chats`."""
@@ -326,11 +317,11 @@ class Models:
     )
     _methods: dict[str, Method] = field(default_factory=dict, repr=False, compare=False)
 
-    def settings_of(self, name: str) -> ModelSettings:
+    def settings_of(self, name: str) -> model_settings.ModelSettings:
         """Return a model's configured settings, including the defaults for well-known models."""
         configured = self.settings.get(name)
         explicit = configured.model_dump(exclude_unset=True) if configured else {}
-        return ModelSettings(**{**known_settings(name), **explicit})
+        return model_settings.ModelSettings(**{**known_settings(name), **explicit})
 
     async def client(self, name: str) -> BaseChatModel:
         """Return the client for the model with this name.
@@ -358,7 +349,7 @@ class Models:
         finally:
             await self.aclose()
 
-    def _build(self, name: str, settings: ModelSettings) -> BaseChatModel:
+    def _build(self, name: str, settings: model_settings.ModelSettings) -> BaseChatModel:
         source = self.chats.get(name)
         if source is None:
             client = self.factory(name, settings)
@@ -381,11 +372,11 @@ class Models:
                 check_source(name, self.chats[name])
             if self.factory is not make_model or name in self.chats:
                 continue
-            if name.startswith(RECORDED):
+            if name.startswith(model_settings.RECORDED):
                 from moot.models.offline import check_recording
 
-                check_recording(name.removeprefix(RECORDED))
-            if is_built_in(name):
+                check_recording(name.removeprefix(model_settings.RECORDED))
+            if model_settings.is_built_in(name):
                 continue
             reach = access_to if self.is_openai_compatible(name) else make_model
             reach(name, self.settings_of(name))
@@ -395,7 +386,7 @@ class Models:
 
         Built-in models cost 0.
         """
-        if is_built_in(name):
+        if model_settings.is_built_in(name):
             return 0.0
         settings = self.settings_of(name)
         cost = configured_price(settings, tokens)
@@ -423,7 +414,7 @@ class Models:
     def is_openai_compatible(self, name: str) -> bool:
         """Return True if a model is called through the OpenAI-compatible client."""
         own = name in self.chats or self.settings_of(name).command
-        return provider_of(name) in ("", OPENAI) and not own
+        return model_settings.provider_of(name) in ("", model_settings.OPENAI) and not own
 
     def method_of(self, name: str) -> Method:
         """Return the structured output method to use with a model."""
@@ -463,7 +454,7 @@ _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()
 
 
-def make_provider_model(name: str, settings: ModelSettings) -> BaseChatModel:
+def make_provider_model(name: str, settings: model_settings.ModelSettings) -> BaseChatModel:
     """Create the client for a model whose name has a provider prefix, such as `anthropic:`.
 
     The key and the address come from the model's settings, or from the provider's environment variables.
@@ -488,11 +479,13 @@ def make_provider_model(name: str, settings: ModelSettings) -> BaseChatModel:
 
 
 def _make(name: str, arguments: JsonObject) -> BaseChatModel:
-    provider = provider_of(name)
+    provider = model_settings.provider_of(name)
     try:
         from langchain.chat_models import init_chat_model
 
-        chat: BaseChatModel = init_chat_model(bare_name(name), model_provider=provider, **arguments)
+        chat: BaseChatModel = init_chat_model(
+            model_settings.bare_name(name), model_provider=provider, **arguments
+        )
     except ImportError as error:
         extra = EXTRAS.get(provider)
         # Without `langchain` the provider's package is unknown. A guessed name could be a malicious package.
@@ -509,7 +502,7 @@ def _make(name: str, arguments: JsonObject) -> BaseChatModel:
     return chat
 
 
-def _check_keys(name: str, chat: BaseChatModel, settings: ModelSettings) -> None:
+def _check_keys(name: str, chat: BaseChatModel, settings: model_settings.ModelSettings) -> None:
     """Check a model's API keys, and register the keys as secrets. A missing or misplaced key is an error.
 
     Raises:

@@ -7,15 +7,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.types import Overwrite
 
-from moot.calls.effects import (
-    BackgroundTask,
-    CallGenerator,
-    LocalJob,
-    LocalWork,
-    NodeBody,
-    SearchStore,
-    errors_update,
-)
+from moot.calls import effects
 from moot.configuration import check_names, freeze
 from moot.judging.question import asked_of_topic, question_call, question_found, question_text
 from moot.memory.cross_debate_memory import retrieve_earlier_positions
@@ -40,7 +32,7 @@ _CARRIED = ("phase", "round", "room", "importance", "model")
 """Names of optional entry fields that are carried over when a transcript entry is imported."""
 
 
-def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
+def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     """Start a new debate, or reopen a finished debate that received a new message."""
     if state.get("config"):
         return (yield from _reopen(state, context))
@@ -64,7 +56,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
     window: list[Any] = [assign_ids_operation(entries[:1])] if given_as_message else []
     window += (window_message(entry, *context.origin) for entry in entries[given_as_message:])
     namespace = protocol.store_namespace(config)
-    earlier = (yield SearchStore(namespace, MAX_RECORDS)) if namespace else []
+    earlier = (yield effects.SearchStore(namespace, MAX_RECORDS)) if namespace else []
     cross_debate_memory = yield from retrieve_earlier_positions(config, topic, context.debate)
     return {
         "topic": topic,
@@ -81,7 +73,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
         "round": 0,
         "current_speaker": "",
         "schema_version": SCHEMA_VERSION,
-        **errors_update(state, "open", failures),
+        **effects.errors_update(state, "open", failures),
         "prompt_sources": {
             name: {"path": prompt.path, "sha256": prompt.sha256}
             for name, prompt in sorted(LOADED_TEMPLATES.items())
@@ -89,7 +81,7 @@ def open_debate(state: ConversationState, context: NodeContext) -> NodeBody:
     }
 
 
-def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
+def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     """Handle a new message to an existing debate.
 
     It is the answer that a waiting debate asked for. After the end it is a question, which is answered, or a
@@ -120,7 +112,7 @@ def _reopen(state: ConversationState, context: NodeContext) -> NodeBody:
 
 def _ask_question(
     config: DebateConfig, topic: str, entries: Sequence[Entry], context: NodeContext
-) -> CallGenerator[tuple[DebateQuestion, list[str]]]:
+) -> effects.CallGenerator[tuple[DebateQuestion, list[str]]]:
     """Ask a model to identify the debate's question in the topic text.
 
     No model is asked if the topic is short and neither options nor criteria are needed.
@@ -164,7 +156,7 @@ def _topic(
 
 def _context(
     config: DebateConfig, context: NodeContext
-) -> BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
+) -> effects.BackgroundTask[tuple[DebateConfig, Sequence[Mapping[str, str]]]]:
     """Load the debaters' tools and the debate's context files, and check that they can be used.
 
     Return the configuration with the definitions of the tools of MCP servers, and the context files as
@@ -183,7 +175,7 @@ def _context(
         return json.dumps([checked.documents, freeze(filled)["mcp_servers"]])
 
     key = json.dumps([config.context, config.fingerprint()])
-    documents, servers = json.loads((yield LocalWork([LocalJob(key, check)]))[0])
+    documents, servers = json.loads((yield effects.LocalWork([effects.LocalJob(key, check)]))[0])
     if servers:
         known = {name: McpServerConfig.model_validate(server) for name, server in servers.items()}
         config = config.model_copy(update={"mcp_servers": known})

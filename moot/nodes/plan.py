@@ -5,16 +5,7 @@ It runs between two steps. A requested pause takes effect here.
 
 from typing import Literal, cast
 
-from moot.calls.effects import (
-    PAUSE,
-    Ask,
-    CallGenerator,
-    Emit,
-    InboxContents,
-    NodeBody,
-    ReadInbox,
-    errors_update,
-)
+from moot.calls import effects
 from moot.nodes.clarify import clarification_step
 from moot.people import (
     interjection_entries,
@@ -32,12 +23,12 @@ from moot.state.reducers import add_totals
 from moot.storage.journal import failures_update, with_failures, with_questions
 
 
-def plan(state: ConversationState, context: NodeContext) -> NodeBody:
+def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
     """Add new interjections to the transcript, and choose the next step."""
     config = frozen_config(state)
-    inbox: InboxContents = yield ReadInbox(state.get("last_inbox_number", 0))
+    inbox: effects.InboxContents = yield effects.ReadInbox(state.get("last_inbox_number", 0))
     if inbox.pause:
-        yield Ask(PAUSE)
+        yield effects.Ask(effects.PAUSE)
     step, failures = yield from _next_step(
         with_questions(with_failures(state, inbox.failed), inbox.asked), config
     )
@@ -48,7 +39,9 @@ def plan(state: ConversationState, context: NodeContext) -> NodeBody:
     update |= failures_update(state, inbox.failed)
     if inbox.asked:
         update["usage"] = add_totals(dict(inbox.asked), [update.get("usage", {})])
-    told = errors_update(update, "plan", [f"decided without a model: {failure}" for failure in failures])
+    told = effects.errors_update(
+        update, "plan", [f"decided without a model: {failure}" for failure in failures]
+    )
     if told:
         update["errors"] = [*update.get("errors", ()), *told["errors"]]
     update |= {"protocol_state": memo} if memo else {}
@@ -65,13 +58,13 @@ def plan(state: ConversationState, context: NodeContext) -> NodeBody:
     if inbox.last_number:
         update["last_inbox_number"] = inbox.last_number
     for entry in entries:
-        yield Emit({"event": "entry", "entry": entry})
+        yield effects.Emit({"event": "entry", "entry": entry})
     told = {"number": step["number"], "kind": step["kind"], "phase": step["phase"], "round": step["round"]}
-    yield Emit({"event": "step", **told, "speakers": speakers})
+    yield effects.Emit({"event": "step", **told, "speakers": speakers})
     return update
 
 
-def _next_step(given: StateValues, config: DebateConfig) -> CallGenerator[tuple[Step, list[str]]]:
+def _next_step(given: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
     """Return the next step of the debate, and an error for each model call that failed."""
     state = cast(ConversationState, given)
     clarifying = None if limit_reached(state, config) else clarification_step(state, config)

@@ -1,24 +1,8 @@
 """Node `reflect`: writes reflections on the debate, and crux cards of crux rooms."""
 
 from moot.calls.effects import Emit, NodeBody, Reply, Update, errors_update
-from moot.claims.crux_cards import (
-    CruxFinding,
-    card_by_model,
-    card_by_rule,
-    card_call,
-    card_events,
-    is_room_over,
-    rooms_to_assess,
-)
+from moot.claims import crux_cards, reflections
 from moot.claims.model_extraction import structured_data
-from moot.claims.reflections import (
-    LaterReflections,
-    contradicted_reflections,
-    reflection_call,
-    reflection_due,
-    reflections_by_model,
-    reflections_by_rule,
-)
 from moot.memory.background import select_background
 from moot.nodes.summarize import judge_sees_everything
 from moot.protocols.base import End
@@ -32,7 +16,7 @@ from moot.text.tokens import TokenCounter
 
 def reflect_due(state: ConversationState, count: TokenCounter) -> bool:
     """Return True if models must now reflect on the debate or assess a side discussion."""
-    return _insights_due(state, count) or bool(rooms_to_assess(state))
+    return _insights_due(state, count) or bool(crux_cards.rooms_to_assess(state))
 
 
 def _insights_due(state: ConversationState, count: TokenCounter) -> bool:
@@ -43,7 +27,7 @@ def _insights_due(state: ConversationState, count: TokenCounter) -> bool:
     config, step = frozen_config(state), state.get("step") or {}
     protocol = protocol_named(config.protocol)
     follows = protocol.reflect_after is None or step.get("phase") in protocol.reflect_after
-    if not follows or step.get("is_final") or not reflection_due(state):
+    if not follows or step.get("is_final") or not reflections.reflection_due(state):
         return False
     if not isinstance(next_step(state, config), End):
         return True
@@ -58,27 +42,35 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
     """
     config = frozen_config(state)
     count = context.env.token_counter_for(config)
-    rooms, due = rooms_to_assess(state), _insights_due(state, count)
+    rooms, due = crux_cards.rooms_to_assess(state), _insights_due(state, count)
     replies: list[Reply | None] = [None] * (len(rooms) + due)
     if protocol_named(config.protocol).extracts_by_model(config):
         calls = [
-            card_call(state, config, room, count, call_index=call_index)
+            crux_cards.card_call(state, config, room, count, call_index=call_index)
             for call_index, room in enumerate(rooms)
         ]
         if due:
             call_index = len(rooms)
             background = select_background(state, config, count).texts
-            calls += [reflection_call(state, config, count, call_index=call_index, background=background)]
+            calls += [
+                reflections.reflection_call(
+                    state, config, count, call_index=call_index, background=background
+                )
+            ]
         replies = yield calls
-    found = [structured_data(CruxFinding, reply) for reply in replies[: len(rooms)]]
+    found = [structured_data(crux_cards.CruxFinding, reply) for reply in replies[: len(rooms)]]
     update: Update = {}
     notes: list[ClaimEvent] = []
     if rooms:
         update["crux_cards"], update["crux_rooms"] = {}, {}
         for room, data in zip(rooms, found, strict=True):
-            card = card_by_model(state, config, room, data) if data else card_by_rule(state, config, room)
-            notes += card_events(state, config, room, data, notes) if data else []
-            closes = is_room_over(state, room, card)
+            card = (
+                crux_cards.card_by_model(state, config, room, data)
+                if data
+                else crux_cards.card_by_rule(state, config, room)
+            )
+            notes += crux_cards.card_events(state, config, room, data, notes) if data else []
+            closes = crux_cards.is_room_over(state, room, card)
             assessed: Room = {**room, "assessed": room["cycle"] + 1, "closed": closes}
             if data:
                 assessed["card"] = card
@@ -87,10 +79,14 @@ def reflect(state: ConversationState, context: NodeContext) -> NodeBody:
                 update["crux_cards"][card["id"]] = card
                 yield Emit({"event": "crux", "card": card["id"], "resolved": card["resolved"]})
     if due:
-        data = structured_data(LaterReflections, replies[-1])
-        made = reflections_by_model(state, config, data) if data else reflections_by_rule(state, config)
+        data = structured_data(reflections.LaterReflections, replies[-1])
+        made = (
+            reflections.reflections_by_model(state, config, data)
+            if data
+            else reflections.reflections_by_rule(state, config)
+        )
         update["reflections"] = made
-        dropped = contradicted_reflections(state, data["contradicted"]) if data else []
+        dropped = reflections.contradicted_reflections(state, data["contradicted"]) if data else []
         notes.append({"type": "reflection_pass", "dropped": dropped})
     if notes:
         update["claim_events"] = notes

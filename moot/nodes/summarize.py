@@ -12,13 +12,7 @@ from moot.judging.judge_prompt import exceeds
 from moot.judging.panel import shows_whole
 from moot.memory.background import select_background
 from moot.memory.perspectives import due_debaters, perspective_summary
-from moot.memory.summarizers.drafting import (
-    FRAME_TOKENS,
-    draft_summary,
-    make_summary,
-    summary_event,
-    version_of,
-)
+from moot.memory.summarizers import drafting
 from moot.memory.summarizers.registry import FALLBACK_SUMMARIZER, asks_model
 from moot.memory.summarizers.summarizer import SummaryRequest
 from moot.memory.window import entries_to_cover, window_start
@@ -44,13 +38,13 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
     versions = [new.summary for new in made if new.summary]
     for new in made:
         if new.summary or new.failure:
-            yield summary_event(new.summary, new.owner, new.failure)
+            yield drafting.summary_event(new.summary, new.owner, new.failure)
     failures = [f"{new.owner}: {new.failure}" for new in made if new.failure]
     errors = errors_update(state, "summarize", failures).get("errors", ())
     return {
         **update,
         "perspective_summaries": {new.owner: new.summary for new in made},
-        "summary_versions": [*update.get("summary_versions", ()), *map(version_of, versions)],
+        "summary_versions": [*update.get("summary_versions", ()), *map(drafting.version_of, versions)],
         "errors": [*update.get("errors", ()), *errors],
     }
 
@@ -123,7 +117,7 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
         previous={} if fresh else state.get("rolling_summary", {}),
         entries=[entry for entry in entries if traits_of(entry).in_prompts]
         or entries,  # only the topic, which the rules already show
-        max_tokens=config.memory.budget.summary - FRAME_TOKENS,
+        max_tokens=config.memory.budget.summary - drafting.FRAME_TOKENS,
         topic=state["topic"],
         config=config,
         count=count,
@@ -133,8 +127,10 @@ def _update_rolling_summary(state: ConversationState, context: NodeContext) -> N
     )
     shown = protocol_named(config.protocol).shows_summary
     method = config.memory.summarizer if shown else FALLBACK_SUMMARIZER
-    draft, failure = yield from draft_summary(method, request)
-    summary = make_summary(request, draft, context.env.clock(), state.get("rolling_summary", {}), failure)
-    yield summary_event(summary, "", failure)
+    draft, failure = yield from drafting.draft_summary(method, request)
+    summary = drafting.make_summary(
+        request, draft, context.env.clock(), state.get("rolling_summary", {}), failure
+    )
+    yield drafting.summary_event(summary, "", failure)
     errors = errors_update(state, "summarize", [failure])
-    return {"rolling_summary": summary, "summary_versions": [version_of(summary)], **errors}
+    return {"rolling_summary": summary, "summary_versions": [drafting.version_of(summary)], **errors}

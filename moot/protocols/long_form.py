@@ -10,28 +10,13 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from moot.calls.effects import ModelCall, Reply
+from moot.claims import model_extraction
 from moot.claims.claim_status import ledger_of
 from moot.claims.ledger_rendering import board_text, render_blackboard
-from moot.claims.model_extraction import (
-    debater_lines,
-    match_debater,
-    shown_entries,
-    structured_call,
-    structured_data,
-)
 from moot.prompts.request import counter_of, model_params, narrow_schema, one_of
 from moot.prompts.templates import fenced, fenced_section, load_prompt_template
 from moot.prompts.truncation import Block, prompt_name
-from moot.protocols.base import (
-    TURN_WORDS,
-    ConsultModels,
-    End,
-    Protocol,
-    TurnCount,
-    make_step,
-    make_turn,
-    with_agreement,
-)
+from moot.protocols import base
 from moot.protocols.prompt_context import PromptContext, long_form_blocks
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConversationState, Step
@@ -70,22 +55,24 @@ class ModeratorConfig(ProtocolSettings):
         return (self.model,) if self.model else ()
 
 
-class LongForm(Protocol):
+class LongForm(base.Protocol):
     """Base class of protocols in which debaters speak one at a time for a fixed number of turns."""
 
     length_settings = ("turns", "rounds")
     phases = tuple(INSTRUCTIONS)
 
-    def next_step(self, state: ConversationState, config: DebateConfig) -> Step | End | ConsultModels:
+    def next_step(
+        self, state: ConversationState, config: DebateConfig
+    ) -> Step | base.End | base.ConsultModels:
         """Return the debate's next step, or `End` if the debate is over."""
         turns = config.total_turns()
         if state.get("turn_count", 0) >= turns:
-            return End(all_done_reason(turns, "turn", "taken"))
+            return base.End(all_done_reason(turns, "turn", "taken"))
         if config.openings == "independent" and not _has_begun(state, config):
             return opening_step(config)
         return self.next_turn(state, config)
 
-    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> Step | base.ConsultModels:
         """Return a step with the next turn, or `ConsultModels` if models must choose the next speaker."""
         raise NotImplementedError
 
@@ -93,9 +80,9 @@ class LongForm(Protocol):
         """Return the prompt blocks of a turn."""
         return long_form_blocks(ctx)
 
-    def turns(self, config: DebateConfig) -> TurnCount:
+    def turns(self, config: DebateConfig) -> base.TurnCount:
         """Return the configured number of turns."""
-        return TurnCount(config.total_turns(), config.total_turns())
+        return base.TurnCount(config.total_turns(), config.total_turns())
 
 
 class RoundRobin(LongForm):
@@ -161,10 +148,13 @@ def opening_step(config: DebateConfig) -> Step:
     turns, openers = config.total_turns(), tuple(dict.fromkeys(config.turn_order()))
     chosen = openers[:turns]
     unread = UNREAD if len(chosen) > 1 else ""
-    return make_step(
+    return base.make_step(
         "opening",
         1,
-        [make_turn(who, _instruction(config, "opening", turn, unread)) for turn, who in enumerate(chosen, 1)],
+        [
+            base.make_turn(who, _instruction(config, "opening", turn, unread))
+            for turn, who in enumerate(chosen, 1)
+        ],
     )
 
 
@@ -185,9 +175,9 @@ def _instruction(config: DebateConfig, phase: str, turn: int, request: str = "")
         turn=str(turn),
         turns=str(config.total_turns()),
         opening="" if request and phase == "argument" else f"{INSTRUCTIONS[phase]} ",
-        words=str(TURN_WORDS),
+        words=str(base.TURN_WORDS),
     )
-    return "\n\n".join(filter(None, (with_agreement(text, config), request)))
+    return "\n\n".join(filter(None, (base.with_agreement(text, config), request)))
 
 
 def turn_step(
@@ -219,7 +209,7 @@ def turn_step(
     if last and not first and turns >= 3 * size:  # a shorter debate has no closings
         phase = "closing"
     instruction = _instruction(config, phase, turn + 1, request)
-    return make_step(phase, turn // size + 1, [make_turn(speaker, instruction)])
+    return base.make_step(phase, turn // size + 1, [base.make_turn(speaker, instruction)])
 
 
 def recent_speakers(state: ConversationState, config: DebateConfig) -> list[str]:
@@ -282,9 +272,9 @@ class Moderated(LongForm):
     settings = ModeratorConfig
     min_debaters = 2
 
-    def next_turn(self, state: ConversationState, config: DebateConfig) -> ConsultModels:
+    def next_turn(self, state: ConversationState, config: DebateConfig) -> base.ConsultModels:
         """Return the model call that asks the moderator to choose the next debater."""
-        return ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
+        return base.ConsultModels(lambda: [_call(state, config)], partial(_decide, state, config))
 
 
 def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
@@ -295,21 +285,28 @@ def _call(state: ConversationState, config: DebateConfig) -> ModelCall:
     board = render_blackboard(state, "", max_tokens=remaining, count=count, names=names)
     system = MODERATE.render(
         topic=fenced(truncate_middle(state["topic"], remaining, count), config.fence),
-        debaters=debater_lines(config),
+        debaters=model_extraction.debater_lines(config),
         spoken=" → ".join(prompt_name(who, names) for who in speakers) or "nobody yet",
         board=fenced_section(board, config.fence),
         turn=str(state.get("turn_count", 0) + 1),
         turns=str(config.total_turns()),
     )
     recent = [entry for entry in state["full_transcript"][-SHOWN_MESSAGES:] if traits_of(entry).in_prompts]
-    messages = shown_entries(recent, config, remaining, count) or ["There are no messages yet."]
+    messages = model_extraction.shown_entries(recent, config, remaining, count) or [
+        "There are no messages yet."
+    ]
     schema = narrow_schema(Nomination, {"next_speaker": one_of(names)})
-    return structured_call("moderate", config, system, messages, schema, count, params=params)
+    return model_extraction.structured_call(
+        "moderate", config, system, messages, schema, count, params=params
+    )
 
 
 def _decide(state: ConversationState, config: DebateConfig, replies: Sequence[Reply]) -> Step:
-    nomination = structured_data(Nomination, replies[0]) or {"next_speaker": "", "instruction": ""}
-    named = match_debater(nomination["next_speaker"], config.names())
+    nomination = model_extraction.structured_data(Nomination, replies[0]) or {
+        "next_speaker": "",
+        "instruction": "",
+    }
+    named = model_extraction.match_debater(nomination["next_speaker"], config.names())
     speaker = named or config.debaters[state.get("turn_count", 0) % len(config.debaters)].id
     instruction = board_text(nomination["instruction"], INSTRUCTION_CHARS) if named else ""
     if is_stuck(state, config, speaker):

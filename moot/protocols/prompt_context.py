@@ -7,40 +7,11 @@ from functools import cached_property, lru_cache
 from moot.calls.effects import Prompt, WireMessage
 from moot.claims.ledger_rendering import memory_tokens, render_blackboard
 from moot.judging.rubrics import rubric_text
+from moot.memory import cross_debate_memory
 from moot.memory.background import PASSAGES_SHARE, Background, select_background, with_background
-from moot.memory.cross_debate_memory import (
-    MemoryIndexes,
-    RetrievalQuery,
-    earlier_positions_text,
-    reference_text,
-    retrieval_query,
-    retrieve_memories,
-    retrieve_messages,
-)
 from moot.memory.summarizers.rule_based import NOTICE_BELOW
 from moot.memory.window import MESSAGE_SHARE, WindowLimits, compact, shown_message, window_start
-from moot.prompts.templates import (
-    break_fence,
-    fenced,
-    fenced_section,
-    load_prompt_template,
-    system_message,
-    truncate_fenced,
-)
-from moot.prompts.truncation import (
-    KEEP,
-    OLDER,
-    OMITTED_NOTICE,
-    RECENT,
-    SUMMARY,
-    Block,
-    cut_block,
-    cut_message,
-    fill_remaining,
-    problem_block,
-    render_entry,
-    truncate_blocks,
-)
+from moot.prompts import templates, truncation
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, UserInputKind, entry_id, memoize_by_identity, traits_of
@@ -63,7 +34,7 @@ class PromptContext:
     total: int | None = None
     """Maximum number of tokens in the whole prompt. `None` stands for `memory.budget.total`. A smaller budget
     leaves space for tool definitions or applies to the phase."""
-    memories: MemoryIndexes | None = None
+    memories: cross_debate_memory.MemoryIndexes | None = None
     """Indexes from which earlier messages are retrieved, or `None` for no retrieval."""
     tool_tokens: int = 0
     """Number of tokens in the largest set of tool definitions that a debater has. The window leaves space
@@ -103,9 +74,9 @@ class PromptContext:
         return self.known_background or turn_background(self.state, self.config, self.count)
 
     @cached_property
-    def query(self) -> RetrievalQuery:
+    def query(self) -> cross_debate_memory.RetrievalQuery:
         """Query used to retrieve earlier messages for the turn."""
-        return retrieval_query(self.state, self.window, self.turn)
+        return cross_debate_memory.retrieval_query(self.state, self.window, self.turn)
 
     @cached_property
     def window(self) -> list[Entry]:
@@ -127,7 +98,11 @@ def turn_background(state: ConversationState, config: DebateConfig, count: Token
 
 
 def assemble_prompt(
-    ctx: PromptContext, blocks: Sequence[Block], query: RetrievalQuery, *, is_cached: bool
+    ctx: PromptContext,
+    blocks: Sequence[truncation.Block],
+    query: cross_debate_memory.RetrievalQuery,
+    *,
+    is_cached: bool,
 ) -> Prompt:
     """Return the complete prompt of a turn.
 
@@ -137,21 +112,21 @@ def assemble_prompt(
     background, total, count = ctx.background, ctx.token_budget + ctx.background.tokens, ctx.count
     *before, turn_suffix = with_background(blocks, background.blocks)
     if not background.is_whole:
-        shown = [b.message for b in (*before, turn_suffix) if b.priority != OMITTED_NOTICE]
+        shown = [b.message for b in (*before, turn_suffix) if b.priority != truncation.OMITTED_NOTICE]
         left = total - prompt_tokens(shown, count)
         most = min(left, int(total * PASSAGES_SHARE)) if is_cached else left
         before += background.passages(f"{query.query}\n{query.answering}", most)
-    return truncate_blocks([*before, turn_suffix], total, count)
+    return truncation.truncate_blocks([*before, turn_suffix], total, count)
 
 
 def entry_block(
     ctx: PromptContext, entry: Entry, rank: int, label: str = "message", heading: str = ""
-) -> Block:
+) -> truncation.Block:
     """Return a prompt block with one transcript entry."""
-    message = render_entry(entry, ctx.names, ctx.config.fence)
+    message = truncation.render_entry(entry, ctx.names, ctx.config.fence)
     if heading:
         message = {**message, "content": f"{heading}\n{message['content']}"}
-    return Block("messages", message, rank, (entry["id"],), label=f"{label} {entry['id']}")
+    return truncation.Block("messages", message, rank, (entry["id"],), label=f"{label} {entry['id']}")
 
 
 def user_provided_entries(ctx: PromptContext, *gifts: UserInputKind) -> list[Entry]:
@@ -168,13 +143,13 @@ def user_provided_entries(ctx: PromptContext, *gifts: UserInputKind) -> list[Ent
     return [entry for entry in given if not gifts or traits_of(entry).user_input in gifts]
 
 
-def user_provided_block(ctx: PromptContext, entry: Entry, *, message: int, document: int) -> Block:
+def user_provided_block(ctx: PromptContext, entry: Entry, *, message: int, document: int) -> truncation.Block:
     """Return a prompt block for a person's message or document."""
     rank = document if traits_of(entry).user_input == "document" else message
     return entry_block(ctx, entry, rank, "user-provided")
 
 
-def tool_blocks(ctx: PromptContext, speech: Entry, rank: int) -> list[Block]:
+def tool_blocks(ctx: PromptContext, speech: Entry, rank: int) -> list[truncation.Block]:
     """Return a prompt block for each tool call made before a message.
 
     A block also shows the call's result.
@@ -191,16 +166,18 @@ def tool_blocks(ctx: PromptContext, speech: Entry, rank: int) -> list[Block]:
         if traits_of(call).pair == "opens":
             exchange = [call, results[call["id"]]] if call["id"] in results else [call]
             text = "\n\n".join(
-                render_entry(entry, ctx.names, ctx.config.fence)["content"] for entry in exchange
+                truncation.render_entry(entry, ctx.names, ctx.config.fence)["content"] for entry in exchange
             )
             message: WireMessage = {"role": "user", "name": call["speaker"], "content": text}
             ids = tuple(entry["id"] for entry in exchange)
-            blocks.append(Block("messages", message, TOOL_RANK + rank, ids, label="tool call and result"))
+            blocks.append(
+                truncation.Block("messages", message, TOOL_RANK + rank, ids, label="tool call and result")
+            )
     return blocks
 
 
-RULES = load_prompt_template("rules", "debaters", "scored", "language")
-CONTRACT = load_prompt_template("contract", "name", "role", "stance", "persona", "contract")
+RULES = templates.load_prompt_template("rules", "debaters", "scored", "language")
+CONTRACT = templates.load_prompt_template("contract", "name", "role", "stance", "persona", "contract")
 
 
 @memoize_by_identity()
@@ -239,9 +216,9 @@ def members_text(config: DebateConfig) -> str:
 
 
 @memoize_by_identity()
-def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> Block:
+def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> truncation.Block:
     """Return a prompt block that contains the debate's topic."""
-    return problem_block(topic, config.memory.budget, config.fence, count, heading="# Topic")
+    return truncation.problem_block(topic, config.memory.budget, config.fence, count, heading="# Topic")
 
 
 @memoize_by_identity()
@@ -252,11 +229,13 @@ def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) 
     """
     rules = config.memory.budget.system
     if config.memory.layout == "shared":
-        rules = min(message_tokens(system_message(rules_text(config), config.fence), count), rules)
+        rules = min(message_tokens(templates.system_message(rules_text(config), config.fence), count), rules)
     return rules + message_tokens(topic_block(topic, config, count).message, count)
 
 
-def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "", contract: str = "") -> Block:
+def rules_block(
+    ctx: PromptContext, *, rules: str = "", extra: str = "", contract: str = ""
+) -> truncation.Block:
     """Return the system message as a prompt block.
 
     Args:
@@ -268,30 +247,30 @@ def rules_block(ctx: PromptContext, *, rules: str = "", extra: str = "", contrac
     """
     persona = (contract or contract_text(ctx.speaker)) if ctx.persona_first else ""
     content = "\n\n".join(filter(None, [persona, rules or rules_text(ctx.config), extra]))
-    whole = system_message(content, ctx.config.fence)
-    return cut_block("system", whole, ctx.config.memory.budget.system, ctx.count, label="rules")
+    whole = templates.system_message(content, ctx.config.fence)
+    return truncation.cut_block("system", whole, ctx.config.memory.budget.system, ctx.count, label="rules")
 
 
-def _as_retrieved(block: Block, entry: Entry, count: TokenCounter) -> Block:
+def _as_retrieved(block: truncation.Block, entry: Entry, count: TokenCounter) -> truncation.Block:
     """Return the block of a retrieved message with the record that retrieval added it."""
     held: dict[MemoryKind, int] = {"retrieved": message_tokens(block.message, count)}
     return replace(block, retrieved=(entry["id"],), memory=held)
 
 
-EarlierBlock = Callable[[Entry], Block]
+EarlierBlock = Callable[[Entry], truncation.Block]
 """Function that creates the prompt block for an earlier message."""
 
 
 def fill_with_earlier(
     ctx: PromptContext,
-    shared_prefix: Sequence[Block],
-    blocks: Sequence[Block],
-    turn_suffix: Block,
+    shared_prefix: Sequence[truncation.Block],
+    blocks: Sequence[truncation.Block],
+    turn_suffix: truncation.Block,
     *,
-    query: RetrievalQuery,
+    query: cross_debate_memory.RetrievalQuery,
     make_block: EarlierBlock,
     hidden: Iterable[Entry] = (),
-) -> list[Block]:
+) -> list[truncation.Block]:
     """Fill the remaining token budget of a prompt with earlier messages that match the turn's `query`.
 
     The messages are shown whole, in the order of the transcript, before `blocks`. Nothing is retrieved if
@@ -306,14 +285,14 @@ def fill_with_earlier(
         make_block: makes the block of a message.
         hidden: messages that this prompt must not show.
     """
-    filled = fill_remaining(shared_prefix, blocks, turn_suffix, ctx.token_budget, ctx.count)
-    shown = [block for block in filled if block.priority != OMITTED_NOTICE]
+    filled = truncation.fill_remaining(shared_prefix, blocks, turn_suffix, ctx.token_budget, ctx.count)
+    shown = [block for block in filled if block.priority != truncation.OMITTED_NOTICE]
     left = ctx.token_budget - prompt_tokens([block.message for block in shown], ctx.count)
     transcript = ctx.state["full_transcript"]
     apart = {*ctx.background.ids, *(key for block in (*blocks, *ctx.background.blocks) for key in block.ids)}
     apart |= {entry["id"] for entry in hidden}
     apart |= {entry["id"] for entry in transcript if not traits_of(entry).argues}
-    found = retrieve_messages(
+    found = cross_debate_memory.retrieve_messages(
         ctx.state,
         ctx.memories,
         ctx.config.memory.retrieval,
@@ -326,7 +305,9 @@ def fill_with_earlier(
     earlier = [_as_retrieved(make_block(entry), entry, ctx.count) for entry in found]
     if not earlier:
         return filled
-    return fill_remaining(shared_prefix, [*earlier, *blocks], turn_suffix, ctx.token_budget, ctx.count)
+    return truncation.fill_remaining(
+        shared_prefix, [*earlier, *blocks], turn_suffix, ctx.token_budget, ctx.count
+    )
 
 
 MIN_SUMMARY_TOKENS = 32
@@ -336,7 +317,7 @@ RECENT_MESSAGES = 4
 lower priority of older ones."""
 
 
-def summary_blocks(ctx: PromptContext) -> list[Block]:
+def summary_blocks(ctx: PromptContext) -> list[truncation.Block]:
     """Return a list with the rolling summary's prompt block, or `[]` if there is no summary."""
     summary = ctx.state.get("rolling_summary", {})
     text = summary.get("text", "")
@@ -352,18 +333,22 @@ def summary_blocks(ctx: PromptContext) -> list[Block]:
     has_space = left >= budget.summary + budget.messages * MESSAGE_SHARE
     remaining = budget.summary if has_space else max(0, min(budget.summary, left // 10))
     heading = f"# Summary of the debate up to [{entry_id(summary['covers_through_seq'])}]"
-    whole: WireMessage = {"role": "user", "content": fenced(text, ctx.config.fence, heading)}
+    whole: WireMessage = {"role": "user", "content": templates.fenced(text, ctx.config.fence, heading)}
     message = whole
     if remaining < min(NOTICE_BELOW, budget.summary):
         notice = f"{summary['messages']} earlier messages. The token budget has no space for their summary."
         message = {**whole, "content": f"{heading}\n{notice}"}
-    message = cut_message(message, max(remaining, MIN_SUMMARY_TOKENS), ctx.count)
+    message = truncation.cut_message(message, max(remaining, MIN_SUMMARY_TOKENS), ctx.count)
     held: dict[MemoryKind, int] = {"rolling summary": ctx.count(message["content"])}
     cut = whole if message != whole else None
-    return [Block("summary", message, SUMMARY, label="rolling summary", whole=cut, memory=held)]
+    return [
+        truncation.Block(
+            "summary", message, truncation.SUMMARY, label="rolling summary", whole=cut, memory=held
+        )
+    ]
 
 
-def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[Block]:
+def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) -> list[truncation.Block]:
     """Return one prompt block for each message in the window of recent messages.
 
     The newest message is never removed.
@@ -378,7 +363,11 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
     return [
         _message_block(
             entry,
-            KEEP if i == last else RECENT if i > last - RECENT_MESSAGES else OLDER,
+            truncation.KEEP
+            if i == last
+            else truncation.RECENT
+            if i > last - RECENT_MESSAGES
+            else truncation.OLDER,
             ctx.persona_first and entry["speaker"] == ctx.speaker.id,
             ctx.config,
             limits,
@@ -391,18 +380,20 @@ def window_blocks(ctx: PromptContext, entries: Sequence[Entry] | None = None) ->
 @memoize_by_identity(4096)  # every turn's prompt shows the messages of the window
 def _message_block(
     entry: Entry, priority: int, own: bool, config: DebateConfig, limits: WindowLimits, count: TokenCounter
-) -> Block:
+) -> truncation.Block:
     """Return a message in the context window as a prompt block, truncated if it is too long.
 
     The debater's `own` entry is shown in the assistant role, without name and id.
     """
     names, fence = config.names(), config.fence
     message, tokens = shown_message(entry, names, fence, limits, count)
-    whole = render_entry(entry, names, fence)
+    whole = truncation.render_entry(entry, names, fence)
     if own:
-        content = break_fence(break_template_tokens(entry["content"]), fence)
+        content = templates.break_fence(break_template_tokens(entry["content"]), fence)
         whole = {"role": "assistant", "content": content}
-        message = whole if message_tokens(whole, count) <= tokens else cut_message(whole, tokens, count)
+        message = (
+            whole if message_tokens(whole, count) <= tokens else truncation.cut_message(whole, tokens, count)
+        )
 
     # A tool call and its result are kept or removed together, and so are a question and its answer.
     pair, group = traits_of(entry).pair, ""
@@ -410,9 +401,11 @@ def _message_block(
         group = entry["targets"][0]
     elif pair == "opens":
         group = entry["id"]
-    label = f"message {entry['id']}" if priority == KEEP else "window messages"
+    label = f"message {entry['id']}" if priority == truncation.KEEP else "window messages"
     cut = whole if message != whole else None
-    return Block("messages", message, priority, (entry["id"],), group, label, cut, grows=priority == KEEP)
+    return truncation.Block(
+        "messages", message, priority, (entry["id"],), group, label, cut, grows=priority == truncation.KEEP
+    )
 
 
 def evict_through(
@@ -447,7 +440,7 @@ def _one_object(limits: WindowLimits) -> WindowLimits:
     return limits
 
 
-TURN_SUFFIX = load_prompt_template(
+TURN_SUFFIX = templates.load_prompt_template(
     "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
 )
 NEWS = "A person has written since your last message: {}. Say first what that changes."
@@ -476,7 +469,7 @@ blackboard contains several kinds."""
 
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
-) -> Block:
+) -> truncation.Block:
     """Return the prompt block of the turn suffix (the last message of a prompt).
 
     The instruction is always included, and so is the contract, unless the prompt begins with it. The other
@@ -494,28 +487,30 @@ def turn_suffix_block(
     for name in PARTS:
         if text := given.get(name):
             left = budget - _turn_suffix_tokens(texts, ctx.count)
-            quoted = fenced_section(text, ctx.config.fence)
-            texts[name] = truncate_fenced(quoted, left - 4, ctx.count) if left > MIN_PART_TOKENS else ""
+            quoted = templates.fenced_section(text, ctx.config.fence)
+            texts[name] = (
+                templates.truncate_fenced(quoted, left - 4, ctx.count) if left > MIN_PART_TOKENS else ""
+            )
     message: WireMessage = {"role": "user", "content": TURN_SUFFIX.render(**texts)}
     whole: WireMessage | None = None
     if texts["contract"] and texts["contract"] != (contract := contract_text(ctx.speaker)):
         whole = {"role": "user", "content": TURN_SUFFIX.render(**{**texts, "contract": contract})}
     held: dict[MemoryKind, int] = memory_tokens(texts["blackboard"], ctx.state, ctx.count)
     held |= {kind: ctx.count(texts[name]) for name, kind in SUFFIX_PART_KINDS.items() if texts[name]}
-    whole_retrieved = fenced_section(given.get("retrieved", ""), ctx.config.fence)
+    whole_retrieved = templates.fenced_section(given.get("retrieved", ""), ctx.config.fence)
     brought = retrieved if texts["retrieved"] == whole_retrieved else ()
-    return Block(
+    return truncation.Block(
         "turn_suffix", message, label="contract and instruction", whole=whole, retrieved=brought, memory=held
     )
 
 
-def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> Block:
+def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query: str) -> truncation.Block:
     """Return the last message of a prompt, including reference passages that match `query`.
 
     It also contains the debater's persona (`contract`) and the instruction.
     """
     reference_documents = references_text(ctx, query)
-    quoted = fenced_section(reference_documents, ctx.config.fence)
+    quoted = templates.fenced_section(reference_documents, ctx.config.fence)
     parts = dict.fromkeys(PARTS, "") | {"reference_documents": quoted}
     message: WireMessage = {
         "role": "user",
@@ -524,7 +519,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
     held: dict[MemoryKind, int] = (
         {"reference documents": ctx.count(reference_documents)} if reference_documents else {}
     )
-    return Block("turn_suffix", message, label="contract and instruction", memory=held)
+    return truncation.Block("turn_suffix", message, label="contract and instruction", memory=held)
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
@@ -558,12 +553,12 @@ def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
 
 def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
     """Return the number of tokens left for further parts of the turn suffix (last prompt message)."""
-    quoted = {name: fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
+    quoted = {name: templates.fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
     texts = {**_bare_turn_suffix(ctx), **quoted}
     return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN
 
 
-def long_form_blocks(ctx: PromptContext) -> list[Block]:
+def long_form_blocks(ctx: PromptContext) -> list[truncation.Block]:
     """Return all parts of the prompt for a turn in a long-form debate.
 
     They are the rules, the topic, the summary, the recent messages and the turn's instruction.
@@ -578,7 +573,7 @@ def long_form_blocks(ctx: PromptContext) -> list[Block]:
     ]
 
 
-def _long_form_suffix(ctx: PromptContext) -> Block:
+def _long_form_suffix(ctx: PromptContext) -> truncation.Block:
     """Return the last message of a prompt for a long-form debate.
 
     If memories are retrieved, the blackboard leaves them a share of the tokens. Cross-debate memory and
@@ -592,7 +587,7 @@ def _long_form_suffix(ctx: PromptContext) -> Block:
     left = turn_suffix_remaining(ctx, parts)
     if ctx.memories is not None and window_start(ctx.state) > 1:
         board = blackboard_text(ctx, int(left * (1 - RETRIEVED_SHARE)))
-        back = retrieve_memories(
+        back = cross_debate_memory.retrieve_memories(
             ctx.state,
             ctx.memories,
             ctx.config.memory.retrieval,
@@ -633,10 +628,10 @@ def cross_debate_text(ctx: PromptContext) -> str:
     """Return text that lists the debater's positions in earlier debates."""
     earlier = (ctx.state.get("cross_debate_memory") or {}).get(ctx.speaker.id) or []
     remaining = ctx.config.memory.budget.turn_suffix // CROSS_DEBATE_SHARE
-    return earlier_positions_text(earlier, remaining, ctx.count)
+    return cross_debate_memory.earlier_positions_text(earlier, remaining, ctx.count)
 
 
 def references_text(ctx: PromptContext, query: str) -> str:
     """Return passages from the debater's reference documents that match `query`."""
     remaining = ctx.config.memory.budget.turn_suffix // REFERENCE_SHARE
-    return reference_text(ctx.speaker.reference_documents, query, remaining, ctx.count)
+    return cross_debate_memory.reference_text(ctx.speaker.reference_documents, query, remaining, ctx.count)

@@ -5,14 +5,8 @@ from collections.abc import Sequence
 from moot.judging.judge_response import JudgeSpec
 from moot.prompts.templates import load_prompt_template, system_message
 from moot.prompts.truncation import Block, fill_remaining, problem_block
+from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn
-from moot.protocols.prompt_context import (
-    PromptContext,
-    contract_text,
-    plain_turn_suffix,
-    user_provided_block,
-    user_provided_entries,
-)
 from moot.state.config import DebateConfig, DebaterConfig
 from moot.state.conversation import ConversationState, Step
 from moot.state.entries import Entry, traits_of
@@ -39,7 +33,7 @@ class SoloProtocol(Protocol):
     shows_summary = False
     judge_reads_summary = False
 
-    def prompt_blocks(self, ctx: PromptContext) -> list[Block]:
+    def prompt_blocks(self, ctx: prompt_context.PromptContext) -> list[Block]:
         """Return the prompt blocks of a turn."""
         budget, count, speaker = ctx.config.memory.budget, ctx.count, ctx.speaker
         system = system_message(SYSTEM, ctx.config.fence)
@@ -48,20 +42,25 @@ class SoloProtocol(Protocol):
             problem_block(ctx.state["topic"], budget, ctx.config.fence, count),
         ]
         chunks = [
-            user_provided_block(ctx, entry, message=SAID, document=DOCUMENT)
-            for entry in user_provided_entries(ctx)
+            prompt_context.user_provided_block(ctx, entry, message=SAID, document=DOCUMENT)
+            for entry in prompt_context.user_provided_entries(ctx)
         ]
         # A debater without a role gets no contract, so that equal prompts produce independent samples.
-        contract, nobody = contract_text(speaker), DebaterConfig(name=speaker.name, id=speaker.id)
+        contract, nobody = (
+            prompt_context.contract_text(speaker),
+            DebaterConfig(name=speaker.name, id=speaker.id),
+        )
         contract = (
             ""
-            if contract == contract_text(nobody)
+            if contract == prompt_context.contract_text(nobody)
             else truncate_middle_cached(contract, budget.system // 2, count)
         )
-        turn_suffix = plain_turn_suffix(ctx, contract, self.instruction(ctx), ctx.state["topic"])
+        turn_suffix = prompt_context.plain_turn_suffix(
+            ctx, contract, self.instruction(ctx), ctx.state["topic"]
+        )
         return fill_remaining(shared_prefix, chunks, turn_suffix, ctx.token_budget, count)
 
-    def instruction(self, ctx: PromptContext) -> str:
+    def instruction(self, ctx: prompt_context.PromptContext) -> str:
         """Return the instruction to answer the question, including how the answer must end."""
         return ANSWER.render(words=str(ANSWER_WORDS), ending=self.ending)
 

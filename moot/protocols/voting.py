@@ -19,20 +19,10 @@ from moot.judging.panel import as_decision
 from moot.prompts.request import between, make_call, model_params, narrow_schema, one_of, prompt_budget
 from moot.prompts.templates import load_prompt_template
 from moot.protocols.prompt_context import PromptContext, assemble_prompt, long_form_blocks
+from moot.state import verdict as verdict_types
 from moot.state.config import DebateConfig
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import Entry, JsonObject, traits_of
-from moot.state.verdict import (
-    COUNT,
-    SYNTHESIS,
-    TIE,
-    UNDECIDED,
-    FinalAnswer,
-    PanelVerdict,
-    RuleResult,
-    Stage,
-    Verdict,
-)
 from moot.text.plain_text import clip, count_noun, quoted
 from moot.text.tokens import TokenCounter
 
@@ -109,7 +99,7 @@ def comparable_answer(text: str, options: Sequence[str]) -> str:
 def answer_form(config: DebateConfig) -> str:
     """Return the part of an instruction that tells a debater how to write the answer."""
     if config.options:
-        return f"exactly one of {quoted(config.options)}, or “{UNDECIDED}” if you cannot choose"
+        return f"exactly one of {quoted(config.options)}, or “{verdict_types.UNDECIDED}” if you cannot choose"
     return f"your answer in at most {ANSWER_WORDS} words, without reasons"
 
 
@@ -233,7 +223,7 @@ def _call(
 ) -> ModelCall:
     types: dict[str, object] = {"confidence": between(0, 100)}
     if config.options:
-        types["answer"] = one_of([*config.options, UNDECIDED])
+        types["answer"] = one_of([*config.options, verdict_types.UNDECIDED])
     schema = narrow_schema(FinalAnswerReply, types)
     total = prompt_budget(config.memory.budget.total, schema, count)
     asked = ASK.render(form=answer_form(config))
@@ -245,13 +235,13 @@ def _call(
     return make_call(params, "decide", prompt, schema=schema, call_index=index, hints=hints)
 
 
-def _by_model(who: str, call: ModelCall, reply: Reply, config: DebateConfig) -> FinalAnswer:
+def _by_model(who: str, call: ModelCall, reply: Reply, config: DebateConfig) -> verdict_types.FinalAnswer:
     said = structured_data(call.schema, reply) if call.schema else None
     answer = " ".join(str((said or {}).get("answer", "")).split())
     if config.options and answer:
-        answer = match_option(answer, config.options) or UNDECIDED
+        answer = match_option(answer, config.options) or verdict_types.UNDECIDED
     stated = (said or {}).get("confidence")
-    return FinalAnswer(
+    return verdict_types.FinalAnswer(
         debater=who,
         answer=answer,
         confidence=None if stated is None else min(100.0, max(0.0, float(stated))),
@@ -263,11 +253,11 @@ def _by_model(who: str, call: ModelCall, reply: Reply, config: DebateConfig) -> 
     )
 
 
-def _by_person(state: ConversationState, config: DebateConfig, who: str) -> FinalAnswer:
+def _by_person(state: ConversationState, config: DebateConfig, who: str) -> verdict_types.FinalAnswer:
     own = (each for each in reversed(state["full_transcript"]) if each["speaker"] == who)
     text = next((each["content"] for each in own if traits_of(each).argues), "")
     answer = read_answer(text, config.options)
-    return FinalAnswer(
+    return verdict_types.FinalAnswer(
         debater=who,
         answer=answer,
         confidence=parse_confidence(text),
@@ -301,12 +291,12 @@ class AnswerBallot:
         return parse_final_answer(self.answer)
 
 
-def ballots_of_answers(given: Sequence[FinalAnswer]) -> list[AnswerBallot]:
+def ballots_of_answers(given: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:
     """Return one ballot for each final answer that is neither empty nor undecided."""
     return [
         AnswerBallot(each["debater"], each["answer"], each["confidence"], each["model"], each["placeholder"])
         for each in given
-        if each["answer"] and each["answer"] != UNDECIDED
+        if each["answer"] and each["answer"] != verdict_types.UNDECIDED
     ]
 
 
@@ -376,7 +366,9 @@ class VoteCount:
             f"The vote is a tie between {tied}, with {self.most:g} of {self.total:g} each: the judge decided."
         )
 
-    def verdict(self, topic: str, *, winner: str = SYNTHESIS) -> PanelVerdict | None:
+    def verdict(
+        self, topic: str, *, winner: str = verdict_types.SYNTHESIS
+    ) -> verdict_types.PanelVerdict | None:
         """Return the verdict for the winning answer, or `None` if there is a tie or no answer.
 
         Its confidence is the winner's share in percent. If the offline model gave all answers, the verdict is
@@ -389,8 +381,8 @@ class VoteCount:
         if self.first is None and (self.counted or not self.ballots):
             return None
         authors = [each.debater for each in self.ballots]
-        verdict: Verdict = {
-            **failed_verdict(COUNT, "", order=sorted(set(authors))),
+        verdict: verdict_types.Verdict = {
+            **failed_verdict(verdict_types.COUNT, "", order=sorted(set(authors))),
             "status": "ok",
             "winner": winner,
             "question": clip(" ".join(topic.split()), QUESTION_CHARS),
@@ -398,7 +390,7 @@ class VoteCount:
         if self.config.options:
             verdict["options"] = list(self.config.options)
         if self.first is None:
-            verdict["placeholder"], verdict["winner"] = True, TIE
+            verdict["placeholder"], verdict["winner"] = True, verdict_types.TIE
             return as_decision(verdict)
         counted = (
             "Sum of the confidences behind equal answers" if self.weighted else "Number of equal answers"
@@ -410,7 +402,7 @@ class VoteCount:
         verdict["solution_markdown"] = self.first.content
         if len(set(authors)) == len(authors) > 1:
             verdict["final_position"] = {each.debater: each.answer for each in self.counted}
-        outcome = RuleResult(
+        outcome = verdict_types.RuleResult(
             rule="majority",
             winner=verdict["winner"],
             tally=self.tally,
@@ -422,7 +414,7 @@ class VoteCount:
         return as_decision(verdict, outcome)
 
 
-def stages_text(stages: Sequence[Stage]) -> str:
+def stages_text(stages: Sequence[verdict_types.Stage]) -> str:
     """Return one sentence that states each stage's answer and number of calls."""
     told = []
     for stage in stages:
@@ -431,7 +423,7 @@ def stages_text(stages: Sequence[Stage]) -> str:
     return f"Answer after each stage: {'; '.join(told)}."
 
 
-def vote_headline(verdict: PanelVerdict) -> str:
+def vote_headline(verdict: verdict_types.PanelVerdict) -> str:
     """Return one line that states the winning answer and its share of the votes."""
     votes = verdict["outcome"]["tally"].values()
     decision = clip(verdict["decision"], SHOWN_CHARS)

@@ -21,27 +21,7 @@ from moot.claims.ledger_rendering import card_status, stance_text, why_no_claims
 from moot.documents import DebateDocument, document_config, extracts_claims, load_leniently, question_of
 from moot.judging.panel import RULES
 from moot.protocols.registry import rules_of
-from moot.reports.markdown_html import (
-    Prose,
-    as_json,
-    clean_strings,
-    clock,
-    group_digits,
-    one_decimal,
-)
-from moot.reports.positions import (
-    NARROW,
-    SECTIONS,
-    WIDE,
-    Figure,
-    Prompts,
-    leading,
-    prompt_chart,
-    read_plan,
-    read_positions,
-    read_usage,
-    speaking_chart,
-)
+from moot.reports import markdown_html, positions
 from moot.reports.verdict_view import Message, Panel, Participants, Transcript, anchors_of
 from moot.state.claim_events import MAIN_QUESTION
 from moot.state.config.model_settings import RECORDED
@@ -65,7 +45,7 @@ class Report:
 
     def __init__(self, given: object) -> None:
         """Read the contents of a report from a debate document. Missing keys are allowed."""
-        self.document = document = load_leniently(DebateDocument, clean_strings(given))
+        self.document = document = load_leniently(DebateDocument, markdown_html.clean_strings(given))
         topic, board = document["topic"].strip(), document["blackboard"]
         self.name = document["name"] or document["id"]
         asked = clip(question_of(document), TITLE)
@@ -98,7 +78,7 @@ class Report:
 
         self.standings = tuple(
             each
-            for each in read_positions(document, self.people)
+            for each in positions.read_positions(document, self.people)
             if each.person.turns or each.stance or each.holdings or each.moments
         )
         known = board["standing"]["claims"]
@@ -128,22 +108,25 @@ class Report:
         self.threshold: float | None = document_config(document)["termination"].get("threshold")
         """Agreement at which a council ends, 0 to 1. `None`: unknown."""
 
-        self.prompts = Prompts(document["receipts"])
-        self.usage = read_usage(document["usage"])
-        self.plan = read_plan(document)
+        self.prompts = positions.Prompts(document["receipts"])
+        self.usage = positions.read_usage(document["usage"])
+        self.plan = positions.read_plan(document)
         self.errors = [f"Step {each['step']}, {each['node']}: {each['error']}" for each in document["errors"]]
         """Errors of the debate, each with its step and node."""
-        self.config = as_json(document["config"]) if document["config"] else ""
+        self.config = markdown_html.as_json(document["config"]) if document["config"] else ""
 
     def option_of(self, who: str) -> str:
         """Return the option that a debater holds on an open main question, or `""` if there is none."""
         stance = self._main_stances.get(who)
         return stance.get("option", "") if stance else ""
 
-    def _facts(self, because: str) -> list[Figure]:
+    def _facts(self, because: str) -> list[positions.Figure]:
         document, verdict = self.document, self.document["verdict"]
         rounds = max((entry["round"] for entry in document["transcript"]), default=0)
-        began, ended = clock(document["created_at"]), clock(document["updated_at"])
+        began, ended = (
+            markdown_html.clock(document["created_at"]),
+            markdown_html.clock(document["updated_at"]),
+        )
         named = [entry["model"] for entry in document["transcript"]] + [verdict["model"] if verdict else ""]
         unchecked = " (replies of a capable model, facts not checked)"
         models = [
@@ -151,15 +134,15 @@ class Report:
             for each in dict.fromkeys(filter(None, named))
         ]
         return [
-            Figure("Protocol", document["protocol"]),
-            Figure("Debaters", str(len(self.people) or "")),
-            Figure("Messages", f"{self.transcript.count:,}"),
-            Figure("Rounds", str(rounds or "")),
-            Figure("Began", began),
-            Figure("Last change", ended if ended != began else ""),
-            Figure("Ended", because if document["status"] == "done" else ""),
-            Figure("Models", ", ".join(models)),
-            Figure("Id", document["id"] if document["name"] else ""),
+            positions.Figure("Protocol", document["protocol"]),
+            positions.Figure("Debaters", str(len(self.people) or "")),
+            positions.Figure("Messages", f"{self.transcript.count:,}"),
+            positions.Figure("Rounds", str(rounds or "")),
+            positions.Figure("Began", began),
+            positions.Figure("Last change", ended if ended != began else ""),
+            positions.Figure("Ended", because if document["status"] == "done" else ""),
+            positions.Figure("Models", ", ".join(models)),
+            positions.Figure("Id", document["id"] if document["name"] else ""),
         ]
 
 
@@ -217,22 +200,26 @@ def render_messages(entries: Sequence[Entry], among: DebateDocument) -> list[tup
     ids = {entry["id"] for entry in entries}
     receipts = [each for each in among["receipts"] if each["entry_id"] in ids]
     few = {"config": among["config"], "transcript": list(entries), "receipts": receipts}
-    document = load_leniently(DebateDocument, clean_strings(few))
+    document = load_leniently(DebateDocument, markdown_html.clean_strings(few))
     folds = Transcript(document, Participants(document), anchors).blocks
-    template = _environment(Prose(anchors)).get_template("message.html.j2").module
+    template = _environment(markdown_html.Prose(anchors)).get_template("message.html.j2").module
     return [(each, show_reordering(str(template.message(each)))) for fold in folds for each in fold.messages]  # type: ignore[attr-defined]  # a macro
 
 
 def _render(template: str, report: Report, **more: object) -> str:
-    speaking_sizes = (WIDE, NARROW) if report.transcript.count > 2 and len(report.people) else ()
-    prompt_sizes = (WIDE, NARROW) if len(report.prompts.receipts) > 1 else ()
-    environment = _environment(Prose(report.anchors))
+    speaking_sizes = (
+        (positions.WIDE, positions.NARROW) if report.transcript.count > 2 and len(report.people) else ()
+    )
+    prompt_sizes = (positions.WIDE, positions.NARROW) if len(report.prompts.receipts) > 1 else ()
+    environment = _environment(markdown_html.Prose(report.anchors))
     page = environment.get_template(template).render(
         report=report,
-        sections=SECTIONS,
-        prompt_charts=[prompt_chart(report.prompts, size) for size in prompt_sizes],
-        speaking_charts=[speaking_chart(report.transcript.blocks, report.people, s) for s in speaking_sizes],
-        speaking_people=leading(report.people),
+        sections=positions.SECTIONS,
+        prompt_charts=[positions.prompt_chart(report.prompts, size) for size in prompt_sizes],
+        speaking_charts=[
+            positions.speaking_chart(report.transcript.blocks, report.people, s) for s in speaking_sizes
+        ],
+        speaking_people=positions.leading(report.people),
         **more,
     )
     return show_reordering(page)
@@ -243,7 +230,7 @@ def _contents(main: str) -> list[tuple[str, Markup]]:
     return [(anchor, Markup(title)) for anchor, title in _SECTION.findall(main)]  # noqa: S704  # taken from rendered HTML
 
 
-def _environment(prose: Prose) -> Environment:
+def _environment(prose: markdown_html.Prose) -> Environment:
     return template_environment(
         block=prose.block,
         section=partial(prose.block, base=3),
@@ -283,7 +270,11 @@ def template_environment(**filters: Callable[..., object]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        amount=count_noun, grouped=group_digits, tenths=one_decimal, clock=clock, **filters
+        amount=count_noun,
+        grouped=markdown_html.group_digits,
+        tenths=markdown_html.one_decimal,
+        clock=markdown_html.clock,
+        **filters,
     )
     environment.globals.update(rules=RULES, card_status=card_status, stance_text=stance_text)
     environment.filters["message_id"] = lambda seq: entry_id(max(seq, 0))

@@ -15,20 +15,11 @@ from moot.judging.rubrics import parse_rubric, shipped_rubrics
 from moot.protocols.base import Protocol
 from moot.protocols.registry import rules_of
 from moot.reports.markdown_html import group_digits
+from moot.state import verdict as verdict_types
 from moot.state.entries import ENTRY_ID, Entry, message_count
 from moot.state.errors import ConfigError
-from moot.state.verdict import (
-    NO_WINNER,
-    PANEL,
-    PLACEHOLDER,
-    Case,
-    CriterionScale,
-    PanelVerdict,
-    RuleResult,
-    Verdict,
-)
 
-_JUDGES = {"": "an unnamed judge", "judge": "the judge", PANEL: "the panel"}
+_JUDGES = {"": "an unnamed judge", "judge": "the judge", verdict_types.PANEL: "the panel"}
 _FULL = 100.0
 """Highest total score or confidence that a judge can give."""
 
@@ -61,13 +52,13 @@ class VerdictView:
 
     def __init__(
         self,
-        verdict: Verdict,
+        verdict: verdict_types.Verdict,
         people: Participants,
-        named: Mapping[str, Sequence[CriterionScale]],
+        named: Mapping[str, Sequence[verdict_types.CriterionScale]],
         rules: Protocol,
         transcript: Sequence[Entry] = (),
     ) -> None:
-        self.record = record = cast(PanelVerdict, verdict)
+        self.record = record = cast(verdict_types.PanelVerdict, verdict)
         """The verdict as stored. A single judge's verdict lacks the keys of a panel."""
         self.judge = _JUDGES.get(record["judge"], record["judge"])
         self.changed = changed_text(record)
@@ -83,19 +74,21 @@ class VerdictView:
         self.confidence: int | None = None
         self.criteria: Sequence[CriterionRow] = ()
         self.totals: Sequence[Score] = ()
-        self.outcome: RuleResult | None = None
+        self.outcome: verdict_types.RuleResult | None = None
         """Result of the panel's voting rule. `None` for a single judge's verdict."""
-        self.cases: Mapping[str, Case] = {}
+        self.cases: Mapping[str, verdict_types.Case] = {}
         """Reasons for and against each debater's position, by debater id."""
         self.positions: Mapping[str, str] = {}
         """Final position of each debater, by debater id."""
         if self.failed or self.placeholder:  # no judge's opinion
-            self.headline = PLACEHOLDER.capitalize() if self.placeholder else "The verdict failed"
+            self.headline = (
+                verdict_types.PLACEHOLDER.capitalize() if self.placeholder else "The verdict failed"
+            )
             self.top, self.top_label = self.headline, rules.result
             return
         names = {person.id: person.name for person in people.values()}
         self.headline = rules.headline(record, names)
-        if record["winner"] and record["winner"] not in NO_WINNER:
+        if record["winner"] and record["winner"] not in verdict_types.NO_WINNER:
             self.winner = people[record["winner"]]
         self.confidence = confidence_of(record)
         fields = {
@@ -115,7 +108,7 @@ class VerdictView:
             Score(person, totals[person.id], _bar(totals[person.id] / _FULL))
             for person in _in_order(record["totals"], people)
         ]
-        self.outcome = record.get("outcome") if record["judge"] == PANEL else None
+        self.outcome = record.get("outcome") if record["judge"] == verdict_types.PANEL else None
         self.cases = record.get("cases", {})
         self.positions = record.get("final_position", {})
 
@@ -146,7 +139,7 @@ class Panel:
             own, earlier = unnumbered[first:], unnumbered[:first]
         scales, rules = _named_scales(document), rules_of(document)
 
-        def views(of: Sequence[Verdict]) -> tuple[VerdictView, ...]:
+        def views(of: Sequence[verdict_types.Verdict]) -> tuple[VerdictView, ...]:
             said = document["transcript"]
             return tuple(VerdictView(verdict, people, scales, rules, said) for verdict in of)
 
@@ -170,7 +163,7 @@ class Panel:
         """Further figures on the judges' agreement, as (name, value) pairs."""
 
 
-def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
+def _named_scales(document: DebateDocument) -> dict[str, list[verdict_types.CriterionScale]]:
     """Return the scoring scales of each rubric's criteria, keyed by rubric name."""
     rubrics = shipped_rubrics()
     judge = document_config(document)["judge"]
@@ -182,7 +175,7 @@ def _named_scales(document: DebateDocument) -> dict[str, list[CriterionScale]]:
 
 
 def _criteria(
-    record: Verdict, people: Participants, scales: Sequence[CriterionScale]
+    record: verdict_types.Verdict, people: Participants, scales: Sequence[verdict_types.CriterionScale]
 ) -> tuple[CriterionRow, ...]:
     """Return a row of scores for each criterion."""
     given = {people[key].id: records for key, records in record["scores"].items()}
@@ -284,7 +277,7 @@ class Participants(dict[str, Participant]):
 
         A tie and no winner are possible choices.
         """
-        return NO_WINNER.get(key) or (self[key].name if key in self else key)
+        return verdict_types.NO_WINNER.get(key) or (self[key].name if key in self else key)
 
 
 def _monogram(name: str, taken: set[str], numbers: Counter[str]) -> str:

@@ -21,19 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from moot.retrieval import score as scoring
 from moot.retrieval.index import IMPORTANT, EvidenceIndex, Floats, Ints, Postings
-from moot.retrieval.score import (
-    WEIGHTS,
-    Costs,
-    RetrievalQuestion,
-    ScoreWeights,
-    message_evidence,
-    most_evidence,
-    own_evidence,
-    read_question,
-    term_weights,
-    token_costs,
-)
 from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
@@ -112,7 +101,7 @@ class _Candidate(NamedTuple):
 
 def retrieve(
     index: EvidenceIndex,
-    query: str | RetrievalQuestion,
+    query: str | scoring.RetrievalQuestion,
     *,
     budget: int,
     answering: str = "",
@@ -122,10 +111,10 @@ def retrieve(
     exclude_items: Collection[str] = (),
     top: int = 8,
     neighbours: int = 1,
-    costs: Costs | None = None,
+    costs: scoring.Costs | None = None,
     semantic: bool = True,
     noted: Mapping[int, int] | None = None,
-    weights: ScoreWeights = WEIGHTS,
+    weights: scoring.ScoreWeights = scoring.WEIGHTS,
 ) -> RetrievalResult:
     """Return the memories that best match a query, within a token budget.
 
@@ -140,7 +129,7 @@ def retrieve(
     """
     limit = len(index) if before is None else bisect_left(index.seqs, before)
     items, passed_over = items or MemoryItems(), frozenset(exclude)
-    asked = query if isinstance(query, RetrievalQuestion) else read_question(index, query)
+    asked = query if isinstance(query, scoring.RetrievalQuestion) else scoring.read_question(index, query)
     terms = _query_weights(index, items, asked, answering, passed_over)
     meant = f"{asked.text}\n{answering}".strip() if semantic else ""
     good = [
@@ -148,7 +137,7 @@ def retrieve(
         *_items(items, terms, frozenset(exclude_items)),
     ]
 
-    price, left, taken = token_costs(index, costs), budget, list[_Candidate]()
+    price, left, taken = scoring.token_costs(index, costs), budget, list[_Candidate]()
     for each in _rank(good, weights):
         if len(taken) == top:
             break
@@ -182,8 +171,8 @@ class RankedItem(NamedTuple):
 def rank(items: MemoryItems, query: str) -> list[RankedItem]:
     """Return the items that share words with a query, most relevant first."""
     index = EvidenceIndex()
-    terms = _query_weights(index, items, read_question(index, query), "")
-    relevance = own_evidence(items.postings, terms) / (most_evidence(terms) or 1.0)
+    terms = _query_weights(index, items, scoring.read_question(index, query), "")
+    relevance = scoring.own_evidence(items.postings, terms) / (scoring.most_evidence(terms) or 1.0)
     found = [RankedItem(item, share) for item, share in zip(items.items, relevance.tolist(), strict=True)]
     return sorted((each for each in found if each.relevance > 0), key=lambda each: -each.relevance)
 
@@ -191,7 +180,7 @@ def rank(items: MemoryItems, query: str) -> list[RankedItem]:
 def _query_weights(
     index: EvidenceIndex,
     items: MemoryItems,
-    asked: RetrievalQuestion,
+    asked: scoring.RetrievalQuestion,
     answering: str,
     exclude: Collection[int] = (),
 ) -> dict[str, float]:
@@ -211,7 +200,7 @@ def _query_weights(
     wanted = dict(own)
     for term in dict.fromkeys(question_terms(answering)):
         wanted[term] = wanted.get(term, 0.0) + ANSWERING_SHARE
-    weights = term_weights(replace(asked, terms=wanted, unknown={}), index.postings, items.postings)
+    weights = scoring.term_weights(replace(asked, terms=wanted, unknown={}), index.postings, items.postings)
     found = set(filter(is_known, weights))
     known = sorted(found, key=lambda term: (-weights[term], term))[:MAX_TERMS]
     unknown = [term for term in own if term not in found]
@@ -220,9 +209,9 @@ def _query_weights(
 
 def _entries(
     index: EvidenceIndex,
-    asked: RetrievalQuestion,
+    asked: scoring.RetrievalQuestion,
     terms: Mapping[str, float],
-    weights: ScoreWeights,
+    weights: scoring.ScoreWeights,
     limit: int,
     exclude: frozenset[int],
     meant: str,
@@ -247,10 +236,10 @@ def _entries(
     is_near = np.zeros(limit, dtype=bool)
     is_near[near[(near >= 0) & (near < limit)]] = True
     around = is_near.nonzero()[0]
-    most = most_evidence(terms) or 1.0
+    most = scoring.most_evidence(terms) or 1.0
     chosen = around.searchsorted(positions)
-    words = own_evidence(index.postings, terms, around)
-    relevance = message_evidence(index, asked, words, weights, around)[chosen] / (weights.own * most)
+    words = scoring.own_evidence(index.postings, terms, around)
+    relevance = scoring.message_evidence(index, asked, words, weights, around)[chosen] / (weights.own * most)
     own = words[chosen] / most
     if closeness is not None:
         own = np.maximum(own, closeness[positions])
@@ -269,7 +258,7 @@ def _items(
     exclude: frozenset[str],
 ) -> Iterator[_Candidate]:
     positions = _matching(items.postings, terms, len(items.items))
-    relevance = own_evidence(items.postings, terms, positions) / (most_evidence(terms) or 1.0)
+    relevance = scoring.own_evidence(items.postings, terms, positions) / (scoring.most_evidence(terms) or 1.0)
     for position, share in zip(positions.tolist(), relevance.tolist(), strict=True):
         item = items.items[position]
         if (share >= RELEVANCE_FLOOR or item.importance >= IMPORTANT) and item.id not in exclude:
@@ -302,7 +291,7 @@ def _scale(values: Floats) -> Floats:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
-def _rank(found: Sequence[_Candidate], weights: ScoreWeights) -> list[_Candidate]:
+def _rank(found: Sequence[_Candidate], weights: scoring.ScoreWeights) -> list[_Candidate]:
     """Return the candidates sorted by score, best first.
 
     Ties go to the newer one, then to the later one in the list.

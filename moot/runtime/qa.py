@@ -9,17 +9,7 @@ from langchain_core.messages import AIMessage
 from moot.calls.effects import BackgroundTask, LocalJob, LocalWork, ModelCall, NodeBody, Update
 from moot.configuration import operators_limits
 from moot.judging.judge_response import ShownField, shown
-from moot.memory.question_prompt import (
-    ANSWER_SCHEMA,
-    JUDGED_SCHEMA,
-    DebateAnswer,
-    JudgedResult,
-    QuestionPrompt,
-    answer_schema,
-    ask,
-    ask_index,
-    question_prompt,
-)
+from moot.memory import question_prompt as question_prompts
 from moot.people import new_input_messages, new_input_text
 from moot.prompts.request import model_params, prompt_budget, schema_tokens, with_schema
 from moot.protocols.base import End
@@ -206,13 +196,13 @@ def permissions_for_answer(permissions: Permissions, model: str | None = None) -
 
 def answer_question(
     state: ConversationState, context: NodeContext, question: str
-) -> BackgroundTask[DebateAnswer]:
+) -> BackgroundTask[question_prompts.DebateAnswer]:
     """Answer a question about a debate from its transcript.
 
     Raises:
         ModelError: no model replied.
     """
-    seen: list[QuestionPrompt] = []
+    seen: list[question_prompts.QuestionPrompt] = []
 
     def look() -> str:
         seen.append(_question_prompt(state, context, question))
@@ -225,32 +215,36 @@ def answer_question(
     config = context.permissions.config
     count = context.env.token_counter_for(config, model_params(config, config.judge).model)
     # The schema lists the ids of the shown messages if the ids fit into the remaining tokens.
-    schema = JUDGED_SCHEMA if asked.result else ANSWER_SCHEMA
-    listing = answer_schema(asked.prompt.shown, asked.result)
+    schema = question_prompts.JUDGED_SCHEMA if asked.result else question_prompts.ANSWER_SCHEMA
+    listing = question_prompts.answer_schema(asked.prompt.shown, asked.result)
     extra = schema_tokens(listing, count) - schema_tokens(schema, count)
     fits = asked.prompt.total_tokens + extra <= config.memory.budget.total
-    return (yield from ask(state, config, asked, listing if fits else schema))
+    return (yield from question_prompts.ask(state, config, asked, listing if fits else schema))
 
 
-def _question_prompt(state: ConversationState, context: NodeContext, question: str) -> QuestionPrompt:
+def _question_prompt(
+    state: ConversationState, context: NodeContext, question: str
+) -> question_prompts.QuestionPrompt:
     """Return the prompt for a question about a debate.
 
     Indexing a long transcript for the first time takes a while.
     """
     config, env = context.permissions.config, context.env
     embeddings = embeddings_of(context.permissions, env.embeddings)
-    index = ask_index(env.indexes, context.debate, state, config, embeddings)
+    index = question_prompts.ask_index(env.indexes, context.debate, state, config, embeddings)
     count = env.token_counter_for(config, model_params(config, config.judge).model)
     result = _judged_result(state)
-    schema = JUDGED_SCHEMA if result else ANSWER_SCHEMA
+    schema = question_prompts.JUDGED_SCHEMA if result else question_prompts.ANSWER_SCHEMA
     budget = prompt_budget(config.memory.budget.total, schema, count)
-    asked = question_prompt(state, config, question, index, count, budget=budget, result=result)
+    asked = question_prompts.question_prompt(
+        state, config, question, index, count, budget=budget, result=result
+    )
     return replace(asked, prompt=with_schema(asked.prompt, schema, count))
 
 
-def _judged_result(state: ConversationState) -> JudgedResult | None:
+def _judged_result(state: ConversationState) -> question_prompts.JudgedResult | None:
     """Return the verdict on a debate, or `None` if no judge and no vote decided it."""
     verdict: PanelVerdict | None = state.get("verdict") or None
     if not verdict or verdict["status"] != "ok" or verdict.get("placeholder"):
         return None
-    return JudgedResult(decision_line(state), verdict_text(verdict, state))
+    return question_prompts.JudgedResult(decision_line(state), verdict_text(verdict, state))

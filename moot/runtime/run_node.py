@@ -25,57 +25,16 @@ from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
-from moot.calls.effects import (
-    Ask,
-    BackgroundTask,
-    CallGenerator,
-    Effect,
-    Emit,
-    InboxContents,
-    LocalJob,
-    LocalWork,
-    ModelCall,
-    Prompt,
-    PutInStore,
-    ReadInbox,
-    Reply,
-    SearchStore,
-    Update,
-    drain,
-    is_pause,
-    run_in_thread,
-    run_inline,
-    to_thread,
-)
+from moot.calls import effects
 from moot.configuration import authorize, authorize_operator, freeze, requested_config
 from moot.people import new_input_text
+from moot.runtime import environment as environments
 from moot.runtime.background_loop import call_from_sync
-from moot.runtime.environment import (
-    Environment,
-    NodeContext,
-    NodeFunction,
-    changes_catalogue,
-    record_failure,
-)
 from moot.runtime.qa import call_refusal
 from moot.runtime.telemetry import call_span, note_recovered, step_span
-from moot.state.config import DebateConfig
-from moot.state.config.boundary import (
-    Capability,
-    ClientConfig,
-    Permissions,
-    UntrustedConfig,
-    capabilities_of,
-)
+from moot.state import conversation
+from moot.state.config import DebateConfig, boundary
 from moot.state.config.debate_config import frozen_config, runnable_config
-from moot.state.conversation import (
-    CallReceipt,
-    ConversationState,
-    ErrorRecord,
-    FailedRun,
-    check_schema_version,
-    step_number,
-)
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import BudgetReached, ConfigError, ModelError
 from moot.state.langgraph_internals import checkpointer_in, is_nested
@@ -121,8 +80,8 @@ class EffectHandler:
 
     def __init__(
         self,
-        env: Environment,
-        permissions: Permissions,
+        env: environments.Environment,
+        permissions: boundary.Permissions,
         position: JournalPosition,
         run: RunnableConfig | None = None,
         *,
@@ -137,7 +96,7 @@ class EffectHandler:
         """Usage of all calls so far."""
         self.failed: dict[str, float] = {}
         """Usage of failed calls so far, which the journal does not store."""
-        self.receipts: list[CallReceipt] = []
+        self.receipts: list[conversation.CallReceipt] = []
         """Receipts of the calls so far, except debaters' turns. They have no numbers yet."""
         self.batches = 0
         """Number of completed batches."""
@@ -147,11 +106,15 @@ class EffectHandler:
         self._limit = limit or asyncio.Semaphore(permissions.config.limits.concurrency)
         self._reached = ""
 
-    async def handle(self, asked: Sequence[ModelCall] | LocalWork) -> list[Reply] | list[str]:
+    async def handle(
+        self, asked: Sequence[effects.ModelCall] | effects.LocalWork
+    ) -> list[effects.Reply] | list[str]:
         """Handle a batch of model calls or local jobs, and return the results."""
-        return await (self.run_local_work(asked) if isinstance(asked, LocalWork) else self.call_models(asked))
+        return await (
+            self.run_local_work(asked) if isinstance(asked, effects.LocalWork) else self.call_models(asked)
+        )
 
-    async def call_models(self, calls: Sequence[ModelCall]) -> list[Reply]:
+    async def call_models(self, calls: Sequence[effects.ModelCall]) -> list[effects.Reply]:
         """Make a batch of model calls, and return the replies in the same order.
 
         Raises:
@@ -170,25 +133,27 @@ class EffectHandler:
                 self.receipts.append(_receipt(call, reply, self.position))
         return replies
 
-    async def run_local_work(self, work: LocalWork) -> list[str]:
+    async def run_local_work(self, work: effects.LocalWork) -> list[str]:
         """Run local jobs, and return the results in the same order.
 
         Results are journalled like replies.
         """
 
-        async def run(job: LocalJob) -> Reply:
-            return Reply(text=await to_thread(job.run))
+        async def run(job: effects.LocalJob) -> effects.Reply:
+            return effects.Reply(text=await effects.to_thread(job.run))
 
         done = await self.gather([(job.digest, partial(run, job)) for job in work.jobs])
         return [reply.text for reply in done]
 
-    def numbered_receipts(self, before: Sequence[CallReceipt]) -> list[CallReceipt]:
+    def numbered_receipts(self, before: Sequence[conversation.CallReceipt]) -> list[conversation.CallReceipt]:
         """Return the current run's model call records, continuing the numbering of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
 
-    async def gather(self, asked: Sequence[tuple[str, Callable[[], Awaitable[Reply]]]]) -> list[Reply]:
+    async def gather(
+        self, asked: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
+    ) -> list[effects.Reply]:
         """Return the reply to each request, using stored replies where available.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
@@ -198,50 +163,52 @@ class EffectHandler:
             JournalKey(position.debate, position.step, position.node, self.batches, batch_index, digest)
             for batch_index, (digest, _) in enumerate(asked)
         ]
-        known: Sequence[Reply | None] = [None] * len(keys)
+        known: Sequence[effects.Reply | None] = [None] * len(keys)
         if journal is not None:
             get = journal.get
-            known = await run_inline(
+            known = await effects.run_inline(
                 lambda: [get(key, position.base_checkpoint, resumed=position.resumed) for key in keys]
             )
         replies = await asyncio.gather(*map(self._from_journal, keys, known, [make for _, make in asked]))
         self.batches += 1
         return list(replies)
 
-    async def _ask(self, call: ModelCall) -> Reply:
+    async def _ask(self, call: effects.ModelCall) -> effects.Reply:
         try:
             models = self._env.models_of(self._permissions)
         except ConfigError as refused:
-            return Reply(error=str(refused))
+            return effects.Reply(error=str(refused))
         records, debate = self.position.records, self.position.debate
         if records is not None:
             models = replace(models, rate_limiter=records.rate_limiter)
         async with self._limit:
-            if records and (reached := await run_inline(records.budgets.reached, debate)):
+            if records and (reached := await effects.run_inline(records.budgets.reached, debate)):
                 self._reached = reached
-                return Reply(error=reached)
+                return effects.Reply(error=reached)
             compatible = models.is_openai_compatible(call.model)
             with call_span(call, debate, compatible=compatible) as replies:
-                replies.append(await drain(self._env.complete(call, models, config=self._run)))
+                replies.append(await effects.drain(self._env.complete(call, models, config=self._run)))
             if records:
-                await run_inline(records.budgets.spend, debate, replies[0].usage)
+                await effects.run_inline(records.budgets.spend, debate, replies[0].usage)
             return replies[0]
 
     async def _from_journal(
-        self, key: JournalKey, known: Reply | None, make: Callable[[], Awaitable[Reply]]
-    ) -> Reply:
+        self, key: JournalKey, known: effects.Reply | None, make: Callable[[], Awaitable[effects.Reply]]
+    ) -> effects.Reply:
         if known is not None:
             return known
         # An endpoint or a tool may repeat a key in its reply. The key must not be stored or sent to others.
-        reply = Reply.from_json(cast(JsonObject, redact_values((await make()).to_json())))
+        reply = effects.Reply.from_json(cast(JsonObject, redact_values((await make()).to_json())))
         if reply.is_final and (journal := self.position.journal) is not None:
             # Not cancelled: a received reply has been charged, so a stopping run stores it first.
-            await run_inline(journal.put, key, self.position.base_checkpoint, reply)
+            await effects.run_inline(journal.put, key, self.position.base_checkpoint, reply)
         return reply
 
 
-def _receipt(call: ModelCall, reply: Reply, position: JournalPosition) -> CallReceipt:
-    prompt = call.prompt or Prompt(call.messages, call.prompt_tokens, 0)
+def _receipt(
+    call: effects.ModelCall, reply: effects.Reply, position: JournalPosition
+) -> conversation.CallReceipt:
+    prompt = call.prompt or effects.Prompt(call.messages, call.prompt_tokens, 0)
     return {
         "id": "",
         "purpose": call.purpose,
@@ -277,9 +244,9 @@ async def run_generator(
 
 
 async def run_to_end(
-    flow: CallGenerator[T] | BackgroundTask[T],
-    environment: Environment,
-    permissions: Permissions,
+    flow: effects.CallGenerator[T] | effects.BackgroundTask[T],
+    environment: environments.Environment,
+    permissions: boundary.Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
     """Run a generator outside a LangGraph graph, and carry out the model calls and local jobs that it yields.
@@ -293,11 +260,17 @@ async def run_to_end(
 class _NodeRun:
     """One run of a graph node, including its permissions and database records."""
 
-    def __init__(self, name: str, env: Environment, state: ConversationState, config: RunnableConfig) -> None:
-        runtime: Runtime[DebateConfig | ClientConfig | UntrustedConfig] = get_runtime()
+    def __init__(
+        self,
+        name: str,
+        env: environments.Environment,
+        state: conversation.ConversationState,
+        config: RunnableConfig,
+    ) -> None:
+        runtime: Runtime[DebateConfig | boundary.ClientConfig | boundary.UntrustedConfig] = get_runtime()
         info = runtime.execution_info
         checkpointer = checkpointer_in(config)
-        check_schema_version(state)
+        conversation.check_schema_version(state)
         self.state = state
         self.config = config
         self.store = runtime.store
@@ -308,15 +281,17 @@ class _NodeRun:
         self._run_context = runtime.context
         permissions = self._permissions(env)
         checkpoint, nested = (info.checkpoint_id, is_nested(info.checkpoint_ns)) if info else ("", False)
-        self.context = NodeContext(env, permissions, debate, checkpoint, nested)
-        step = step_number(state)
+        self.context = environments.NodeContext(env, permissions, debate, checkpoint, nested)
+        step = conversation.step_number(state)
         resumed = bool(state.get("step", {}).get("resumed"))
         self._answer = new_input_text(state) if resumed else None
         self._position = JournalPosition(self.records, debate, step, name, self.context.checkpoint, resumed)
         self._answered = False
         self._started = time.monotonic()
 
-    def _permissions(self, env: Environment, granted: Collection[Capability] = ()) -> Permissions:
+    def _permissions(
+        self, env: environments.Environment, granted: Collection[boundary.Capability] = ()
+    ) -> boundary.Permissions:
         """Return the permissions under which the debate runs.
 
         A `DebateConfig` object was created in this process, so it counts as the operator's. A server's
@@ -326,9 +301,9 @@ class _NodeRun:
         context, operator = self._run_context, self._operator_config(env)
         if self.state.get("config"):
             return authorize(runnable_config(self.state), operator, granted, env.safe_capabilities)
-        if isinstance(context, ClientConfig):
+        if isinstance(context, boundary.ClientConfig):
             return authorize(context.config, operator, granted, env.safe_capabilities)
-        requests = [context.said] if isinstance(context, UntrustedConfig) else []
+        requests = [context.said] if isinstance(context, boundary.UntrustedConfig) else []
         requests += [self.state["settings"]] if self.state.get("settings") else []
         if requests:
             return authorize(requested_config(operator, *requests), operator, granted, env.safe_capabilities)
@@ -339,9 +314,9 @@ class _NodeRun:
             permissions, granted={*permissions.granted, *granted}, safe_capabilities=env.safe_capabilities
         )
 
-    def _operator_config(self, env: Environment) -> DebateConfig:
+    def _operator_config(self, env: environments.Environment) -> DebateConfig:
         context = self._run_context
-        if isinstance(context, ClientConfig):
+        if isinstance(context, boundary.ClientConfig):
             return context.operator
         return context if isinstance(context, DebateConfig) else env.default_config()
 
@@ -350,10 +325,12 @@ class _NodeRun:
         permissions = self.context.permissions
         limited = bool(self.state.get("config")) and permissions.config is not frozen_config(self.state)
         return limited or bool(
-            permissions.granted if self._position.node == "open" else capabilities_of(permissions.config)
+            permissions.granted
+            if self._position.node == "open"
+            else boundary.capabilities_of(permissions.config)
         )
 
-    def _with_grants(self, records: Records) -> Permissions:
+    def _with_grants(self, records: Records) -> boundary.Permissions:
         """Return the permissions of the debate, including the capabilities that were granted to it.
 
         A configuration that the operator gave this debate is granted. Otherwise only what the operator's
@@ -365,19 +342,19 @@ class _NodeRun:
             if isinstance(self._run_context, DebateConfig):
                 granted = authorize_operator(operator).granted
             else:
-                used = capabilities_of(self.context.permissions.config).keys()
-                granted = used & capabilities_of(operator).keys()
+                used = boundary.capabilities_of(self.context.permissions.config).keys()
+                granted = used & boundary.capabilities_of(operator).keys()
             records.grants.add(position.debate, granted)
         permissions = self._permissions(env, records.grants.of(position.debate))
         with suppress(ConfigError):  # called in this thread only to fill the cache, because it reads files
             permissions.authorize()
         return permissions
 
-    async def run_body(self, body: NodeFunction) -> Update:
+    async def run_body(self, body: environments.NodeFunction) -> effects.Update:
         """Run the graph node's function, and return its state update, including usage and call records."""
         if self.records is not None and self._needs_grants():
             self.context = replace(
-                self.context, permissions=await run_in_thread(self._with_grants, self.records)
+                self.context, permissions=await effects.run_in_thread(self._with_grants, self.records)
             )
         if self.state.get("config") and self.context.permissions.config is not frozen_config(self.state):
             limited = _frozen(self.context.permissions.config)  # the body reads its limits from the state
@@ -385,12 +362,14 @@ class _NodeRun:
         if self._position.node == "open" and self.records is not None and self.state.get("usage"):
             # The body checks the operator's limits before it answers a question in the chat.
             pending = self.records.with_pending_usage
-            counted = await run_in_thread(pending, self.context.debate, self.state)
-            self.state = cast(ConversationState, {**self.state, "usage": counted["usage"]})
+            counted = await effects.run_in_thread(pending, self.context.debate, self.state)
+            self.state = cast(conversation.ConversationState, {**self.state, "usage": counted["usage"]})
         self.effect_handler = EffectHandler(
             self.context.env, self.context.permissions, self._position, self.config
         )
-        update: Update = dict(await run_generator(body(self.state, self.context), self._handle_effect) or {})
+        update: effects.Update = dict(
+            await run_generator(body(self.state, self.context), self._handle_effect) or {}
+        )
         if self._answered:
             update["messages"] = [{"op": "drop_replies"}, *update.get("messages", [])]
         if self.effect_handler.batches:
@@ -400,40 +379,40 @@ class _NodeRun:
             update["calls"] = receipts
         return update
 
-    def failed_run(self, error: ModelError) -> FailedRun:
+    def failed_run(self, error: ModelError) -> conversation.FailedRun:
         """Return a record of a failed run for the table of failed runs."""
         position = self._position
         usage = {**self.effect_handler.failed, "elapsed_s": time.monotonic() - self._started}
-        record: ErrorRecord = {
+        record: conversation.ErrorRecord = {
             "step": position.step,
             "node": position.node,
             "error": str(error),
             "at": self.context.env.clock(),
             "run": str(uuid.uuid4()),
         }
-        return FailedRun(record, usage)
+        return conversation.FailedRun(record, usage)
 
-    async def _handle_effect(self, effect: Effect) -> Any:
-        if isinstance(effect, Ask):
-            if self._answer is not None and not is_pause(effect.payload):
+    async def _handle_effect(self, effect: effects.Effect) -> Any:
+        if isinstance(effect, effects.Ask):
+            if self._answer is not None and not effects.is_pause(effect.payload):
                 answer, self._answer, self._answered = self._answer, None, True
                 return answer
             return interrupt(effect.payload, response_schema=effect.payload.get("response_schema"))
-        if isinstance(effect, Emit):
+        if isinstance(effect, effects.Emit):
             get_stream_writer()(dict(effect.event))
             return None
-        if isinstance(effect, ReadInbox):
-            return await run_inline(self._read_inbox, effect.after)
-        if isinstance(effect, PutInStore | SearchStore):
+        if isinstance(effect, effects.ReadInbox):
+            return await effects.run_inline(self._read_inbox, effect.after)
+        if isinstance(effect, effects.PutInStore | effects.SearchStore):
             return await self._use_store(effect)
-        if not isinstance(effect, LocalWork) and (refusal := self._call_refusal(effect)):
-            return [Reply(error=refusal) for _ in effect]
+        if not isinstance(effect, effects.LocalWork) and (refusal := self._call_refusal(effect)):
+            return [effects.Reply(error=refusal) for _ in effect]
         return await self.effect_handler.handle(effect)
 
-    def _call_refusal(self, calls: Sequence[ModelCall]) -> str:
+    def _call_refusal(self, calls: Sequence[effects.ModelCall]) -> str:
         return call_refusal(self.state, self.context, self._position.node, calls)
 
-    async def _use_store(self, effect: PutInStore | SearchStore) -> list[JsonObject]:
+    async def _use_store(self, effect: effects.PutInStore | effects.SearchStore) -> list[JsonObject]:
         """Write a value to LangGraph's store, or search the store.
 
         A failure is reported as an event and does not end the debate.
@@ -441,7 +420,7 @@ class _NodeRun:
         if self.store is None:
             return []
         try:
-            if isinstance(effect, PutInStore):
+            if isinstance(effect, effects.PutInStore):
                 await self.store.aput(effect.namespace, effect.key, dict(effect.value))
                 return []
             found = await self.store.asearch(effect.namespace, limit=effect.limit)
@@ -451,14 +430,14 @@ class _NodeRun:
         latest = sorted(found, key=lambda item: (item.updated_at, item.key), reverse=True)
         return [item.value for item in latest]
 
-    def _read_inbox(self, after: int) -> InboxContents:
+    def _read_inbox(self, after: int) -> effects.InboxContents:
         if self.records is None or not self.context.debate:
-            return InboxContents()
+            return effects.InboxContents()
         inbox, debate = self.records.inbox, self.context.debate
         unread, failed = inbox.since(debate, after), self.records.failed.of(debate)
         # The pause is read last, because reading it removes it.
         pause = inbox.consume_pause(debate)
-        return InboxContents(unread.messages, pause, failed, unread.asked, unread.last_number)
+        return effects.InboxContents(unread.messages, pause, failed, unread.asked, unread.last_number)
 
 
 @memoize_by_identity()
@@ -466,24 +445,24 @@ def _frozen(config: DebateConfig) -> JsonObject:
     return freeze(config)
 
 
-class Node(Runnable[ConversationState, Update]):
+class Node(Runnable[conversation.ConversationState, effects.Update]):
     """Graph node that runs in both synchronous and asynchronous graphs.
 
     It adds no traced run, because LangGraph already traces the node.
     """
 
-    def __init__(self, name: str, body: NodeFunction, env: Environment) -> None:
+    def __init__(self, name: str, body: environments.NodeFunction, env: environments.Environment) -> None:
         self.name = name
         self.body, self._env = body, env
 
     async def ainvoke(
-        self, input: ConversationState, config: RunnableConfig | None = None, **_: object
-    ) -> Update:
+        self, input: conversation.ConversationState, config: RunnableConfig | None = None, **_: object
+    ) -> effects.Update:
         """Run the node body, and record the debate's progress in the list of debates."""
         config = config or {}
         saver = checkpointer_in(config)
         if saver and not hasattr(saver, "records"):
-            await run_in_thread(
+            await effects.run_in_thread(
                 records_of, saver
             )  # with one of LangGraph's own savers, this opens a database
         with step_span(str(self.name), input.get("step") or {}, config):
@@ -496,18 +475,22 @@ class Node(Runnable[ConversationState, Update]):
             try:
                 update = await run.run_body(self.body)
                 note_recovered(update)
-                if changes_catalogue(run.state, update):
-                    await run_inline(env.on_progress, records, debate, run.state, update, env.clock())
+                if environments.changes_catalogue(run.state, update):
+                    await effects.run_inline(env.on_progress, records, debate, run.state, update, env.clock())
             except ModelError as error:
-                await run_in_thread(record_failure, records, debate, run.state, run.failed_run(error))
+                await effects.run_in_thread(
+                    environments.record_failure, records, debate, run.state, run.failed_run(error)
+                )
                 raise
             except GraphInterrupt as waiting:
-                pauses = bool(waiting.args) and all(is_pause(each.value) for each in waiting.args[0])
+                pauses = bool(waiting.args) and all(effects.is_pause(each.value) for each in waiting.args[0])
                 status = "paused" if pauses else "waiting"
                 await asyncio.to_thread(records.catalogue.update, debate, status=status)
                 raise
             return update
 
-    def invoke(self, input: ConversationState, config: RunnableConfig | None = None, **_: object) -> Update:
+    def invoke(
+        self, input: conversation.ConversationState, config: RunnableConfig | None = None, **_: object
+    ) -> effects.Update:
         """Run the node body in a synchronous graph."""
         return call_from_sync(self.ainvoke, input, config)

@@ -9,17 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from moot.calls.effects import (
-    BackgroundTask,
-    Effect,
-    Hints,
-    LocalJob,
-    LocalWork,
-    ModelCall,
-    Prompt,
-    Reply,
-    StreamAs,
-)
+from moot.calls import effects
 from moot.memory.cross_debate_memory import MemoryIndexes, embedding_job
 from moot.people import PersonQuestion, ask_people
 from moot.prompts.request import make_call, model_params
@@ -35,23 +25,7 @@ from moot.state.config.memory_config import MINIMUM
 from moot.state.conversation import ConversationState, Turn
 from moot.state.entries import JsonObject, entry_id, message_id
 from moot.text.tokens import message_tokens
-from moot.tools.registry import (
-    context_sandbox,
-    debate_tools,
-    functions_tokens,
-    get_tool,
-    most_functions_tokens,
-)
-from moot.tools.tool import (
-    ToolCall,
-    ToolContext,
-    ToolExchange,
-    exchange_messages,
-    exchange_report,
-    function_of,
-    run_tool,
-    wire_tokens,
-)
+from moot.tools import registry, tool
 
 
 @dataclass(frozen=True)
@@ -60,7 +34,7 @@ class ModelTurnRequest:
 
     state: ConversationState
     context: NodeContext
-    call: ModelCall
+    call: effects.ModelCall
     """First model call of the turn. If the model uses tools, further calls follow."""
 
     @property
@@ -69,32 +43,34 @@ class ModelTurnRequest:
         return frozen_config(self.state).debater(self.state["step"]["turns"][self.call.call_index]["speaker"])
 
     @property
-    def tool_context(self) -> ToolContext:
+    def tool_context(self) -> tool.ToolContext:
         """Parts of the debate that the debater's tools may read."""
         permissions = self.context.permissions
-        return ToolContext(
-            partial(context_sandbox, permissions),
+        return tool.ToolContext(
+            partial(registry.context_sandbox, permissions),
             self.state["full_transcript"],
             partial(permissions.authorize, "tool", "server"),
         )
 
-    def with_shorter_prompt(self, excess: int) -> ModelCall:
+    def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
         """Return the first model call of the turn, with its prompt shortened by `excess` tokens.
 
         Used after a server refused the prompt because it exceeded the model's context.
         """
         config = frozen_config(self.state)
-        offered = functions_tokens(
+        offered = registry.functions_tokens(
             self.speaker.tools,
             self.context.env.token_counter_for(config),
-            debate_tools(config, self.context.env.tools),
+            registry.debate_tools(config, self.context.env.tools),
         )
         remaining = max(self.call.prompt_tokens - excess, MINIMUM["total"])
         shortened_by = config.memory.budget.total - offered - remaining
         prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=shortened_by)
         return replace(_with_prompt(self.call, prompt), shortened_by=shortened_by)
 
-    def with_tool_results(self, exchanges: Sequence[ToolExchange], *, offered: bool) -> ModelCall:
+    def with_tool_results(
+        self, exchanges: Sequence[tool.ToolExchange], *, offered: bool
+    ) -> effects.ModelCall:
         """Return the next model call of the turn, including the results of earlier tool calls.
 
         The token budget stays the same.
@@ -106,14 +82,14 @@ class ModelTurnRequest:
         config = frozen_config(self.state)
         count = self.context.env.token_counter_for(config)
         # Tool calls, results and tool definitions may use half of the token budget for messages.
-        remaining = config.memory.budget.messages // 2 - functions_tokens(
-            self.speaker.tools, count, debate_tools(config, self.context.env.tools)
+        remaining = config.memory.budget.messages // 2 - registry.functions_tokens(
+            self.speaker.tools, count, registry.debate_tools(config, self.context.env.tools)
         )
         if offered:
-            more = exchange_messages(exchanges, remaining, config.fence, count)
+            more = tool.exchange_messages(exchanges, remaining, config.fence, count)
         else:  # as text, since many servers refuse tool messages in a request without tools
-            more = [exchange_report(exchanges, remaining, config.fence, count)]
-        taken = wire_tokens(more, count)
+            more = [tool.exchange_report(exchanges, remaining, config.fence, count)]
+        taken = tool.wire_tokens(more, count)
         prompt = turn_prompt(self.state, self.context, self.call.call_index, taken=taken)
         if more:
             prompt = replace(
@@ -132,11 +108,11 @@ class ModelTurnRequest:
         )
 
 
-def _stream_as(context: NodeContext, entry: str, speaker: str) -> StreamAs:
-    return StreamAs(entry, speaker, message_id(entry, *context.origin))
+def _stream_as(context: NodeContext, entry: str, speaker: str) -> effects.StreamAs:
+    return effects.StreamAs(entry, speaker, message_id(entry, *context.origin))
 
 
-def _with_prompt(call: ModelCall, prompt: Prompt) -> ModelCall:
+def _with_prompt(call: effects.ModelCall, prompt: effects.Prompt) -> effects.ModelCall:
     return replace(call, messages=prompt.messages, prompt_tokens=prompt.total_tokens, prompt=prompt)
 
 
@@ -169,7 +145,7 @@ def make_turn_requests(
 ) -> list[ModelTurnRequest | HumanTurnRequest]:
     """Return one request for each turn of the current step."""
     config, turns = frozen_config(state), state["step"]["turns"]
-    tools = debate_tools(config, context.env.tools)
+    tools = registry.debate_tools(config, context.env.tools)
     # Entries of tool calls precede the message of their turn. So the entry ids after the first turn with
     # tools are unknown until its calls are done, and later turns cannot be streamed under their ids.
     with_tools = (at for at, turn in enumerate(turns) if config.debater(turn["speaker"]).tools)
@@ -189,7 +165,7 @@ def make_turn_requests(
             model_params(config, speaker),
             "turn",
             prompt,
-            tools=tuple(function_of(get_tool(name, tools)) for name in speaker.tools),
+            tools=tuple(tool.function_of(registry.get_tool(name, tools)) for name in speaker.tools),
             stream_as=_stream_as(context, entry, speaker.id) if index < live else None,
             call_index=index,
             hints=_hints(state, config, turn),
@@ -205,7 +181,9 @@ def make_turn_requests(
     return requests
 
 
-def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, taken: int = 0) -> Prompt:
+def turn_prompt(
+    state: ConversationState, context: NodeContext, index: int, *, taken: int = 0
+) -> effects.Prompt:
     """Return the prompt for one turn of the current step.
 
     Args:
@@ -216,22 +194,22 @@ def turn_prompt(state: ConversationState, context: NodeContext, index: int, *, t
     """
     config, turn = frozen_config(state), state["step"]["turns"][index]
     count = context.env.token_counter_for(config)
-    tools = debate_tools(config, context.env.tools)
-    offered = functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
+    tools = registry.debate_tools(config, context.env.tools)
+    offered = registry.functions_tokens(config.debater(turn["speaker"]).tools, count, tools)
     protocol, background = protocol_named(config.protocol), turn_background(state, config, count)
     budget, phase = config.memory.budget, state["step"]["phase"]
     total = budget.total - offered - taken
     if lean := budget.phases.get(phase, protocol.phase_budgets.get(phase)):
         topic = message_tokens(topic_block(state["topic"], config, count).message, count)
         total = min(total, lean + topic + background.tokens)
-    most = most_functions_tokens(config, count, context.env.tools)
+    most = registry.most_functions_tokens(config, count, context.env.tools)
     ctx = PromptContext(state, config, turn, count, total, _memories(context), most, background)
     return assemble_prompt(
         ctx, protocol.prompt_blocks(ctx), protocol.query(ctx), is_cached=protocol.shows_summary
     )
 
 
-def turn_embedding_job(state: ConversationState, context: NodeContext) -> LocalJob | None:
+def turn_embedding_job(state: ConversationState, context: NodeContext) -> effects.LocalJob | None:
     """Return a job that embeds this step's texts for retrieval, or `None` if there are no such texts."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
@@ -252,7 +230,7 @@ def _memories(context: NodeContext) -> MemoryIndexes:
     )
 
 
-def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> Hints:
+def _hints(state: ConversationState, config: DebateConfig, turn: Turn) -> effects.Hints:
     names = config.names()
     return {
         "phase": state["step"]["phase"],
@@ -276,11 +254,11 @@ PASSES = "(passes)"
 class TurnResult:
     """Result of one debater's turn."""
 
-    reply: Reply
+    reply: effects.Reply
     """Last reply of the turn, with the debater's message or an error."""
-    exchanges: tuple[ToolExchange, ...] = ()
+    exchanges: tuple[tool.ToolExchange, ...] = ()
     """Tool calls that the debater made during the turn, with their results."""
-    call: ModelCall | None = None
+    call: effects.ModelCall | None = None
     """Model call that produced the last reply. `None`: the turn of a person."""
 
     @property
@@ -289,11 +267,11 @@ class TurnResult:
         return sum(len(exchange.calls) for exchange in self.exchanges)
 
 
-def run_turns(turns: Sequence[ModelTurnRequest]) -> BackgroundTask[list[TurnResult]]:
+def run_turns(turns: Sequence[ModelTurnRequest]) -> effects.BackgroundTask[list[TurnResult]]:
     """Run all turns of a step concurrently, including tool calls, and return the results."""
     if not turns:
         return []
-    replies: list[Reply] = yield [request.call for request in turns]
+    replies: list[effects.Reply] = yield [request.call for request in turns]
     results = [TurnResult(reply, call=request.call) for request, reply in zip(turns, replies, strict=True)]
 
     if long := [at for at, each in enumerate(results) if each.reply.excess]:
@@ -307,7 +285,7 @@ def run_turns(turns: Sequence[ModelTurnRequest]) -> BackgroundTask[list[TurnResu
             for at in pending
             for place, call in enumerate(results[at].reply.tool_calls)
         ]
-        outputs = iter((yield LocalWork(jobs)))
+        outputs = iter((yield effects.LocalWork(jobs)))
         for at in pending:
             returned = [next(outputs) for _ in results[at].reply.tool_calls]
             exchange = _exchange(turns[at], results[at], returned)
@@ -337,36 +315,38 @@ def _calls_left(request: ModelTurnRequest, result: TurnResult) -> int:
     return request.speaker.tool_call_limit - result.calls
 
 
-def _job(request: ModelTurnRequest, call: JsonObject, *, allowed: bool) -> LocalJob:
+def _job(request: ModelTurnRequest, call: JsonObject, *, allowed: bool) -> effects.LocalJob:
     name, arguments, speaker = str(call["name"]), call["args"], request.speaker
     asked = json.dumps([name, arguments, allowed], sort_keys=True, default=str)
     if not allowed:
-        return LocalJob(
+        return effects.LocalJob(
             asked, lambda: f"error: the limit of {speaker.tool_call_limit} tool calls in one turn is reached"
         )
     if name not in speaker.tools:
-        return LocalJob(
+        return effects.LocalJob(
             asked, lambda: f"error: there is no tool {name[:60]!r}: use {', '.join(speaker.tools)}"
         )
-    tools = debate_tools(frozen_config(request.state), request.context.env.tools)
-    return LocalJob(asked, partial(run_tool, get_tool(name, tools), arguments, request.tool_context))
+    tools = registry.debate_tools(frozen_config(request.state), request.context.env.tools)
+    return effects.LocalJob(
+        asked, partial(tool.run_tool, registry.get_tool(name, tools), arguments, request.tool_context)
+    )
 
 
-def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[str]) -> ToolExchange:
-    calls: list[ToolCall] = []
+def _exchange(request: ModelTurnRequest, result: TurnResult, outputs: Sequence[str]) -> tool.ToolExchange:
+    calls: list[tool.ToolCall] = []
     answered = zip(result.reply.tool_calls, outputs, strict=True)
     for number, (call, output) in enumerate(answered, result.calls + 1):
         name = call["name"] if call["name"] in request.speaker.tools else "unknown_tool"
         arguments = json.dumps(call["args"], ensure_ascii=False, sort_keys=True)
         if len(arguments) > ARGUMENT_CHARS:
             arguments = json.dumps({"cut": arguments[: ARGUMENT_CHARS // 2]})
-        calls.append(ToolCall(f"call_{number}", name, arguments, output))
-    return ToolExchange(result.reply, tuple(calls))
+        calls.append(tool.ToolCall(f"call_{number}", name, arguments, output))
+    return tool.ToolExchange(result.reply, tuple(calls))
 
 
 def run_human_turns(
     state: ConversationState, turns: Sequence[HumanTurnRequest]
-) -> Generator[Effect, Any, list[str]]:
+) -> Generator[effects.Effect, Any, list[str]]:
     """Ask all people who have a turn in the current step for their messages.
 
     One interrupt asks them all.

@@ -24,14 +24,7 @@ from moot.state.conversation import StateValues
 from moot.state.entries import JsonObject, memoize_by_identity
 from moot.state.errors import DebateExists, InputError, StorageError
 from moot.state.settings import is_postgres, require_extra, sqlite_path
-from moot.storage.journal import (
-    FailedRuns,
-    HasOtherChild,
-    InboxTable,
-    Journal,
-    with_failures,
-    with_questions,
-)
+from moot.storage import journal as journals
 from moot.storage.leases import Lease, Leases
 from moot.storage.rate_limiter import Budgets, RateLimiter
 from moot.storage.sqlite import DATABASE_VERSION, DebateTable, Sql, SqliteSql, reading
@@ -221,11 +214,11 @@ class Records:
     """Access to all of Moot's database tables except LangGraph's checkpoints."""
 
     sql: Sql
-    journal: Journal
+    journal: journals.Journal
     catalogue: Catalogue
     leases: Leases
-    inbox: InboxTable
-    failed: FailedRuns
+    inbox: journals.InboxTable
+    failed: journals.FailedRuns
     grants: Grants
     results: ResultTable
     follow_ups: FollowUpTable
@@ -284,7 +277,7 @@ class Records:
         The debate's next step adds the usage of failed runs and of answered questions.
         """
         asked = self.inbox.since(debate, state.get("last_inbox_number") or 0).asked
-        return with_questions(with_failures(state, self.failed.of(debate)), asked)
+        return journals.with_questions(journals.with_failures(state, self.failed.of(debate)), asked)
 
     def tables(self) -> Sequence[DebateTable]:
         """Return all tables with data about debates, except the catalogue."""
@@ -343,7 +336,7 @@ def open_records(url: str) -> Records:
     return _records(PostgresSql(url))
 
 
-def _records(sql: Sql, has_other_child: HasOtherChild | None = None) -> Records:
+def _records(sql: Sql, has_other_child: journals.HasOtherChild | None = None) -> Records:
     with ExitStack() as opening:
         opening.callback(sql.close)
         if (version := sql.version()) > DATABASE_VERSION:
@@ -355,11 +348,11 @@ def _records(sql: Sql, has_other_child: HasOtherChild | None = None) -> Records:
         leases = Leases(sql, catalogue.name_of)
         records = Records(
             sql,
-            Journal(sql, has_other_child),
+            journals.Journal(sql, has_other_child),
             catalogue,
             leases,
-            InboxTable(sql),
-            FailedRuns(sql),
+            journals.InboxTable(sql),
+            journals.FailedRuns(sql),
             Grants(sql),
             ResultTable(sql),
             FollowUpTable(sql),

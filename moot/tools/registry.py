@@ -30,17 +30,9 @@ from moot.state.errors import ConfigError, file_error_reason
 from moot.state.settings import api_key, load_plugin, plugin_entry_points, redact, variable
 from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
+from moot.tools import tool as tool_types
 from moot.tools.calculator import Calculator
 from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
-from moot.tools.tool import (
-    MAX_RESULT_CHARS,
-    AccessRefused,
-    Sandbox,
-    Tool,
-    ToolContext,
-    ToolFailed,
-    function_of,
-)
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -50,18 +42,18 @@ ENTRY_POINT_GROUP = "moot.tools"
 """Name of the entry point group for tool plug-ins. Each entry point has the tool's name and refers to its
 class."""
 
-TOOLS: dict[str, type[Tool]] = {
+TOOLS: dict[str, type[tool_types.Tool]] = {
     tool.name: tool for tool in (Search, ReadFile, ListFiles, SearchDebate, Calculator)
 }
 """Classes of the registered tools, keyed by tool name."""
 
 
-GivenTools = Mapping[str, type[Tool]]
+GivenTools = Mapping[str, type[tool_types.Tool]]
 """Tools supplied by the calling program, keyed by the names that debaters use."""
 NO_TOOLS: GivenTools = MappingProxyType({})
 
 
-def register(tool: type[Tool]) -> None:
+def register(tool: type[tool_types.Tool]) -> None:
     """Register a tool class for use by debates in this process.
 
     An installed package uses an entry point of the group `moot.tools` instead.
@@ -69,7 +61,7 @@ def register(tool: type[Tool]) -> None:
     Raises:
         ConfigError: the class is no tool, or its name is empty or taken.
     """
-    if not (isinstance(tool, type) and issubclass(tool, Tool)):
+    if not (isinstance(tool, type) and issubclass(tool, tool_types.Tool)):
         raise ConfigError(f"tool {tool!r} is not a subclass of `moot.tools.Tool`")
     name = getattr(tool, "name", "")
     if not name or TOOLS.get(name, tool) is not tool:
@@ -77,7 +69,7 @@ def register(tool: type[Tool]) -> None:
     TOOLS[name] = tool
 
 
-def get_tool(name: str, given: GivenTools = NO_TOOLS) -> type[Tool]:
+def get_tool(name: str, given: GivenTools = NO_TOOLS) -> type[tool_types.Tool]:
     """Return the tool class that is registered under this name.
 
     Args:
@@ -104,7 +96,7 @@ def tool_names() -> list[str]:
 
 def functions_tokens(names: Sequence[str], count: TokenCounter, given: GivenTools = NO_TOOLS) -> int:
     """Return the total number of tokens in the JSON definitions of several tools."""
-    return sum(count(json.dumps(function_of(get_tool(name, given)))) for name in names)
+    return sum(count(json.dumps(tool_types.function_of(get_tool(name, given)))) for name in names)
 
 
 T = TypeVar("T")
@@ -124,7 +116,7 @@ _listed: dict[str, tuple[float, dict[str, McpToolDefinition]]] = {}
 _listing = Lock()
 
 
-class McpTool(Tool):
+class McpTool(tool_types.Tool):
     """Base class of tools that run on an MCP server. The arguments are extra fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -138,7 +130,7 @@ class McpTool(Tool):
         """Return the JSON Schema that the MCP server defines for the tool's arguments."""
         return cls.definition.parameters
 
-    def run(self, context: ToolContext) -> str:
+    def run(self, context: tool_types.ToolContext) -> str:
         """Call the tool on its MCP server, and return the result as text.
 
         Raises:
@@ -156,10 +148,10 @@ class McpTool(Tool):
         except ConfigError:
             raise
         except Exception as error:
-            raise ToolFailed(_reason(error, self.server)[:ERROR_CHARS]) from error
+            raise tool_types.ToolFailed(_reason(error, self.server)[:ERROR_CHARS]) from error
         text = _result_text(result)
         if result.get("isError"):
-            raise ToolFailed(text[:ERROR_CHARS] or "the tool failed")
+            raise tool_types.ToolFailed(text[:ERROR_CHARS] or "the tool failed")
         return text
 
 
@@ -172,14 +164,14 @@ def _result_text(result: JsonObject) -> str:
     for block in result.get("content") or []:
         resource = block.get("resource") or {}
         if (text := block.get("text", resource.get("text"))) is not None:
-            texts.append(str(text)[:MAX_RESULT_CHARS])
+            texts.append(str(text)[: tool_types.MAX_RESULT_CHARS])
         elif uri := block.get("uri", resource.get("uri")):
             texts.append(str(uri)[:ERROR_CHARS])
         else:
             texts.append(f"({block.get('type', 'content')} left out)")
     if not texts and (data := result.get("structuredContent")) is not None:
         texts = [json.dumps(data, ensure_ascii=False)]
-    return redact(clean_text("\n".join(texts)[:MAX_RESULT_CHARS]))
+    return redact(clean_text("\n".join(texts)[: tool_types.MAX_RESULT_CHARS]))
 
 
 @memoize_by_identity()
@@ -201,7 +193,9 @@ def most_functions_tokens(config: DebateConfig, count: TokenCounter, given: Give
     return max(functions_tokens(debater.tools, count, tools) for debater in config.debaters)
 
 
-def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpToolDefinition) -> type[Tool]:
+def _tool(
+    tool: str, server_name: str, server: McpServerConfig, definition: McpToolDefinition
+) -> type[tool_types.Tool]:
     fields: JsonObject = {
         "__module__": __name__,
         "__doc__": "Tool of an MCP server.",
@@ -212,7 +206,7 @@ def _tool(tool: str, server_name: str, server: McpServerConfig, definition: McpT
         "server": server,
         "definition": definition,
     }
-    kind: type[Tool] = new_class("OneMcpTool", (McpTool,), {}, lambda body: body.update(fields))
+    kind: type[tool_types.Tool] = new_class("OneMcpTool", (McpTool,), {}, lambda body: body.update(fields))
     return kind
 
 
@@ -365,7 +359,7 @@ ERROR_CHARS = 500
 """Maximum length in characters of a tool's error message as shown to a debater."""
 
 
-class LangChainTool(Tool):
+class LangChainTool(tool_types.Tool):
     """Base class of tools that wrap a LangChain tool. The arguments are extra fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -379,7 +373,7 @@ class LangChainTool(Tool):
         schema: JsonObject = function.get("parameters") or {}
         return schema
 
-    def run(self, context: ToolContext) -> str:
+    def run(self, context: tool_types.ToolContext) -> str:
         """Call the LangChain tool, and return its result as text."""
         arguments = dict(self.model_extra or {})
         try:
@@ -388,9 +382,9 @@ class LangChainTool(Tool):
             else:
                 result = self.source.invoke(arguments)
         except (ToolException, ValidationError) as error:
-            raise ToolFailed(redact(str(error))[:ERROR_CHARS]) from error
+            raise tool_types.ToolFailed(redact(str(error))[:ERROR_CHARS]) from error
         except Exception as error:
-            raise ToolFailed(redact(f"{type(error).__name__}: {error}")[:ERROR_CHARS]) from error
+            raise tool_types.ToolFailed(redact(f"{type(error).__name__}: {error}")[:ERROR_CHARS]) from error
         return clean_text(_text(result))
 
 
@@ -418,7 +412,7 @@ def given_tools(tools: Mapping[str, BaseTool]) -> GivenTools:
     return {name: _given_tool(name, tool) for name, tool in tools.items()}
 
 
-def _given_tool(name: str, tool: object) -> type[Tool]:
+def _given_tool(name: str, tool: object) -> type[tool_types.Tool]:
     if not isinstance(tool, BaseTool):
         raise ConfigError(
             f"tools[{name!r}] has the type {type(tool).__name__}: pass a LangChain tool, such as a "
@@ -436,7 +430,9 @@ def _given_tool(name: str, tool: object) -> type[Tool]:
         "description": tool.description,
         "source": tool,
     }
-    kind: type[Tool] = new_class("GivenTool", (LangChainTool,), {}, lambda body: body.update(fields))
+    kind: type[tool_types.Tool] = new_class(
+        "GivenTool", (LangChainTool,), {}, lambda body: body.update(fields)
+    )
     return kind
 
 
@@ -502,12 +498,12 @@ def read_context(context: str) -> dict[str, str] | None:
             )
         return None
     try:  # resolve the file's real folder, because the operator may configure a link
-        return {"name": path.name, "content": Sandbox(real.parent).read(real.name)}
-    except (AccessRefused, OSError) as error:
+        return {"name": path.name, "content": tool_types.Sandbox(real.parent).read(real.name)}
+    except (tool_types.AccessRefused, OSError) as error:
         raise ConfigError(f"cannot read context {context!r}: {file_error_reason(error)}") from error
 
 
-def context_sandbox(permissions: Permissions) -> Sandbox | None:
+def context_sandbox(permissions: Permissions) -> tool_types.Sandbox | None:
     """Return the folder that a debate's tools may read, or `None` if no folder is configured.
 
     Raises:
@@ -515,4 +511,4 @@ def context_sandbox(permissions: Permissions) -> Sandbox | None:
     """
     paths = permissions.authorize("context", "tool").context_paths()
     folder = next((path for path in paths if read_context(path) is None), None)
-    return None if folder is None else Sandbox(Path(folder).resolve())
+    return None if folder is None else tool_types.Sandbox(Path(folder).resolve())

@@ -30,17 +30,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from moot import embedding
 from moot.api import Debate, DebateConfig, Event, aopen_debates
 from moot.calls.effects import run_in_thread, to_thread
 from moot.configuration import validate
 from moot.debates.dry_run import with_plan
-from moot.embedding import (
-    MAX_QUESTION_CHARS,
-    MAX_REQUESTED_NAME,
-    VERDICT_SHARE,
-    DebateRequest,
-    DebaterRequest,
-)
 from moot.evals.statistics import MAX_COMPARED, compare_debates, render_comparison
 from moot.people import MAX_MESSAGE_CHARS
 from moot.protocols.registry import turns_planned
@@ -84,11 +78,11 @@ LATEST_TOKENS = 60
 MAX_WAIT_S = 600.0
 """Maximum time in seconds to wait for the result of a running debate."""
 
-_REQUEST_FIELDS = DebateRequest.model_fields
+_REQUEST_FIELDS = embedding.DebateRequest.model_fields
 Question = Annotated[
     str,
     Field(
-        max_length=MAX_QUESTION_CHARS,
+        max_length=embedding.MAX_QUESTION_CHARS,
         description=_REQUEST_FIELDS["question"].description,
         examples=["Should we move all services into one repository? We have 12 services and 5 engineers."],
     ),
@@ -96,7 +90,7 @@ Question = Annotated[
 ProtocolName = Annotated[
     str,
     Field(
-        max_length=MAX_REQUESTED_NAME,
+        max_length=embedding.MAX_REQUESTED_NAME,
         description=_REQUEST_FIELDS["protocol"].description,
         examples=["council", "round-robin"],
     ),
@@ -107,7 +101,7 @@ TurnsWanted = Annotated[
 ModelName = Annotated[
     str,
     Field(
-        max_length=MAX_REQUESTED_NAME,
+        max_length=embedding.MAX_REQUESTED_NAME,
         description="Model for all debaters and the judge. If omitted, the server's default is used.",
         examples=["anthropic:claude-sonnet-5"],
     ),
@@ -120,7 +114,7 @@ DebateId = Annotated[
     ),
 ]
 DebaterList = Annotated[
-    Sequence[DebaterRequest],
+    Sequence[embedding.DebaterRequest],
     Field(
         max_length=MAX_REQUESTED_DEBATERS,
         description="Two or more debaters who argue the question. Omit them to use the default debaters.",
@@ -471,7 +465,7 @@ class McpDebates:
         ctx: Context[object, object],
         question: str,
         protocol: str,
-        debaters: Sequence[DebaterRequest],
+        debaters: Sequence[embedding.DebaterRequest],
         turns: int,
         model: str,
     ) -> Debate:
@@ -506,7 +500,7 @@ class McpDebates:
         )
         if not over:
             return outcome
-        text = result_text(values, VERDICT_SHARE)
+        text = result_text(values, embedding.VERDICT_SHARE)
         decided = (values.get("verdict") or {}).get("decision") or text.partition("\n")[0].strip("*")
         outcome.decision = truncate_end(decided, LATEST_TOKENS, count)
         remaining = MAX_TOKENS - count(outcome.model_dump_json())

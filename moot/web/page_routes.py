@@ -51,20 +51,7 @@ from moot.state.entries import JsonObject
 from moot.state.errors import InputError, MootError
 from moot.state.settings import redact
 from moot.text.terms import question_in
-from moot.web.auth_middleware import (
-    COOKIE,
-    KNOWN,
-    OPERATOR,
-    PAGE,
-    AuthMiddleware,
-    HeadersMiddleware,
-    PlainJson,
-    UnchangedJson,
-    body_of,
-    bytes_of,
-    error_response,
-    number_in,
-)
+from moot.web import auth_middleware
 from moot.web.debate_host import ACTIONS, DebateHost, DebateReader, follow, list_evaluations, show_evaluation
 
 STATIC = Path(__file__).parent / "static"
@@ -250,10 +237,10 @@ class LivePage:
             Route("/evals/{evaluation:path}", self._page),
             Route("/d/{debate}", self._page),
         ]
-        handlers = dict.fromkeys((MootError, ValidationError, HTTPException), error_response)
-        headers = [Middleware(HeadersMiddleware)]
+        handlers = dict.fromkeys((MootError, ValidationError, HTTPException), auth_middleware.error_response)
+        headers = [Middleware(auth_middleware.HeadersMiddleware)]
         app = Starlette(routes=inner, exception_handlers=handlers, middleware=headers)
-        return [Route(PAGE, self._page, middleware=headers), Mount(PAGE, app)]
+        return [Route(auth_middleware.PAGE, self._page, middleware=headers), Mount(auth_middleware.PAGE, app)]
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -278,7 +265,7 @@ class LivePage:
     def _answering(self, answer: Callable[[Request, DebateHost], Awaitable[object]]) -> Endpoint:
         async def endpoint(request: Request) -> Response:
             result = await answer(request, await self.open())
-            return result if isinstance(result, Response) else PlainJson(result)
+            return result if isinstance(result, Response) else auth_middleware.PlainJson(result)
 
         return endpoint
 
@@ -289,12 +276,14 @@ class LivePage:
     async def _page(self, request: Request) -> Response:
         if token := request.query_params.get("token"):
             if not (token.isascii() and token.isprintable()):
-                return PlainJson(
+                return auth_middleware.PlainJson(
                     {"error": "the token has characters that no cookie can hold"}, status_code=400
                 )
-            answer = RedirectResponse(PAGE, status_code=303)
-            if request.scope.get(KNOWN, True):  # a wrong token must not replace the operator's cookie
-                answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
+            answer = RedirectResponse(auth_middleware.PAGE, status_code=303)
+            if request.scope.get(
+                auth_middleware.KNOWN, True
+            ):  # a wrong token must not replace the operator's cookie
+                answer.set_cookie(auth_middleware.COOKIE, token, httponly=True, samesite="strict", path="/")
             return answer
         return FileResponse(STATIC / "index.html")
 
@@ -317,7 +306,7 @@ class LivePage:
             "max_upload_bytes": MAX_UPLOAD_BYTES,
             "max_document_bytes": MAX_DOCUMENT_BYTES,
             "samples": [_sample(name) for name in recordings()],
-            "operator": bool(request.scope.get(OPERATOR)),
+            "operator": bool(request.scope.get(auth_middleware.OPERATOR)),
         }
 
     async def _models(self, request: Request, host: DebateHost) -> JsonObject:
@@ -325,14 +314,14 @@ class LivePage:
 
         Only the operator may use all of them.
         """
-        if not request.scope.get(OPERATOR):
+        if not request.scope.get(auth_middleware.OPERATOR):
             raise HTTPException(403, "only the operator, who sends the server's token, may list the models")
         return {"models": await offered_models(access_to("", ModelSettings()))}
 
     async def _plan(self, request: Request, host: DebateHost) -> JsonObject:
         """Return an estimate of the calls, tokens and cost of the requested debate."""
-        _, settings, documents = (await body_of(request, NewDebate)).parts()
-        by_operator = bool(request.scope.get(OPERATOR))
+        _, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
+        by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
 
         config = await run_in_thread(partial(host.requested, settings, by_operator=by_operator))
         is_long = len(config.debaters) * (turns_planned(config) or LONG_PLAN) >= LONG_PLAN
@@ -358,9 +347,9 @@ class LivePage:
 
     async def _propose(self, request: Request, host: DebateHost) -> JsonObject:
         """Return two debaters that a model proposes for a question. Only the operator may ask for them."""
-        if not request.scope.get(OPERATOR):
+        if not request.scope.get(auth_middleware.OPERATOR):
             raise HTTPException(403, "only the operator, who sends the server's token, may ask for proposals")
-        question, settings, _ = (await body_of(request, NewDebate)).parts()
+        question, settings, _ = (await auth_middleware.body_of(request, NewDebate)).parts()
 
         def propose() -> JsonObject:
             config = host.requested({**settings, "debaters": ()}, by_operator=True)
@@ -378,18 +367,18 @@ class LivePage:
     async def _convert(self, request: Request, _: DebateHost) -> Response:
         """Convert an uploaded document to text that the page can later send back unchanged."""
         name = request.path_params["name"][:MAX_NAME_CHARS]
-        data = await bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
+        data = await auth_middleware.bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:
             text = await run_in_thread(read_upload, name, data)
         if len(text.encode()) > MAX_DOCUMENT_BYTES:
             raise HTTPException(
                 413, f"{name!r} has more than {MAX_DOCUMENT_BYTES // 1000} kB of text: use a part of it"
             )
-        return UnchangedJson({"name": name, "content": text})
+        return auth_middleware.UnchangedJson({"name": name, "content": text})
 
     async def _play(self, request: Request, host: DebateHost) -> JsonObject:
         """Start the replay of a recorded sample debate."""
-        await body_of(request, EmptyBody)
+        await auth_middleware.body_of(request, EmptyBody)
         sample = request.path_params["sample"]
         if sample not in recordings():
             raise HTTPException(404, f"there is no sample debate {sample!r}")
@@ -421,8 +410,8 @@ class LivePage:
         return {"debates": found[:MAX_ROWS], "found": len(found), "all": len(known)}
 
     async def _start(self, request: Request, host: DebateHost) -> JsonObject:
-        question, settings, documents = (await body_of(request, NewDebate)).parts()
-        by_operator = bool(request.scope.get(OPERATOR))
+        question, settings, documents = (await auth_middleware.body_of(request, NewDebate)).parts()
+        by_operator = bool(request.scope.get(auth_middleware.OPERATOR))
         debate = await host.make(question, settings, documents, by_operator=by_operator)
         host.run(debate)
         return {"id": debate.id}
@@ -435,7 +424,7 @@ class LivePage:
 
         async def events() -> AsyncIterator[dict[str, str]]:
             async for message in follow(host, self._reader, debate, ending.is_set):
-                yield {"data": bytes(PlainJson(message).body).decode()}
+                yield {"data": bytes(auth_middleware.PlainJson(message).body).decode()}
                 if "debate" in message and not (message["debate"]["running"] or host.running(debate.id)):
                     yield {
                         "data": '{"idle": true}'
@@ -493,7 +482,7 @@ class LivePage:
         what = request.path_params["what"]
         session = _debate_of(request, host).session
         return reconstruct_prompt(
-            session, what if what.startswith("c") else number_in(what, "prompt")
+            session, what if what.startswith("c") else auth_middleware.number_in(what, "prompt")
         ).to_json()
 
     def _file(self, request: Request, host: DebateHost) -> Response:
@@ -517,9 +506,11 @@ class LivePage:
         kind = ACTIONS.get(request.path_params["action"])
         if kind is None:
             raise HTTPException(404, f"there is no action {request.path_params['action']!r}")
-        action = await body_of(request, kind)
+        action = await auth_middleware.body_of(request, kind)
         debate = await run_in_thread(_debate_of, request, host)
-        return await action.perform(host, debate, by_operator=bool(request.scope.get(OPERATOR)))
+        return await action.perform(
+            host, debate, by_operator=bool(request.scope.get(auth_middleware.OPERATOR))
+        )
 
 
 def _sample(name: str) -> JsonObject:
@@ -539,7 +530,7 @@ def _debate_of(request: Request, host: DebateHost) -> Debate:
 
 def _number(request: Request, name: str, default: int = 0) -> int:
     given = request.query_params.get(name)
-    return number_in(given, name) if given else default
+    return auth_middleware.number_in(given, name) if given else default
 
 
 def _some(record: Mapping[str, object], *keys: str) -> JsonObject:
@@ -570,9 +561,11 @@ def page_app(
             yield
 
     return Starlette(
-        routes=[Route("/", lambda _: RedirectResponse(PAGE)), *page.routes()],
+        routes=[Route("/", lambda _: RedirectResponse(auth_middleware.PAGE)), *page.routes()],
         lifespan=lifespan,
-        middleware=[Middleware(AuthMiddleware, visitor_token=visitor_token, launch_token=launch_token)],
+        middleware=[
+            Middleware(auth_middleware.AuthMiddleware, visitor_token=visitor_token, launch_token=launch_token)
+        ],
     )
 
 

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from moot.cli import options as shared
+from moot.cli import output as terminal
 from moot.cli.group import command, new_app
 from moot.cli.live import spent_text
 from moot.cli.options import open_catalogue, open_database, open_queue, present_records
-from moot.cli.output import (
-    Grid,
-    acknowledge,
-    check_folder,
-    err_console,
-    one_line,
-    print_answer,
-    print_json,
-    print_note,
-    print_result,
-    write_file,
-)
 from moot.state.errors import ConfigError, DebateNotFound, InputError, RunError
 from moot.state.settings import redact
 
@@ -60,9 +49,11 @@ def worker(
             if as_json:
                 ended.append({"debate": name, "error": error})
             if not quiet:
-                print_note(f"{one_line(name, 60)}: {one_line(error, 300) or 'done'}")
+                terminal.print_note(
+                    f"{terminal.one_line(name, 60)}: {terminal.one_line(error, 300) or 'done'}"
+                )
     if as_json:
-        print_json(ended)
+        terminal.print_json(ended)
 
 
 app = new_app(no_args_is_help=True)
@@ -87,7 +78,7 @@ def list_jobs(db: shared.DbOption = None, as_json: shared.JsonOption = False) ->
         (row.name, each.status, str(each.priority), str(each.attempts), str(row.turns), row.topic)
         for row, each in rows
     ]
-    print_answer(data, Grid(heading, cells).screen(), as_json=as_json)
+    terminal.print_answer(data, terminal.Grid(heading, cells).screen(), as_json=as_json)
 
 
 @app.command()
@@ -172,7 +163,7 @@ def batch(
                 "-o cannot be used with --queue, because `moot worker` runs the queued debates later: "
                 "remove -o"
             )
-        check_folder(output)
+        terminal.check_folder(output)
     flags = {"protocol": protocol, "turns": turns, "rounds": rounds, "model": model}
     planned = read_batch(path, merge(*read(config, flags, print_error)))
     if queue:
@@ -188,13 +179,13 @@ def batch(
             results = [_result(debates, each, errors.get(each.id, "not finished")) for each in planned]
             if output is not None:
                 lines = [redact(json.dumps(result, ensure_ascii=False)) for result in results]
-                write_file(output, "\n".join(lines) + "\n")
+                terminal.write_file(output, "\n".join(lines) + "\n")
     if as_json:
-        print_json(results)
+        terminal.print_json(results)
     elif not quiet or output is None:
         heading = ("debate", "topic", "status", "winner", "turns", "tokens")
         rows = [[str(result[key]) for key in heading] for result in results]
-        print_result(Grid(heading, rows).screen())
+        terminal.print_result(terminal.Grid(heading, rows).screen())
     if any(errors.values()):
         raise Exit(RunError.exit_code)
 
@@ -211,7 +202,7 @@ def _enqueue(
         waiting = [each.id for each in stored if not is_judged(each)]
     added = queue.add(waiting, priority)
     words = f"{added} queued, {len(waiting) - added} queued before, {len(stored) - len(waiting)} finished"
-    acknowledge({"debates": [each.name for each in stored], "added": added}, words, as_json=as_json)
+    terminal.acknowledge({"debates": [each.name for each in stored], "added": added}, words, as_json=as_json)
 
 
 def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
@@ -311,19 +302,19 @@ def _progress(
     from rich.live import Live
     from rich.text import Text
 
-    console, wanted = err_console(), {each.id for each in planned}
+    console, wanted = terminal.err_console(), {each.id for each in planned}
 
     def table() -> RenderableType:
         rows = [row for row in debates.rows() if row.name in wanted]
         running = [(row.topic, str(row.turns), f"{row.tokens:,}") for row in rows if row.status == "running"]
         spent = spent_text(sum(row.tokens for row in rows), sum(row.cost_usd for row in rows))
         way = f"{len(errors)} of {len(planned)} ended · {spent}"
-        return Group(Grid(("running", "turns", "tokens"), running).screen(), Text(way, "dim"))
+        return Group(terminal.Grid(("running", "turns", "tokens"), running).screen(), Text(way, "dim"))
 
     def say(each: PlannedDebate) -> None:
-        how = f"stopped: {one_line(errors[each.id], 300)}" if errors[each.id] else "done"
+        how = f"stopped: {terminal.one_line(errors[each.id], 300)}" if errors[each.id] else "done"
         if not quiet:
-            console.print(Text(f"[{len(errors)}/{len(planned)}] {one_line(each.topic, 60)}: {how}"))
+            console.print(Text(f"[{len(errors)}/{len(planned)}] {terminal.one_line(each.topic, 60)}: {how}"))
 
     if quiet or not console.is_terminal:
         yield say

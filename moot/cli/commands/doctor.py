@@ -18,28 +18,9 @@ from pydantic import BaseModel
 from typer import Argument, Exit, Option
 
 from moot.calls.effects import Reply, StreamAs, WireMessage
+from moot.cli import options, output
 from moot.cli import options as shared
 from moot.cli.group import command
-from moot.cli.options import (
-    ConfigOption,
-    DbOption,
-    DebateArgument,
-    JsonOption,
-    ModelOption,
-    debates_like,
-    open_database,
-    open_stored_debate,
-    present_records,
-)
-from moot.cli.output import (
-    acknowledge,
-    confirm,
-    one_line,
-    print_json,
-    print_note,
-    print_result,
-    print_text,
-)
 from moot.debates.session import is_over
 from moot.models.endpoints import models_for
 from moot.models.model_call import complete
@@ -106,8 +87,8 @@ def models(
     offered = asyncio.run(offered_models(access))
     names = [name for name in offered if (words or "").casefold() in name.casefold()]
     if as_json:
-        return print_json({"base_url": url, "models": names})
-    print_text(
+        return output.print_json({"base_url": url, "models": names})
+    output.print_text(
         "\n".join(names)
         if names
         else f"{url} offers no model whose name contains {words!r}"
@@ -131,10 +112,10 @@ def doctor(
     yes: Annotated[
         bool, Option("--yes", "-y", help="Call the models without asking for confirmation.")
     ] = False,
-    config: ConfigOption = None,
-    model: ModelOption = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    config: options.ConfigOption = None,
+    model: options.ModelOption = None,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check the installation, the API key, the database and all debates.
 
@@ -147,7 +128,7 @@ def doctor(
     url = check_database(db)
     found: list[Finding] = [*inspect_installation(), *inspect_access()]
     if database_exists(url):
-        with open_database(db) as debates:
+        with options.open_database(db) as debates:
             for each in inspect_database(debates):
                 if repair and each.repair:
                     each.repair()
@@ -159,19 +140,20 @@ def doctor(
         if not names:
             raise InputError("there is no model to call: add --config or --model")
         about = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
-        if confirm(about, "no model is called", yes=yes):
+        if output.confirm(about, "no model is called", yes=yes):
             found += inspect_models(settings)
     if as_json:
-        print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in found])
+        output.print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in found])
     else:
         marks = {True: "ok   ", False: "WRONG"}
         lines = [
-            f"{marks[each.ok]} {one_line(each.what, 40)}: {one_line(each.message, 300)}" for each in found
+            f"{marks[each.ok]} {output.one_line(each.what, 40)}: {output.one_line(each.message, 300)}"
+            for each in found
         ]
         if any(each.repair for each in found):
             lines.append("`moot doctor --repair` repairs some of these problems")
         missing = "" if database_exists(url) else ", not created yet"
-        print_result(f"Database {redact_url(url)}{missing}", *lines)
+        output.print_result(f"Database {redact_url(url)}{missing}", *lines)
     if not all(each.ok for each in found):
         raise Exit(1)
 
@@ -407,16 +389,16 @@ async def _context_size(name: str, models: Models) -> int:
 
 @command(panel="Manage debates", examples=("mono monorepo",))
 def rename(
-    debate_id: DebateArgument,
+    debate_id: options.DebateArgument,
     name: Annotated[str, Argument(metavar="NAME", help="New name for the debate.")],
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Rename a debate."""
-    with open_stored_debate(db, debate_id) as debate:
+    with options.open_stored_debate(db, debate_id) as debate:
         debate.session.records.rename(debate.id, name)
     data = {"id": debate.id, "name": name, "was": debate.name}
-    acknowledge(data, f"renamed {debate.name} to {name}", as_json=as_json)
+    output.acknowledge(data, f"renamed {debate.name} to {name}", as_json=as_json)
 
 
 @command(panel="Manage debates", examples=("mono no-freeze --yes",))
@@ -426,29 +408,29 @@ def delete(
         Argument(
             metavar="ID …",
             help="Debates to delete, given by name, by id, or by the first characters of the id.",
-            autocompletion=debates_like,
+            autocompletion=options.debates_like,
         ),
     ],
     yes: Annotated[bool, Option("--yes", "-y", help="Delete without asking.")] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Delete debates and all their checkpoints."""
     deleted = []
-    with open_database(db) as debates:
+    with options.open_database(db) as debates:
         chosen = {
             each.id: each for each in map(debates.get, debate_ids)
         }.values()  # fails before anything is deleted
         for debate in chosen:
-            about = f"{debate.name}, {count_noun(debate.row.turns, 'turn')}: {one_line(debate.row.topic, 60)}"
-            agreed = confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
+            about = f"{debate.name}, {count_noun(debate.row.turns, 'turn')}: {output.one_line(debate.row.topic, 60)}"
+            agreed = output.confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
             if agreed:
                 debate.delete()
                 deleted.append({"deleted": debate.id, "name": debate.name})
             if not as_json:
-                print_note(f"deleted {debate.name}" if agreed else f"kept {debate.name}")
+                output.print_note(f"deleted {debate.name}" if agreed else f"kept {debate.name}")
     if as_json:
-        print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)
+        output.print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)
 
 
 @command(panel="Manage debates", examples=("debates-backup.sqlite",))
@@ -461,17 +443,17 @@ def backup(
             "file to --db.",
         ),
     ],
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Copy an SQLite database to a file, even while debates are running."""
     from moot.storage.sqlite import SqliteSql
 
-    with present_records(db) as records:
+    with options.present_records(db) as records:
         if not isinstance(records.sql, SqliteSql):
             raise InputError("`moot backup` copies only SQLite files: use `pg_dump` for a Postgres database")
         records.sql.back_up(path)
-    acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
+    output.acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
 
 
 @command(panel="Manage debates", examples=("", "--keep-history"))
@@ -481,7 +463,7 @@ def gc(
         Argument(
             metavar="[ID …]",
             help="Debates whose checkpoints are to be deleted. Default: all finished debates.",
-            autocompletion=debates_like,
+            autocompletion=options.debates_like,
         ),
     ] = None,
     keep_history: Annotated[
@@ -491,8 +473,8 @@ def gc(
             help="Reclaim the database's unused disk space without deleting checkpoints.",
         ),
     ] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Delete intermediate checkpoints of finished debates.
 
@@ -504,7 +486,7 @@ def gc(
     from moot.state.conversation import ENDED_STATUSES
 
     dropped = stored = 0
-    with open_database(db) as debates:
+    with options.open_database(db) as debates:
         chosen = debate_ids or [row.id for row in debates.rows() if row.status in ENDED_STATUSES]
         for name in () if keep_history else chosen:
             with suppress(DebateBusy, InputError):
@@ -513,4 +495,4 @@ def gc(
         shrunk = shrink(debates.records.sql, pruned=dropped > 0)
     data = {"debates": len(chosen), "checkpoints": stored, "dropped": dropped, "shrunk": shrunk}
     rewritten = " and compacted the database" if shrunk else ""
-    acknowledge(data, f"deleted {dropped:,} of {stored:,} checkpoints{rewritten}", as_json=as_json)
+    output.acknowledge(data, f"deleted {dropped:,} of {stored:,} checkpoints{rewritten}", as_json=as_json)

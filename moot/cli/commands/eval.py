@@ -9,35 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from typer import Argument, Exit, Option
 
+from moot.cli import options
 from moot.cli import options as shared
+from moot.cli import output as terminal
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
 from moot.cli.live import spent_text
-from moot.cli.options import (
-    DbOption,
-    JsonOption,
-    QuietOption,
-    command_line,
-    open_database,
-    open_queue,
-    present_records,
-)
-from moot.cli.output import (
-    STDOUT,
-    Grid,
-    check_folder,
-    deliver,
-    err_console,
-    form_of,
-    one_line,
-    print_answer,
-    print_error,
-    print_json,
-    print_note,
-    print_result,
-    print_text,
-    safe,
-    write_file,
-)
 from moot.state.entries import JsonObject
 from moot.state.errors import InputError, RunError, file_error_reason
 from moot.state.verdict import PLACEHOLDER
@@ -140,9 +116,9 @@ def run_evaluation(
     model: shared.ModelOption = None,
     judge_model: shared.JudgeModelOption = None,
     config: shared.ConfigOption = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Run every configuration (arm) on every item in a file, and print a report.
 
@@ -167,11 +143,11 @@ def run_evaluation(
     flags = {"model": model, "judge.model": judge_model}
     judge = judge_settings(flags, config)
     budget = SharedBudget(max_tokens, max_cost)
-    jobs = open_queue(db) if queue else None
-    with open_database(db, make=True) as debates:
+    jobs = options.open_queue(db) if queue else None
+    with options.open_database(db, make=True) as debates:
         store, title = Evaluations(debates.records.sql), name or path.stem
         known = store.get(title)
-        arms = read_arms(arm, items, flags, config, print_error, known.arms if known else ())
+        arms = read_arms(arm, items, flags, config, terminal.print_error, known.arms if known else ())
         asked = EvaluationRecord(title, items, tuple(arms), seeds, utc_now(), judge)
         evaluation = known.extended_by(asked) if known else asked
         left_out = evaluation.left_out(asked)
@@ -221,32 +197,38 @@ def _deliver_run(
         spent = {"tokens": result.budget.tokens, "cost_usd": round(result.budget.cost, 6)}
         reached = result.budget.reached
         run = {"queued": result.queued, **spent, "reached": reached, "missing": missing}
-        print_json({**report, "run": {**run, "left_out": [*left_out]}})
+        terminal.print_json({**report, "run": {**run, "left_out": [*left_out]}})
     else:
-        print_result(*report_parts(report))
+        terminal.print_result(*report_parts(report))
     if left_out:
-        whole = command_line("eval", "report", name, db=db)
-        print_note(f"left out, because this call did not ask for it: {', '.join(left_out)}. All: {whole}")
+        whole = options.command_line("eval", "report", name, db=db)
+        terminal.print_note(
+            f"left out, because this call did not ask for it: {', '.join(left_out)}. All: {whole}"
+        )
     if result.queued or (missing and all(each["why"] == "queued" for each in missing)):
-        print_note(
+        terminal.print_note(
             f"{count_noun(result.queued, 'debate')} queued. When the workers are done, run the same command "
             "again to collect the answers"
         )
         if not result.budget.reached:
             return
     if result.budget.reached:
-        print_error(
+        terminal.print_error(
             f"{result.budget.reached}; {count_noun(len(missing), 'answer')} missing. Run the same command "
             "again with a higher limit to go on"
         )
     elif missing:
-        print_error(
+        terminal.print_error(
             f"{count_noun(len(missing), 'answer')} missing. Run the same command again to try them again:"
         )
         for each in missing[:LISTED]:
-            print_note(f"  {each['item']}, {each['arm']}: {one_line(str(each['why']), 300)}")
+            terminal.print_note(
+                f"  {each['item']}, {each['arm']}: {terminal.one_line(str(each['why']), 300)}"
+            )
     elif not quiet:
-        print_note(f"\nHTML page with the chart: {command_line('eval', 'report', name, '--html', db=db)}")
+        terminal.print_note(
+            f"\nHTML page with the chart: {options.command_line('eval', 'report', name, '--html', db=db)}"
+        )
 
 
 @contextmanager
@@ -258,12 +240,12 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[TaskReport], None] | None]:
     from rich.status import Status
     from rich.text import Text
 
-    console = err_console()
+    console = terminal.err_console()
 
     def line(at: TaskReport) -> str:
-        about = f"{one_line(at.task.item.id, 30)} · {one_line(at.task.arm, 40)}"
+        about = f"{terminal.one_line(at.task.item.id, 30)} · {terminal.one_line(at.task.arm, 40)}"
         spent = spent_text(at.budget.tokens, at.budget.cost)
-        ended = f": {one_line(at.error, 200)}" if at.error else ""
+        ended = f": {terminal.one_line(at.error, 200)}" if at.error else ""
         return f"[{at.done}/{at.total}] {about}{ended} · {spent}"
 
     if not console.is_terminal:
@@ -286,12 +268,12 @@ def report_parts(report: JsonObject) -> list[RenderableType]:
 
     from moot.evals.report import report_tables, summary_line
 
-    parts: list[RenderableType] = [Text(one_line(each, 300), "bold") for each in report["headline"]]
-    parts += [Text(one_line(each, 300)) for each in report["findings"]]
+    parts: list[RenderableType] = [Text(terminal.one_line(each, 300), "bold") for each in report["headline"]]
+    parts += [Text(terminal.one_line(each, 300)) for each in report["findings"]]
     parts.append(Text(summary_line(report)))
     for table in report_tables(report):
         parts.append(Padding(Text(table.title, "bold"), (1, 0, 0, 0)) if table.title else Text(""))
-        parts.append(Grid(table.heading, table.rows, table.numeric).screen())
+        parts.append(terminal.Grid(table.heading, table.rows, table.numeric).screen())
     parts += [Padding(Text(note, "dim"), (1, 0, 0, 0)) for note in report["notes"]]
     return parts
 
@@ -329,9 +311,9 @@ def report_evaluation(
             help="File to write, or - for stdout. Default: NAME.html with --html, otherwise stdout.",
         ),
     ] = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Print the report of an evaluation, or write the report to a file.
 
@@ -359,21 +341,21 @@ def report_evaluation(
     if len(chosen) > 1:
         raise InputError("several output formats are given: choose one of --html, --md and --json")
     form = chosen[0] if chosen else "table"
-    with open_database(db) as debates:
+    with options.open_database(db) as debates:
         evaluation = Evaluations(debates.records.sql).find(name)
         run = EvaluationRun(debates, evaluation)
         run.collect()
         report = _report_of(run, baseline)
-    target = output or (Path(f"{safe_file_name(name)}.html") if form == "html" else STDOUT)
+    target = output or (Path(f"{safe_file_name(name)}.html") if form == "html" else terminal.STDOUT)
     if form == "table":
         if output is not None:
             raise InputError(f"the name of the output file {str(output)!r} must end in .html, .md or .json")
-        return print_result(*report_parts(report))
-    check_folder(target)
+        return terminal.print_result(*report_parts(report))
+    terminal.check_folder(target)
     render = {"html": report_html, "md": report_markdown}.get(form)
-    write_file(target, render(report) if render else json_text(report) + "\n")
-    if target != STDOUT and not quiet:
-        print_note(f"wrote {target}")
+    terminal.write_file(target, render(report) if render else json_text(report) + "\n")
+    if target != terminal.STDOUT and not quiet:
+        terminal.print_note(f"wrote {target}")
 
 
 def _report_feedback(db: str | None, *, as_json: bool) -> None:
@@ -382,13 +364,15 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
 
     from moot.debates.stored_debate import brier_scores
 
-    with present_records(db) as records:
+    with options.present_records(db) as records:
         given = records.follow_ups.feedback()
     scores = brier_scores(given)
     if as_json:
-        return print_json({"scores": scores, "feedback": [asdict(each) for each in given]})
+        return terminal.print_json({"scores": scores, "feedback": [asdict(each) for each in given]})
     if not scores:
-        return print_note("no feedback yet: record it with `moot feedback ID right` (or wrong, mixed)")
+        return terminal.print_note(
+            "no feedback yet: record it with `moot feedback ID right` (or wrong, mixed)"
+        )
     heading = ["judge", "model", "decisions", "Brier", "stated", "right"]
     rows = [
         [
@@ -401,7 +385,7 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
         ]
         for each in scores
     ]
-    print_result(Grid(heading, rows).screen())
+    terminal.print_result(terminal.Grid(heading, rows).screen())
 
 
 def safe_file_name(name: str) -> str:
@@ -412,16 +396,18 @@ def safe_file_name(name: str) -> str:
 
 
 @app.command("list")
-def list_evaluations(db: DbOption = None, as_json: JsonOption = False) -> None:
+def list_evaluations(db: options.DbOption = None, as_json: options.JsonOption = False) -> None:
     """List the stored evaluations with their evaluated configurations and the number of answers."""
     from moot.evals.results import Evaluations
 
-    with open_database(db) as debates:
+    with options.open_database(db) as debates:
         data = Evaluations(debates.records.sql).overview()
     rows = [
         (str(row["name"]), str(row["items"]), ", ".join(row["arms"]), str(row["answers"])) for row in data
     ]
-    print_answer(data, Grid(("evaluation", "items", "arms", "answers"), rows).screen(), as_json=as_json)
+    terminal.print_answer(
+        data, terminal.Grid(("evaluation", "items", "arms", "answers"), rows).screen(), as_json=as_json
+    )
 
 
 @app.command("debate")
@@ -479,9 +465,9 @@ def evaluate_debates(
             help="File to write. If a .csv file already exists, rows are appended to it.",
         ),
     ] = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Let evaluators score finished debates from 1 to 10 on each criterion.
 
@@ -490,42 +476,36 @@ def evaluate_debates(
     """
     from moot.cli.options import file_of
     from moot.debates.session import check_judges
-    from moot.evals.scorecards import (
-        evaluate_subjects,
-        evaluators_named,
-        read_evaluators,
-        read_subject,
-        subject_of_document,
-        to_csv,
-        to_json,
-    )
+    from moot.evals import scorecards
     from moot.runtime.environment import Environment
     from moot.state.config import OFFLINE, DebateConfig
     from moot.state.settings import variable
 
-    chosen = form_of(form, output, as_json=as_json, forms=get_args(Form))
+    chosen = terminal.form_of(form, output, as_json=as_json, forms=get_args(Form))
     if config is None:
-        who = evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
+        who = scorecards.evaluators_named(evaluator or [variable("MOOT_MODEL") or OFFLINE])
     else:
-        read = read_evaluators(config)
-        who = (*read, *evaluators_named(evaluator or [], [seat.id for seat in read]))
+        read = scorecards.read_evaluators(config)
+        who = (*read, *scorecards.evaluators_named(evaluator or [], [seat.id for seat in read]))
     wanted, outcomes = _problem(problem), []
     for each in subjects:
         if path := file_of(each):
-            outcomes.append(read_subject(path, problem=wanted))
+            outcomes.append(scorecards.read_subject(path, problem=wanted))
             continue
-        with open_database(db) as debates:
-            outcomes.append(subject_of_document(debates.get(each).document(), problem=wanted))
+        with options.open_database(db) as debates:
+            outcomes.append(scorecards.subject_of_document(debates.get(each).document(), problem=wanted))
     if not (evaluator or config or variable("MOOT_MODEL")):
         check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())
 
-    cards = evaluate_subjects(outcomes, who, DebateConfig(), Environment())
+    cards = scorecards.evaluate_subjects(outcomes, who, DebateConfig(), Environment())
     if chosen != "csv":
-        deliver(chosen, output, to_json(cards), table_of(cards).markdown(), _screen(cards))
+        terminal.deliver(
+            chosen, output, scorecards.to_json(cards), table_of(cards).markdown(), _screen(cards)
+        )
     elif output is not None:
         add_rows(output, cards)
     else:
-        print_text(to_csv(cards))
+        terminal.print_text(scorecards.to_csv(cards))
     _report_warnings(cards, quiet=quiet)
     if any(card.averages["evaluators"] == 0 for card in cards):
         raise Exit(RunError.exit_code)
@@ -536,10 +516,10 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
     evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
     for name, evaluator, verdict in evaluations:
         if verdict["status"] == "failed":
-            print_error(f"evaluator {evaluator} failed on {name}: {verdict['error'][:500]}")
+            terminal.print_error(f"evaluator {evaluator} failed on {name}: {verdict['error'][:500]}")
     for name, evaluator, verdict in [] if quiet else evaluations:
         for note in verdict["notes"]:
-            print_note(f"{name}, {evaluator}: {note}")
+            terminal.print_note(f"{name}, {evaluator}: {note}")
 
 
 def _problem(given: str | None) -> str:
@@ -573,11 +553,11 @@ def add_rows(path: Path, cards: Sequence[Scorecard]) -> None:
         raise InputError(f"cannot write {str(path)!r}: {file_error_reason(error)}") from error
 
 
-def table_of(cards: Sequence[Scorecard]) -> Grid:
+def table_of(cards: Sequence[Scorecard]) -> terminal.Grid:
     """Return a table of average scores with one row per debate."""
     from moot.evals.scorecards import figures, header
 
-    return Grid(header(), [[card.name, *figures(card)] for card in cards])
+    return terminal.Grid(header(), [[card.name, *figures(card)] for card in cards])
 
 
 def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
@@ -587,12 +567,12 @@ def _screen(cards: Sequence[Scorecard]) -> list[RenderableType]:
     # There are few debates and many criteria, so each debate is a column on the screen.
     table = table_of(cards)
     (_, *names), *rows = zip(table.heading, *table.rows, strict=True)
-    parts: list[RenderableType] = [Grid(["", *names], rows).screen()]
+    parts: list[RenderableType] = [terminal.Grid(["", *names], rows).screen()]
     for card in cards:
         for one in (each for each in card.evaluations if each.verdict["status"] == "ok"):
-            model = one_line(one.verdict["model"], 40)
-            heading = f"{one_line(card.name, 40)} · {one_line(one.name, 40)} ({model})"
-            said = f"+ {safe(one.strengths)}\n– {safe(one.weaknesses)}"
+            model = terminal.one_line(one.verdict["model"], 40)
+            heading = f"{terminal.one_line(card.name, 40)} · {terminal.one_line(one.name, 40)} ({model})"
+            said = f"+ {terminal.safe(one.strengths)}\n– {terminal.safe(one.weaknesses)}"
             said = PLACEHOLDER if one.verdict.get("placeholder") else said
             parts += [Padding(Text(heading, "bold"), (1, 0, 0, 0)), Text(said)]
     return parts

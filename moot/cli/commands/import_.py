@@ -12,32 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option, prompt
 
+from moot.cli import options
+from moot.cli import output as terminal
 from moot.cli.group import command
-from moot.cli.options import (
-    ConfigOption,
-    DbOption,
-    DebateArgument,
-    JsonOption,
-    NameOption,
-    QuietOption,
-    command_line,
-    open_database,
-    open_stored_debate,
-)
-from moot.cli.output import (
-    STDOUT,
-    MarkdownText,
-    check_folder,
-    format_of,
-    one_line,
-    print_json,
-    print_note,
-    print_result,
-    print_text,
-    render,
-    suffix_error,
-    write_file,
-)
 from moot.state.entries import message_count, traits_of
 from moot.state.errors import InputError
 from moot.text.plain_text import count_noun
@@ -58,7 +35,7 @@ def import_debate(
     topic: Annotated[
         str | None, Option("--topic", "-t", metavar="TEXT|@FILE", help="Question that was debated.")
     ] = None,
-    name: NameOption = None,
+    name: options.NameOption = None,
     form: Annotated[
         Format | None,
         Option(
@@ -85,10 +62,10 @@ def import_debate(
             ),
         ),
     ] = None,
-    config: ConfigOption = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    config: options.ConfigOption = None,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Import a transcript as a debate to judge, report on or continue.
 
@@ -100,7 +77,7 @@ def import_debate(
     from moot.debates.lifecycle import unused_name
 
     imported = read_transcript(path, form)
-    with open_database(db, make=True) as debates:
+    with options.open_database(db, make=True) as debates:
         if imported.document is not None:
             given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused := [option for option, value in given.items() if value]:
@@ -121,8 +98,8 @@ def import_debate(
             )
         document = debate.document()
         if as_json:
-            return print_json(document)
-        print_text(debate.name)
+            return terminal.print_json(document)
+        terminal.print_text(debate.name)
         if quiet:
             return
         messages = [entry for entry in document["transcript"] if traits_of(entry).is_message]
@@ -131,11 +108,13 @@ def import_debate(
         said = (
             f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
         )
-        print_note(f"{said} · debaters: {', '.join(names)}")
-        print_note(f"  judge it   {command_line('judge', debate.name, db=db)}")
-        print_note(f"  report it  {command_line('report', debate.name, db=db)}")
+        terminal.print_note(f"{said} · debaters: {', '.join(names)}")
+        terminal.print_note(f"  judge it   {options.command_line('judge', debate.name, db=db)}")
+        terminal.print_note(f"  report it  {options.command_line('report', debate.name, db=db)}")
         if debate.can_go_on():
-            print_note(f"  extend it  {command_line('resume', debate.name, '--turns', '6', db=db)}")
+            terminal.print_note(
+                f"  extend it  {options.command_line('resume', debate.name, '--turns', '6', db=db)}"
+            )
 
 
 def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *, quiet: bool) -> list[str]:
@@ -149,10 +128,10 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
     names = {speaker.id: speaker.name for speaker in imported.speakers}
     if not moderators and len(names) > 2 and not names.keys() & RESERVED_IDS:
-        who = ", ".join(one_line(name, 40) for name in names.values())
+        who = ", ".join(terminal.one_line(name, 40) for name in names.values())
         if not sys.stdin.isatty():
             if not quiet:
-                print_note(
+                terminal.print_note(
                     f"all speakers are debaters: {who}. Use --moderator NAME for a speaker who moderates"
                 )
             return []
@@ -203,7 +182,7 @@ def _formats(incomplete: str) -> list[str]:
     ),
 )
 def report(
-    debate_id: DebateArgument,
+    debate_id: options.DebateArgument,
     formats: Annotated[
         list[str] | None,
         Option(
@@ -228,11 +207,11 @@ def report(
         ),
     ] = None,
     show: Annotated[bool, Option("--open", help="Open the first output file in the browser.")] = False,
-    db: DbOption = None,
+    db: options.DbOption = None,
     as_json: Annotated[
         bool, Option("--json", help="Print the debate as JSON on stdout. Short for --format json -o -.")
     ] = False,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
 
@@ -241,22 +220,22 @@ def report(
     stdout, and as HTML to any other file.
     """
     if as_json:
-        if formats or output not in (None, STDOUT):
+        if formats or output not in (None, terminal.STDOUT):
             raise InputError("--json prints to stdout: remove --format and -o, or use --format json -o FILE")
-        formats, output = ["json"], STDOUT
+        formats, output = ["json"], terminal.STDOUT
     chosen = _chosen(formats or (), output)
-    with open_stored_debate(db, debate_id) as debate:
+    with options.open_stored_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
     paths = [_path(form, name, output) for form in chosen]
     for path in paths:
-        check_folder(path)
+        terminal.check_folder(path)
     for form, path in zip(chosen, paths, strict=True):
-        write_file(path, _text(document, form, path))
-        if path != STDOUT and not quiet:
-            print_note(f"wrote {path}")
+        terminal.write_file(path, _text(document, form, path))
+        if path != terminal.STDOUT and not quiet:
+            terminal.print_note(f"wrote {path}")
     first = paths[0]
-    if show and first != STDOUT and not webbrowser.open(first.resolve().as_uri()):
-        print_note(f"found no browser: open {first.resolve()} yourself")
+    if show and first != terminal.STDOUT and not webbrowser.open(first.resolve().as_uri()):
+        terminal.print_note(f"found no browser: open {first.resolve()} yourself")
 
 
 def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
@@ -276,19 +255,19 @@ def _chosen(formats: Sequence[str], output: Path | None) -> list[str]:
             f"-o {str(output)!r} names a single file, but several formats are given: give only one "
             "--format, or set -o to an existing folder"
         )
-    if output == STDOUT:
+    if output == terminal.STDOUT:
         return chosen or ["html"]
     suffix = output.suffix.lower()
     fitting = [form for form in FORMATS if suffix in FORMATS[form].suffixes]
     chosen = chosen or fitting[:1]
     if not set(chosen) & set(fitting):
         suffixes = dict.fromkeys(each for form in named or FORMATS for each in FORMATS[form].suffixes)
-        raise suffix_error(output, suffixes)
+        raise terminal.suffix_error(output, suffixes)
     return chosen
 
 
 def _path(form: str, name: str, output: Path | None) -> Path:
-    if output is not None and (output == STDOUT or not output.is_dir()):
+    if output is not None and (output == terminal.STDOUT or not output.is_dir()):
         return output
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:100]  # safe in paths and shells
     return (output or Path()) / ((stem or "debate") + FORMATS[form].file_end)
@@ -302,9 +281,9 @@ def _text(document: Mapping[str, object], form: str, path: Path) -> str:
     if form == "adr":
         return render_brief(document, "adr")
     if form == "brief":
-        as_markdown = path == STDOUT or path.suffix.lower() == ".md"
+        as_markdown = path == terminal.STDOUT or path.suffix.lower() == ".md"
         return render_brief(document) if as_markdown else render_brief_html(document)
-    return render(document, form)
+    return terminal.render(document, form)
 
 
 @command(panel="Read results", examples=("mono mono-vote -o compared.html",))
@@ -322,41 +301,36 @@ def compare(
     ] = False,
     output: Annotated[
         Path, Option("-o", "--output", metavar="FILE", help="File to write, .html or .md, or - for stdout.")
-    ] = STDOUT,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    ] = terminal.STDOUT,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare the results, costs and answers of debates.
 
     `moot eval run` measures on many questions whether a debate is worth its cost.
     """
-    from moot.evals.statistics import (
-        compare_debates,
-        comparison_title,
-        points_of_one,
-        render_comparison,
-    )
+    from moot.evals import statistics
     from moot.reports.markdown import as_page
 
-    check_folder(output)
-    form = "md" if output == STDOUT else format_of(output)
+    terminal.check_folder(output)
+    form = "md" if output == terminal.STDOUT else terminal.format_of(output)
     if len(debate_ids) < 2 or form == "json":
         raise InputError(
             "the arguments are invalid: give at least two debates, use -o only with FILE.html or FILE.md, "
             "and use --json to print JSON"
         )
-    with open_database(db) as debates:
+    with options.open_database(db) as debates:
         compared = [debates.get(each) for each in debate_ids]
-        comparison = compare_debates([each.document() for each in compared])
+        comparison = statistics.compare_debates([each.document() for each in compared])
         if only:
-            comparison["only"] = points_of_one(compared[0].session, comparison["debates"])
+            comparison["only"] = statistics.points_of_one(compared[0].session, comparison["debates"])
     if as_json:
-        return print_json(comparison)
-    text = render_comparison(comparison)
-    if output == STDOUT and sys.stdout.isatty():
-        return print_result(MarkdownText(text))
-    page = as_page(text, comparison_title(comparison), "Comparison") if form == "html" else text
-    write_file(output, page)
-    if output != STDOUT and not quiet:
-        print_note(f"wrote {output}")
+        return terminal.print_json(comparison)
+    text = statistics.render_comparison(comparison)
+    if output == terminal.STDOUT and sys.stdout.isatty():
+        return terminal.print_result(terminal.MarkdownText(text))
+    page = as_page(text, statistics.comparison_title(comparison), "Comparison") if form == "html" else text
+    terminal.write_file(output, page)
+    if output != terminal.STDOUT and not quiet:
+        terminal.print_note(f"wrote {output}")

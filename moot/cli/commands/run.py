@@ -12,18 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
+from moot.cli import output
 from moot.cli.group import command
 from moot.cli.options import after_setup, configured_model, open_database, open_stored_debate
-from moot.cli.output import (
-    borderless_table,
-    columns,
-    confirm,
-    one_line,
-    print_answer,
-    print_json,
-    print_note,
-    print_text,
-)
 from moot.state.config.model_settings import recording_in
 from moot.state.entries import JsonObject
 from moot.state.errors import ConfigError, InputError
@@ -194,7 +185,9 @@ def run(
     warn_of_ignored_length(flags, settings)
     has_folder = any(Path(path).is_dir() for path in settings.context_paths())
     if has_folder and not any(debater.tools for debater in settings.debaters):
-        print_note("warning: no debater has tools to read the context folder: add --tools search,read_file")
+        output.print_note(
+            "warning: no debater has tools to read the context folder: add --tools search,read_file"
+        )
     check_answers(delivery.answers, settings)
 
     if own.propose:
@@ -248,12 +241,14 @@ def _propose(
     spent = 0.0
     defaults = validate({"protocol": settings.protocol}).debaters
     if settings.debaters == defaults and len(defaults) == 2:
-        print_note(f"{settings.model} proposes two debaters …")
+        output.print_note(f"{settings.model} proposes two debaters …")
         debaters, spent = propose_debaters(question, settings, Environment())
         settings = settings.model_copy(update={"debaters": debaters})
     for debater in settings.debaters:
-        role = f" ({one_line(debater.role, 60)})" if debater.role else ""
-        print_note(f"{one_line(debater.name, 40)}{role}: {one_line(debater.stance or 'no stance', 300)}")
+        role = f" ({output.one_line(debater.role, 60)})" if debater.role else ""
+        output.print_note(
+            f"{output.one_line(debater.name, 40)}{role}: {output.one_line(debater.stance or 'no stance', 300)}"
+        )
     planned = estimate(settings.model_copy(update={"topic": question}), documents=documents)
     cost = expected_cost(planned, settings) if planned else []
     calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"
@@ -263,10 +258,10 @@ def _propose(
         else f"about US$ {cost['usd']:.4f}, at most US$ {cost['usd_at_most']:.4f}"
     )
     proposal = f" The proposal cost US$ {spent:.4f}." if spent else ""
-    print_note(f"{settings.model}: {calls}, {price}.{proposal}")
+    output.print_note(f"{settings.model}: {calls}, {price}.{proposal}")
     for warning in omission_warnings(planned, settings) if planned else ():
-        print_note(warning)
-    if sys.stdin.isatty() and not confirm("Start the debate?", "no debate was started", yes=yes):
+        output.print_note(warning)
+    if sys.stdin.isatty() and not output.confirm("Start the debate?", "no debate was started", yes=yes):
         raise Exit(0)
     return settings
 
@@ -330,11 +325,11 @@ def resume(
             chosen = model is not None
             raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer, model_chosen=chosen))
         document = debate.document()
-        print_note(f"This debate is finished ({document['status']}).")
+        output.print_note(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
             extend_it = resume_line(debate, delivery.db, "--turns", "6")
             recorded = recording_in(debate.config().model_names())
-            print_note(f"Extend it with:\n  {after_setup(extend_it) if recorded else extend_it}")
+            output.print_note(f"Extend it with:\n  {after_setup(extend_it) if recorded else extend_it}")
         deliver(debate, document, delivery, finished=False)
 
 
@@ -407,19 +402,19 @@ def fork(
         made = debates.get(fork_debate(debate.session, start, named, granted).thread)
         if not quiet:
             for entry in dropped_interjections(debate.state().values, made.state().values):
-                print_note(
-                    f"dropped the interjection {entry['id']}: {one_line(entry['content'], LINE_CHARS)}"
+                output.print_note(
+                    f"dropped the interjection {entry['id']}: {output.one_line(entry['content'], LINE_CHARS)}"
                 )
         if run:
             delivery = shared.Delivery(db=db, as_json=as_json, quiet=quiet)
             raise Exit(run_to_end(made, delivery, turns=turns, model_chosen=model is not None))
         if as_json:
-            return print_json(made.document())
-        print_text(made.name)
+            return output.print_json(made.document())
+        output.print_text(made.name)
         if not quiet:
             recorded = recording_in(made.config().model_names())
             resume_it = resume_line(made, db)
-            print_note(f"Continue with:\n  {after_setup(resume_it) if recorded else resume_it}")
+            output.print_note(f"Continue with:\n  {after_setup(resume_it) if recorded else resume_it}")
 
 
 @dataclass(frozen=True)
@@ -539,9 +534,9 @@ def plan(
         "left_out_tokens": planned.left_out(),
     }
     for warning in omission_warnings(planned, settings):
-        print_note(warning)
+        output.print_note(warning)
     file = setup.config or variable("MOOT_CONFIG")
-    print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
+    output.print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
 
 
 def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
@@ -566,8 +561,8 @@ def plan_parts(
     from moot.models.usage import price_list_text
 
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")
-    shown = len(headings) if columns() >= TABLE_CHARS else 1
-    table = borderless_table("phase", "purpose", figures=headings[:shown])
+    shown = len(headings) if output.columns() >= TABLE_CHARS else 1
+    table = output.borderless_table("phase", "purpose", figures=headings[:shown])
     for batch in planned.batches:
         least, most = batch.times_at_least, batch.times_at_most
         figures = (

@@ -19,15 +19,7 @@ from typer import Exit, Option
 from moot.cli.group import INTERRUPTED, command
 from moot.cli.options import ConfigOption, DbOption
 from moot.cli.output import print_note
-from moot.state.settings import (
-    check_database,
-    environment_with,
-    is_postgres,
-    missing_extra,
-    redact_url,
-    sqlite_path,
-    variable,
-)
+from moot.state import settings
 
 OPEN_AFTER_S = 1.5
 """Time in seconds that `--open` waits for the server to start before opening the browser."""
@@ -67,18 +59,18 @@ def serve(
     creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
-        raise missing_extra("the live page", "serve")
+        raise settings.missing_extra("the live page", "serve")
     from moot.cli.output import print_error
     from moot.configuration import read_config
     from moot.web.auth_middleware import is_loopback
     from moot.web.page_routes import serve_page
 
-    database, default_config = check_database(db), read_config(config, {"model": model}, print_error)
-    own_token = variable("MOOT_TOKEN")
+    database, default_config = settings.check_database(db), read_config(config, {"model": model}, print_error)
+    own_token = settings.variable("MOOT_TOKEN")
     visitor_token = None if own_token or is_loopback(host) else secrets.token_urlsafe(24)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/moot"
     launch_token = secrets.token_urlsafe(24)
-    print_note(f"Debates of {redact_url(database)}")
+    print_note(f"Debates of {settings.redact_url(database)}")
     print_note(f"  for you      {address}?token={launch_token}")
     if own_token:
         print_note("  also for you the same address, with the value of MOOT_TOKEN")
@@ -118,7 +110,7 @@ def mcp(
     model.
     """
     if find_spec("mcp") is None:
-        raise missing_extra("the MCP server", "mcp")
+        raise settings.missing_extra("the MCP server", "mcp")
     from moot.cli.output import print_error
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.configuration import read_config
@@ -126,7 +118,7 @@ def mcp(
 
     default_config = read_config(config, {"model": model}, print_error)
     with handle_sigterm_as_interrupt():
-        asyncio.run(serve_agents(check_database(db), default_config, http))
+        asyncio.run(serve_agents(settings.check_database(db), default_config, http))
 
 
 @command(panel="Set up and inspect", examples=("--no-browser",))
@@ -142,21 +134,21 @@ def studio(
     """
     from moot.cli.running import handle_sigterm_as_interrupt
 
-    url = check_database(db)
-    if not is_postgres(url):
-        url = str(sqlite_path(url).resolve())  # the server runs in another directory
+    url = settings.check_database(db)
+    if not settings.is_postgres(url):
+        url = str(settings.sqlite_path(url).resolve())  # the server runs in another directory
     beside = str(Path(sys.executable).parent)
     langgraph = shutil.which("langgraph", path=beside) or shutil.which("langgraph")
     if langgraph is None or find_spec("langgraph_api") is None:
-        raise missing_extra("LangGraph Studio", "studio")
+        raise settings.missing_extra("LangGraph Studio", "studio")
     command = [langgraph, "dev", "--config", str(_server_config()), "--host", host, "--port", str(port)]
     command += ["--no-reload", *(["--no-browser"] if no_browser else [])]
-    token = "?token=… with the value of MOOT_TOKEN" if variable("MOOT_TOKEN") else ""
+    token = "?token=… with the value of MOOT_TOKEN" if settings.variable("MOOT_TOKEN") else ""
     print_note(f"The live page is at http://{host}:{port}/moot{token}")
     try:
         with handle_sigterm_as_interrupt():
             # No part of the command comes from a request.
-            done = subprocess.run(command, env=environment_with(MOOT_DB=url), check=False)  # noqa: S603
+            done = subprocess.run(command, env=settings.environment_with(MOOT_DB=url), check=False)  # noqa: S603
     except KeyboardInterrupt:
         raise Exit(INTERRUPTED) from None
     raise Exit(done.returncode)

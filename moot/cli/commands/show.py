@@ -10,27 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
+from moot.cli import options, output
 from moot.cli.group import command
-from moot.cli.options import (
-    DbOption,
-    DebateArgument,
-    JsonOption,
-    command_line,
-    entry_number,
-    open_catalogue,
-    open_database,
-    open_stored_debate,
-)
-from moot.cli.output import (
-    COLUMN_GAP,
-    borderless_table,
-    columns,
-    one_line,
-    print_answer,
-    print_json,
-    print_note,
-    print_result,
-)
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
 from moot.storage.catalogue import MAX_NAME, ListedResult, handle
@@ -47,7 +28,7 @@ if TYPE_CHECKING:
 
 @command(panel="Read results", examples=("mono", "mono --replay-without summary --turns 3-5"))
 def audit(
-    debate_id: DebateArgument,
+    debate_id: options.DebateArgument,
     without: Annotated[
         str | None,
         Option(
@@ -68,8 +49,8 @@ def audit(
             help="Model for the turns that --replay-without repeats. Default: each speaker's own model.",
         ),
     ] = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show the cost and use of each kind of memory.
 
@@ -82,7 +63,7 @@ def audit(
 
     if (without is None) != (turns is None):
         raise InputError("--replay-without and --turns must be used together: give both")
-    with open_stored_debate(db, debate_id) as debate:
+    with options.open_stored_debate(db, debate_id) as debate:
         if without is None or turns is None:
             rows = memory_costs(debate.document())
             data: object = {"id": debate.id, "memory": [asdict(row) for row in rows]}
@@ -97,7 +78,7 @@ def audit(
             again = replay_without(debate.session, without, first, last, model=model)
             data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in again]}
             parts = show_parts.replays(again, without)
-    print_answer(data, *parts, as_json=as_json)
+    output.print_answer(data, *parts, as_json=as_json)
 
 
 POLL_INTERVAL_S = 0.5
@@ -106,7 +87,7 @@ POLL_INTERVAL_S = 0.5
 
 @command(panel="Read results", examples=("mono --transcript", "mono --follow"))
 def show(
-    debate_id: DebateArgument,
+    debate_id: options.DebateArgument,
     transcript: Annotated[bool, Option("--transcript", help="All messages.")] = False,
     summary: Annotated[bool, Option("--summary", help="Show the latest summary of older messages.")] = False,
     summaries: Annotated[
@@ -149,8 +130,8 @@ def show(
             "--follow", help="Print the new messages of a running debate as they arrive, until the run ends."
         ),
     ] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show the overview and verdict of a debate, or one of its parts."""
     wanted = {
@@ -172,22 +153,22 @@ def show(
     from moot.cli import show_parts
     from moot.cli.running import resume_line
 
-    with open_stored_debate(db, debate_id) as debate:
+    with options.open_stored_debate(db, debate_id) as debate:
         if follow:
             return _follow(debate)
         if prompt is not None:
             from moot.debates.prompt_reconstruction import reconstruct_prompt
 
             seen = reconstruct_prompt(
-                debate.session, prompt if prompt.startswith("c") else entry_number(prompt, "--prompt")
+                debate.session, prompt if prompt.startswith("c") else options.entry_number(prompt, "--prompt")
             )
-            return print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
+            return output.print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
         document = debate.document()
         parent = debate.session.records.catalogue.name_of(document["parent"]) if document["parent"] else ""
     data, parts = show_parts.part(chosen[0] if chosen else "", document, parent)
-    print_answer(data, *parts, as_json=as_json)
+    output.print_answer(data, *parts, as_json=as_json)
     if not as_json and not chosen and document["status"] in ("failed", "paused"):
-        print_note(f"\nContinue with: {resume_line(debate, db)}")
+        output.print_note(f"\nContinue with: {resume_line(debate, db)}")
 
 
 def _follow(debate: Debate) -> None:
@@ -199,10 +180,10 @@ def _follow(debate: Debate) -> None:
         runs = debate.is_running()
         document = debate.document()
         if new := document["transcript"][shown:]:
-            print_result(*show_parts.transcript({**document, "transcript": new}))
+            output.print_result(*show_parts.transcript({**document, "transcript": new}))
             shown += len(new)
         if not runs:
-            return print_result(*show_parts.part("verdict", document)[1])
+            return output.print_result(*show_parts.part("verdict", document)[1])
         time.sleep(POLL_INTERVAL_S)
 
 
@@ -246,12 +227,12 @@ def list_debates(
     evaluations: Annotated[
         bool, Option("--evaluations", help="Also list the debates that were run by evaluations.")
     ] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List debates, most recently active first."""
     _check_status(status)
-    with open_catalogue(db) as records:
+    with options.open_catalogue(db) as records:
         rows, outcomes = (records.rows(), records.results.all()) if records else ([], {})
         revisit = records.follow_ups.revisit_dates() if records else {}
         imported = records.imports.times() if records else {}
@@ -268,7 +249,7 @@ def list_debates(
         if status in (None, row.status) and (grep or "").casefold() in text.casefold():
             known.append((row, outcome))
     if as_json:
-        return print_json(
+        return output.print_json(
             [
                 {
                     **asdict(row),
@@ -284,19 +265,21 @@ def list_debates(
     kept = known if evaluations else [each for each in known if not EVALUATED.fullmatch(each[0].name)]
     shown = kept[:limit]
     if shown:
-        print_result(*([_table(shown)] if columns() >= WIDE else _lines(shown)))
+        output.print_result(*([_table(shown)] if output.columns() >= WIDE else _lines(shown)))
     elif not rows:
-        print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
+        output.print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
     if len(kept) > len(shown):
-        print_note(f"{len(kept) - len(shown)} more")
+        output.print_note(f"{len(kept) - len(shown)} more")
     if folded := len(known) - len(kept):
-        print_note(f"not shown: {count_noun(folded, 'debate')} of evaluations; add --evaluations to see them")
+        output.print_note(
+            f"not shown: {count_noun(folded, 'debate')} of evaluations; add --evaluations to see them"
+        )
     today = date.today().isoformat()
     for row, _ in shown:
         if (due := revisit.get(row.id)) and due <= today:
             called = handle(row.id, row.name)
-            words = command_line("feedback", called, "right", db=db)
-            print_note(f"revisit {one_line(called, 60)} since {due}: {words} (or wrong, mixed)")
+            words = options.command_line("feedback", called, "right", db=db)
+            output.print_note(f"revisit {output.one_line(called, 60)} since {due}: {words} (or wrong, mixed)")
 
 
 def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
@@ -315,10 +298,13 @@ def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[Renderabl
             _cost(row),
             f"{age(row.updated_at)} ago",
         ]
-        lines = [one_line(result.question or question_in(row.topic), 200), one_line(result.text, 400)]
-        lines.append(one_line(" · ".join(filter(None, facts)), 200))
+        lines = [
+            output.one_line(result.question or question_in(row.topic), 200),
+            output.one_line(result.text, 400),
+        ]
+        lines.append(output.one_line(" · ".join(filter(None, facts)), 200))
         about = Text("\n".join(filter(None, lines)))
-        parts += [Text(one_line(row.name, MAX_NAME), "bold"), Padding(about, (0, 0, 0, 2))]
+        parts += [Text(output.one_line(row.name, MAX_NAME), "bold"), Padding(about, (0, 0, 0, 2))]
     return parts
 
 
@@ -366,9 +352,9 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
         result = outcome or ListedResult()
         rows.append(
             [
-                one_line(handle(row.id, row.name), MAX_NAME),
-                one_line(result.question or question_in(row.topic), 200),
-                one_line(result.text, 200),
+                output.one_line(handle(row.id, row.name), MAX_NAME),
+                output.one_line(result.question or question_in(row.topic), 200),
+                output.one_line(result.text, 200),
                 _confidence(result),
                 row.status,
                 *([_cost(row)] if costs else []),
@@ -376,9 +362,9 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
             ]
         )
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    remaining = columns() - sum(widths[1:]) - COLUMN_GAP * len(widths)
-    table = borderless_table()
-    name_width = max(remaining, columns() // NAME_SHARE)
+    remaining = output.columns() - sum(widths[1:]) - output.COLUMN_GAP * len(widths)
+    table = output.borderless_table()
+    name_width = max(remaining, output.columns() // NAME_SHARE)
     table.add_column(headings[0], no_wrap=True, max_width=name_width, overflow="ellipsis")
     for heading in headings[1:3]:  # `rich` shortens the widest of these columns if the table is too wide
         table.add_column(heading)
@@ -401,8 +387,8 @@ def search(
     limit: Annotated[
         int, Option("--limit", "-n", min=1, metavar="N", help="Maximum number of messages to show.")
     ] = 20,
-    db: DbOption = None,
-    as_json: JsonOption = False,
+    db: options.DbOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Find messages in all debates."""
     from rich.padding import Padding
@@ -410,13 +396,13 @@ def search(
 
     wanted = [word.casefold() for given in words for word in given.split()]
     found = []
-    with open_database(db) as debates:
+    with options.open_database(db) as debates:
         for row in debates.rows():
             debate = debates.get(row.id)
             try:
                 values = debate.state().values
             except InputError as error:
-                print_note(f"skipped {debate.name}: {error}")
+                output.print_note(f"skipped {debate.name}: {error}")
                 continue
             names = debate.config().names() if values.get("config") else {}
             for entry in values.get("full_transcript", []):
@@ -428,11 +414,13 @@ def search(
                     who = names.get(entry["speaker"], entry["speaker"])
                     found.append({"debate": debate.name, "id": entry["id"], "speaker": who, "text": cut})
     if as_json:
-        return print_json(found[:limit])
+        return output.print_json(found[:limit])
     for each in found[:limit]:
-        place = " · ".join(one_line(each[key], 60) for key in ("debate", "id", "speaker"))
-        print_result(Text(place, "bold"), Padding(Text(one_line(each["text"], 400)), (0, 0, 0, 2)))
+        place = " · ".join(output.one_line(each[key], 60) for key in ("debate", "id", "speaker"))
+        output.print_result(
+            Text(place, "bold"), Padding(Text(output.one_line(each["text"], 400)), (0, 0, 0, 2))
+        )
     if len(found) > limit:
-        print_note(f"{len(found) - limit} more messages: add --limit {len(found)} to see them")
+        output.print_note(f"{len(found) - limit} more messages: add --limit {len(found)} to see them")
     elif not found:
-        print_note("no message contains these words")
+        output.print_note("no message contains these words")

@@ -7,17 +7,7 @@ the debate from phases and the rounds of the open phase.
 from dataclasses import replace
 from itertools import groupby
 
-from moot.memory.summarizers.llm import (
-    chunk_summary_token_limit,
-    chunks_of,
-    condense,
-    input_token_limit,
-    merge,
-    reusable_chunk_summaries,
-    truncate_to_one_call,
-    unread_entries,
-    write_summary,
-)
+from moot.memory.summarizers import llm
 from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, SummaryRequest
 from moot.state.entries import Entry
 
@@ -36,18 +26,18 @@ class Hierarchical(Summarizer):
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
         """Summarize new rounds, merge the summaries of finished phases, and write the debate's summary."""
-        chunks = [chunk for part in parts_of(request) for chunk in chunks_of(request, part)]
-        new = yield from condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
+        chunks = [chunk for part in parts_of(request) for chunk in llm.chunks_of(request, part)]
+        new = yield from llm.condense(request, chunks, [chunk[0]["phase"] or "debate" for chunk in chunks])
 
         # Every phase except the last one becomes a single chunk summary.
         phases = [
             list(group)
-            for _, group in groupby([*reusable_chunk_summaries(request), *new], lambda note: note.part)
+            for _, group in groupby([*llm.reusable_chunk_summaries(request), *new], lambda note: note.part)
         ]
         ended = [group for group in phases[:-1] if len(group) > 1]
-        united = iter((yield from merge(request, ended, 2 * chunk_summary_token_limit(request))))
+        united = iter((yield from llm.merge(request, ended, 2 * llm.chunk_summary_token_limit(request))))
         over = [next(united) if len(group) > 1 else group[0] for group in phases[:-1]]
-        notes = yield from truncate_to_one_call(request, [*over, *(phases[-1] if phases else [])])
+        notes = yield from llm.truncate_to_one_call(request, [*over, *(phases[-1] if phases else [])])
 
         titled = [
             replace(note, text=f"{note.part.capitalize()}: {note.text}")
@@ -55,7 +45,7 @@ class Hierarchical(Summarizer):
             else note
             for index, note in enumerate(notes)
         ]
-        return (yield from write_summary(self.name, request, notes, titled))
+        return (yield from llm.write_summary(self.name, request, notes, titled))
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
@@ -63,9 +53,9 @@ def parts_of(request: SummaryRequest) -> list[list[Entry]]:
 
     Short rounds of the same debate phase share a group.
     """
-    least, parts = input_token_limit(request) // SMALL, list[list[Entry]]()
+    least, parts = llm.input_token_limit(request) // SMALL, list[list[Entry]]()
     for (phase, _), group in groupby(
-        unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])
+        llm.unread_entries(request), key=lambda entry: (entry["phase"], entry["round"])
     ):
         last = parts[-1] if parts else []
         small = last and last[-1]["phase"] == phase and sum(entry["tokens"] for entry in last) < least

@@ -15,14 +15,8 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 
 from moot.calls.effects import CallGenerator, ModelCall, Reply, WireMessage
+from moot.memory.summarizers import summarizer
 from moot.memory.summarizers.rule_based import SummaryPoints, first_seq, fold_points, layout_points, render
-from moot.memory.summarizers.summarizer import (
-    Draft,
-    Summarizer,
-    SummaryFailed,
-    SummaryGenerator,
-    SummaryRequest,
-)
 from moot.prompts.request import make_call, model_params
 from moot.prompts.templates import fenced, load_prompt_template, system_message, truncate_fenced, unfenced
 from moot.prompts.truncation import display_name, problem_token_limit, render_entry, truncate_messages
@@ -87,23 +81,25 @@ def check_summary(
         SummaryFailed: the reply failed, or is no summary.
     """
     if not reply.ok:
-        raise SummaryFailed(reply.error)
+        raise summarizer.SummaryFailed(reply.error)
     text = reply.text.strip()
     instructions, source = (unfenced(call.messages[at]["content"]) for at in (0, -1))
     if not any(map(str.isalnum, text)):
-        raise SummaryFailed("the model's summary is empty")
+        raise summarizer.SummaryFailed("the model's summary is empty")
     if _STRUCTURE.match(text):
-        raise SummaryFailed("the model replied with JSON or HTML instead of a summary")
+        raise summarizer.SummaryFailed("the model replied with JSON or HTML instead of a summary")
     if _is_excuse(text, source):
-        raise SummaryFailed("the model replied with an excuse or an error message instead of a summary")
+        raise summarizer.SummaryFailed(
+            "the model replied with an excuse or an error message instead of a summary"
+        )
     if count(text) > 4 * remaining:
-        raise SummaryFailed("the model's summary is far longer than requested")
+        raise summarizer.SummaryFailed("the model's summary is far longer than requested")
     if _is_echo(text, source, of=0.95 if notes or count(text) <= remaining else 0.5):
-        raise SummaryFailed("the model repeated its input")
+        raise summarizer.SummaryFailed("the model repeated its input")
     if _has_nothing_of(text, source):
-        raise SummaryFailed("the model's summary has no words in common with the messages")
+        raise summarizer.SummaryFailed("the model's summary has no words in common with the messages")
     if _repeats(_bare_words(text), _bare_words(instructions)):
-        raise SummaryFailed("the model repeated its instructions")
+        raise summarizer.SummaryFailed("the model repeated its instructions")
     return truncate_middle(_mended(text, source), remaining, count)
 
 
@@ -126,7 +122,7 @@ def _mended(text: str, source: str) -> str:
             end = sentence.start + len(sentence.text)
             dropped += len(sentence.text)
     if 2 * dropped > len(text):
-        raise SummaryFailed(
+        raise summarizer.SummaryFailed(
             "most of the model's summary consists of sentences with numbers that appear in none of the "
             "messages"
         )
@@ -235,7 +231,7 @@ class ChunkSummary:
     name."""
 
 
-def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:
+def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSummary]:
     """Return the chunk summaries that were stored with the previous summary version and can be reused.
 
     Data of other summarizers is ignored.
@@ -247,7 +243,7 @@ def reusable_chunk_summaries(request: SummaryRequest) -> list[ChunkSummary]:
     return [ChunkSummary(**row) for row in rows if isinstance(row, Mapping) and set(row) == fields]
 
 
-def unread_entries(request: SummaryRequest) -> Sequence[Entry]:
+def unread_entries(request: summarizer.SummaryRequest) -> Sequence[Entry]:
     """Return the messages that no chunk summary covers yet, oldest first.
 
     They are the new messages, and those that another method had to summarize. If there are many, the latest
@@ -261,7 +257,7 @@ def unread_entries(request: SummaryRequest) -> Sequence[Entry]:
 
 
 def condense(
-    request: SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
+    request: summarizer.SummaryRequest, chunks: Sequence[Sequence[Entry]], parts: Sequence[str] = ()
 ) -> CallGenerator[list[ChunkSummary]]:
     """Summarize each chunk of messages with one model call, and make all calls in parallel.
 
@@ -277,7 +273,9 @@ def condense(
     ]
 
 
-def summarize_at_once(request: SummaryRequest, chunk: Sequence[Entry]) -> CallGenerator[ChunkSummary]:
+def summarize_at_once(
+    request: summarizer.SummaryRequest, chunk: Sequence[Entry]
+) -> CallGenerator[ChunkSummary]:
     """Summarize messages that fit in one model call. The reply is also the first chunk summary.
 
     Raises:
@@ -291,7 +289,7 @@ def summarize_at_once(request: SummaryRequest, chunk: Sequence[Entry]) -> CallGe
 
 
 def merge(
-    request: SummaryRequest, groups: Sequence[Sequence[ChunkSummary]], remaining: int
+    request: summarizer.SummaryRequest, groups: Sequence[Sequence[ChunkSummary]], remaining: int
 ) -> CallGenerator[list[ChunkSummary]]:
     """Merge each group of chunk summaries into one chunk summary of at most `remaining` tokens.
 
@@ -317,7 +315,7 @@ def merge(
 
 
 def truncate_to_one_call(
-    request: SummaryRequest, notes: list[ChunkSummary]
+    request: summarizer.SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
     """Return the chunk summaries, merged until all of them fit in the input of one model call.
 
@@ -338,8 +336,11 @@ def truncate_to_one_call(
 
 
 def write_summary(
-    method: str, request: SummaryRequest, notes: Sequence[ChunkSummary], shown: Sequence[ChunkSummary] = ()
-) -> CallGenerator[Draft]:
+    method: str,
+    request: summarizer.SummaryRequest,
+    notes: Sequence[ChunkSummary],
+    shown: Sequence[ChunkSummary] = (),
+) -> CallGenerator[summarizer.Draft]:
     """Write a debate's summary (prose and key points) from the chunk summaries.
 
     `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
@@ -351,7 +352,7 @@ def write_summary(
     laid = layout_points(missing, max_tokens=left, count=request.count, names=names)
     text = f"{prose}\n\n{HEADING}\n{render(laid, names)}" if left > 0 and laid["shown"] else prose
     is_read = notes[-1].through >= request.past[-1]["seq"]
-    return Draft(
+    return summarizer.Draft(
         text=truncate_middle(text, request.max_tokens, request.count),
         points={**points, "notes": [asdict(note) for note in notes]},
         method=method if is_read else f"{method}, the latest messages by rule",
@@ -386,7 +387,7 @@ def lacking_points(
     return SummaryPoints(**{**points, "points": missing})
 
 
-def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
+def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
     """Return the `seq` of each message that is still current for a debater's summary.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
@@ -403,7 +404,7 @@ def current_seqs(request: SummaryRequest) -> frozenset[int] | None:
     )
 
 
-def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
+def chunks_of(request: summarizer.SummaryRequest, entries: Sequence[Entry]) -> list[list[Entry]]:
     """Split entries into consecutive groups that each fit in one model call.
 
     A larger entry forms its own group.
@@ -413,14 +414,14 @@ def chunks_of(request: SummaryRequest, entries: Sequence[Entry]) -> list[list[En
     )
 
 
-def chunk_summary_token_limit(request: SummaryRequest) -> int:
+def chunk_summary_token_limit(request: summarizer.SummaryRequest) -> int:
     """Return the maximum number of tokens in a chunk summary."""
     return max(
         MIN_CHUNK_SUMMARY_TOKENS, min(request.max_tokens, input_token_limit(request) // SUMMARIES_PER_MERGE)
     )
 
 
-def input_token_limit(request: SummaryRequest) -> int:
+def input_token_limit(request: summarizer.SummaryRequest) -> int:
     """Return the maximum number of input tokens that one call may summarize.
 
     It is the total budget without the instructions.
@@ -430,14 +431,14 @@ def input_token_limit(request: SummaryRequest) -> int:
     return max(64, request.config.memory.budget.total - frame - 16)
 
 
-def messages_text(request: SummaryRequest, chunk: Sequence[Entry]) -> str:
+def messages_text(request: summarizer.SummaryRequest, chunk: Sequence[Entry]) -> str:
     """Return the text of the messages, each labelled with the speaker's name and the message id."""
     names = request.config.names()
     return "\n".join(render_entry(entry, names, request.config.fence)["content"] for entry in chunk)
 
 
 def _call(
-    request: SummaryRequest, text: str, remaining: int, index: int = 0, *, condenses: bool = False
+    request: summarizer.SummaryRequest, text: str, remaining: int, index: int = 0, *, condenses: bool = False
 ) -> ModelCall:
     """Return a model call that summarizes messages or chunk summaries in at most `remaining` tokens."""
     count, budget = request.count, request.config.memory.budget
@@ -455,7 +456,7 @@ def _call(
 
 
 def summary_call(
-    request: SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
+    request: summarizer.SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
 ) -> ModelCall:
     """Return a call to the summary model, with the text shortened to fit the prompt's token budget.
 
@@ -475,7 +476,7 @@ def summary_call(
 
 
 def _answers(
-    request: SummaryRequest, calls: Sequence[ModelCall], remaining: int, *, notes: bool = False
+    request: summarizer.SummaryRequest, calls: Sequence[ModelCall], remaining: int, *, notes: bool = False
 ) -> CallGenerator[list[str]]:
     """Make model calls in parallel, and return the checked texts of the replies."""
     replies = yield calls
@@ -483,12 +484,12 @@ def _answers(
     return [check_summary(reply, call, remaining, request.count, notes=notes) for reply, call in pairs]
 
 
-class Llm(Summarizer):
+class Llm(summarizer.Summarizer):
     """Summarizer that lets a model write the summary."""
 
     name = "llm"
 
-    def summarize(self, request: SummaryRequest) -> SummaryGenerator:
+    def summarize(self, request: summarizer.SummaryRequest) -> summarizer.SummaryGenerator:
         """Condense new messages into chunk summaries, and write the debate's summary from all of them."""
         notes, chunks = reusable_chunk_summaries(request), chunks_of(request, unread_entries(request))
         if not notes and len(chunks) == 1:

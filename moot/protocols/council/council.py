@@ -22,30 +22,11 @@ from moot.judging.rubrics import rubric_text
 from moot.memory.background import select_background
 from moot.memory.cross_debate_memory import QUERY_CHARS, RetrievalQuery
 from moot.memory.perspectives import latest_proposals, perspective_of
+from moot.prompts import truncation
 from moot.prompts.request import make_call, model_params, prompt_budget
 from moot.prompts.templates import fenced, load_prompt_template, role_of, system_message, unfenced
-from moot.prompts.truncation import (
-    Block,
-    display_name,
-    fill_remaining,
-    problem_block,
-    prompt_name,
-    render_entry,
-    truncate_blocks,
-)
+from moot.protocols import prompt_context
 from moot.protocols.base import End, Protocol, TurnCount, make_step, make_turn, with_agreement
-from moot.protocols.prompt_context import (
-    PromptContext,
-    contract_text,
-    entry_block,
-    fill_with_earlier,
-    members_text,
-    plain_turn_suffix,
-    rules_block,
-    tool_blocks,
-    user_provided_block,
-    user_provided_entries,
-)
 from moot.state.config import DebateConfig, ProtocolSettings
 from moot.state.conversation import ConvergenceCheck, ConversationState, MemoryKind, Step, Turn
 from moot.state.entries import Entry, EntryKind, JsonObject, critique_labels
@@ -95,7 +76,7 @@ _NO_PROPOSAL = (
 )
 
 
-def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
+def council_prompt_blocks(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
     """Return the blocks of a council prompt, such as the rules, problem, context and instruction.
 
     The context is what people provided, the subject of the phase, and the debater's own earlier messages. A
@@ -103,10 +84,10 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
     """
     phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     memory, proposals = ctx.config.memory, latest_proposals(ctx.state["full_transcript"])
-    subject: list[Block] = []
+    subject: list[truncation.Block] = []
     if phase == "critique":
         (target,) = ctx.turn["targets"]
-        heading = f"# {prompt_name(target, ctx.names)}'s proposal"
+        heading = f"# {truncation.prompt_name(target, ctx.names)}'s proposal"
         subject = _criticisms(ctx, target, now - 1, OWN)
         subject += _subject(ctx, proposals[target], "proposal criticised", heading)
     elif phase == "refine":
@@ -117,18 +98,19 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
     shown = frozenset(key for block in subject for key in block.ids)
     past = [] if phase == "critique" else _own_perspective(ctx, shown)
     given = [
-        user_provided_block(ctx, entry, message=GIVEN, document=OWN) for entry in user_provided_entries(ctx)
+        prompt_context.user_provided_block(ctx, entry, message=GIVEN, document=OWN)
+        for entry in prompt_context.user_provided_entries(ctx)
     ]
 
     shared_prefix = [
         _rules_block(ctx),
-        problem_block(ctx.state["topic"], memory.budget, ctx.config.fence, ctx.count),
+        truncation.problem_block(ctx.state["topic"], memory.budget, ctx.config.fence, ctx.count),
     ]
     about = [unfenced(block.message["content"]) for block in subject if block.priority == SUBJECT]
     query = "\n".join([ctx.state["topic"], *about])
     contract = "" if ctx.persona_first else _contract(ctx)
-    turn_suffix = plain_turn_suffix(ctx, contract, council_instruction(ctx), query)
-    return fill_with_earlier(
+    turn_suffix = prompt_context.plain_turn_suffix(ctx, contract, council_instruction(ctx), query)
+    return prompt_context.fill_with_earlier(
         ctx,
         shared_prefix,
         [*_other_proposals(ctx, proposals), *given, *past, *_disputes(ctx), *subject],
@@ -139,7 +121,7 @@ def council_prompt_blocks(ctx: PromptContext) -> list[Block]:
     )
 
 
-def _disputes(ctx: PromptContext) -> list[Block]:
+def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
     """Return a prompt block that lists the points still in dispute."""
     checks = [each for each in ctx.state.get("convergence") or [] if each["round"] < ctx.step["round"]]
     points = checks[-1]["in_dispute"] if checks else []
@@ -147,15 +129,15 @@ def _disputes(ctx: PromptContext) -> list[Block]:
         return []
     heading = _IN_DISPUTE.format(round=checks[-1]["round"])
     text = "\n".join([heading, *(f"- {board_text(point, len(point))}" for point in points)])
-    return [Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
+    return [truncation.Block("messages", {"role": "user", "content": text}, OWN, label="points in dispute")]
 
 
-def council_query(ctx: PromptContext) -> RetrievalQuery:
+def council_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
     """Return the query used to retrieve earlier messages for a council turn."""
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
-def _may_show(ctx: PromptContext, entry: Entry) -> bool:
+def _may_show(ctx: prompt_context.PromptContext, entry: Entry) -> bool:
     """Return True if a turn's prompt may show `entry` as an additional earlier message.
 
     A proposal and a critique are independent of others' criticism. In a refinement, older versions of
@@ -164,14 +146,16 @@ def _may_show(ctx: PromptContext, entry: Entry) -> bool:
     return ctx.step["phase"] == "refine" and entry["kind"] == "critique"
 
 
-def _earlier_block(ctx: PromptContext, entry: Entry) -> Block:
-    targets = [prompt_name(target, ctx.names) for target in entry["targets"] if target in ctx.names]
+def _earlier_block(ctx: prompt_context.PromptContext, entry: Entry) -> truncation.Block:
+    targets = [
+        truncation.prompt_name(target, ctx.names) for target in entry["targets"] if target in ctx.names
+    ]
     about = f" of {', '.join(targets)}" if targets else ""
     heading = f"(earlier {entry['kind']}{about}, round {entry['round']})"
-    return entry_block(ctx, entry, EARLIER, "earlier message", heading)
+    return prompt_context.entry_block(ctx, entry, EARLIER, "earlier message", heading)
 
 
-def council_instruction(ctx: PromptContext) -> str:
+def council_instruction(ctx: prompt_context.PromptContext) -> str:
     """Return the instruction for a council turn."""
     phase, now, speaker = ctx.step["phase"], ctx.step["round"], ctx.speaker.id
     focus, most = role_of(ctx.speaker).says(phase), max(now, ctx.config.rounds or ROUNDS)
@@ -182,7 +166,7 @@ def council_instruction(ctx: PromptContext) -> str:
             asked = PROPOSE.render(each=each, words=str(PROPOSAL_WORDS), **place)
         case "critique":
             (target,) = ctx.turn["targets"]
-            name = prompt_name(target, ctx.names)
+            name = truncation.prompt_name(target, ctx.names)
             labels = _labels_of(ctx, _critiques_of(ctx, target, now - 1), by=speaker)
             before = _ANSWERED.format(label=labels[0]) if labels else ""
             asked = CRITIQUE.render(target=name, words=str(CRITIQUE_WORDS), before=before, **place)
@@ -207,7 +191,9 @@ def _place_of(now: int, most: int) -> str:
     return f"This is round {now} of at most {most}{', the last one' if now >= most else ''}."
 
 
-def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> list[Block]:
+def _criticisms(
+    ctx: prompt_context.PromptContext, target: str, round_no: int, rank: int
+) -> list[truncation.Block]:
     """Return prompt blocks with the critiques that a proposal received in one round."""
     own = target == ctx.speaker.id
     heading = "# Criticism {} of your proposal" if own else "# Your criticism {} of the earlier proposal"
@@ -220,7 +206,9 @@ def _criticisms(ctx: PromptContext, target: str, round_no: int, rank: int) -> li
     ]
 
 
-def _other_proposals(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list[Block]:
+def _other_proposals(
+    ctx: prompt_context.PromptContext, proposals: Mapping[str, Entry]
+) -> list[truncation.Block]:
     """Return prompt blocks with the proposals of the other debaters, if the speaker refines its own.
 
     Before each proposal stands the criticism of the round before, which the proposal answers. After it stands
@@ -229,38 +217,47 @@ def _other_proposals(ctx: PromptContext, proposals: Mapping[str, Entry]) -> list
     now, blocks = ctx.step["round"], []
     for target, proposal in proposals.items() if ctx.step["phase"] == "refine" else ():
         if target != ctx.speaker.id:
-            name = prompt_name(target, ctx.names)
+            name = truncation.prompt_name(target, ctx.names)
             blocks += _criticisms_of_other(ctx, target, now - 1, f"{name}'s earlier proposal")
             heading = f"# {name}'s current proposal"
-            blocks.append(entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
+            blocks.append(prompt_context.entry_block(ctx, proposal, RIVALS, "rival proposal", heading))
             blocks += _criticisms_of_other(ctx, target, now, f"{name}'s current proposal")
     return blocks
 
 
-def _criticisms_of_other(ctx: PromptContext, target: str, round_no: int, criticised: str) -> list[Block]:
+def _criticisms_of_other(
+    ctx: prompt_context.PromptContext, target: str, round_no: int, criticised: str
+) -> list[truncation.Block]:
     """Return prompt blocks with the critiques that another debater's proposal received in one round."""
     blocks, entries = [], _critiques_of(ctx, target, round_no)
     for entry, label in zip(entries, _labels_of(ctx, entries), strict=True):
         whose = "Your criticism" if entry["speaker"] == ctx.speaker.id else "Criticism"
-        blocks.append(entry_block(ctx, entry, EARLIER, "critique", f"# {whose} {label} of {criticised}"))
+        blocks.append(
+            prompt_context.entry_block(ctx, entry, EARLIER, "critique", f"# {whose} {label} of {criticised}")
+        )
     return blocks
 
 
-def _labels_of(ctx: PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
+def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *, by: str = "") -> list[str]:
     """Return a label, such as 2A, for each critique."""
     labels = critique_labels(ctx.state["full_transcript"])
     return [labels[entry["id"]] for entry in critiques if by in ("", entry["speaker"])]
 
 
-def _subject(ctx: PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT) -> list[Block]:
+def _subject(
+    ctx: prompt_context.PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT
+) -> list[truncation.Block]:
     """Return prompt blocks that show a debater's message and the tool calls made for the message.
 
     The message is, for example, a proposal.
     """
-    return [*tool_blocks(ctx, entry, rank), entry_block(ctx, entry, rank, label, heading)]
+    return [
+        *prompt_context.tool_blocks(ctx, entry, rank),
+        prompt_context.entry_block(ctx, entry, rank, label, heading),
+    ]
 
 
-def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]:
+def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int) -> list[Entry]:
     """Return all critiques of a debater's proposal in a round, and notices of missing critiques."""
     return [
         entry
@@ -273,7 +270,7 @@ def _critiques_of(ctx: PromptContext, target: str, round_no: int) -> list[Entry]
     ]
 
 
-def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
+def _own_perspective(ctx: prompt_context.PromptContext, shown: frozenset[str]) -> list[truncation.Block]:
     """Return a block with the speaker's perspective summary and the messages written after it."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
@@ -282,7 +279,7 @@ def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
         title = f"Your {entry['kind']} of round {entry['round']}, now replaced: "
         if entry["kind"] == "critique":
             title = "Criticism of it by "
-        parts.append(title + render_entry(entry, ctx.names, ctx.config.fence)["content"])
+        parts.append(title + truncation.render_entry(entry, ctx.names, ctx.config.fence)["content"])
     text = "\n\n".join(filter(None, parts))
     if not text:
         return []
@@ -291,23 +288,23 @@ def _own_perspective(ctx: PromptContext, shown: frozenset[str]) -> list[Block]:
     ids = tuple(entry["id"] for entry in entries)
     memory: dict[MemoryKind, int] = {"perspective": ctx.count(perspective.summary)}
     held = memory if perspective.summary else {}
-    return [Block("summary", message, OWN, ids, label=OWN_PERSPECTIVE, memory=held)]
+    return [truncation.Block("summary", message, OWN, ids, label=OWN_PERSPECTIVE, memory=held)]
 
 
-def _rules_block(ctx: PromptContext) -> Block:
+def _rules_block(ctx: prompt_context.PromptContext) -> truncation.Block:
     language = f"- Write in {plain_line(ctx.config.language)}." if ctx.config.language else ""
     text = RULES.render(
-        debaters=members_text(ctx.config),
+        debaters=prompt_context.members_text(ctx.config),
         scored=rubric_text(ctx.config, RUBRIC, ctx.state.get("question")),
         language=language,
     )
-    return rules_block(ctx, rules=break_template_tokens(text), contract=_contract(ctx))
+    return prompt_context.rules_block(ctx, rules=break_template_tokens(text), contract=_contract(ctx))
 
 
-def _contract(ctx: PromptContext) -> str:
+def _contract(ctx: prompt_context.PromptContext) -> str:
     speaker = ctx.speaker
     prompt = speaker.system_prompt or role_of(speaker).says("system")
-    text = contract_text(speaker.model_copy(update={"system_prompt": prompt}))
+    text = prompt_context.contract_text(speaker.model_copy(update={"system_prompt": prompt}))
     return truncate_middle(text, ctx.config.memory.budget.system // 2, ctx.count)
 
 
@@ -350,25 +347,25 @@ def check_convergence(
     budget, names = config.memory.budget, config.names()
     topic = truncate_middle(state["topic"], budget.total // 2, count)
     text = PROMPT.render(topic=fenced(topic, config.fence))
-    frame = Block("system", system_message(text, config.fence), label="problem")
+    frame = truncation.Block("system", system_message(text, config.fence), label="problem")
     proposals = latest_proposals(state["full_transcript"]).values()
     chunks = [
-        Block(
+        truncation.Block(
             "messages",
-            render_entry(entry, names, config.fence),
+            truncation.render_entry(entry, names, config.fence),
             ids=(entry["id"],),
             label=f"proposal {entry['id']}",
         )
         for entry in proposals
     ]
-    last = Block(
+    last = truncation.Block(
         "turn_suffix", {"role": "user", "content": "How far do these proposals agree?"}, label="question"
     )
     remaining = prompt_budget(budget.total, Convergence, count)
     # The background states the requirements. It uses what the proposals leave.
     known = [replace(block, priority=GIVEN) for block in select_background(state, config, count).blocks]
-    blocks = fill_remaining([frame], [*known, *chunks], last, remaining, count)
-    prompt = truncate_blocks(blocks, remaining, count)
+    blocks = truncation.fill_remaining([frame], [*known, *chunks], last, remaining, count)
+    prompt = truncation.truncate_blocks(blocks, remaining, count)
     hints: Hints = {"phase": CONVERGENCE, "debaters": list(names)}
     params = model_params(config, config.judge)
     call = make_call(params, "evaluate", prompt, schema=Convergence, reply=REPLY_TOKENS, hints=hints)
@@ -451,15 +448,15 @@ class Council(Protocol):
                 return End(f"the proposals converged in round {round_no}: {figures}")
         return following
 
-    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
+    def prompt_blocks(self, ctx: prompt_context.PromptContext) -> Sequence[truncation.Block]:
         """Return the blocks of a turn's prompt, including the problem and the context for the phase."""
         return council_prompt_blocks(ctx)
 
-    def query(self, ctx: PromptContext) -> RetrievalQuery:
+    def query(self, ctx: prompt_context.PromptContext) -> RetrievalQuery:
         """Return a query for earlier messages, built from the problem and the turn's proposal."""
         return council_query(ctx)
 
-    def instruction(self, ctx: PromptContext) -> str:
+    def instruction(self, ctx: prompt_context.PromptContext) -> str:
         """Return the instruction that fits the turn's phase and the debater's role."""
         return council_instruction(ctx)
 
@@ -468,9 +465,9 @@ class Council(Protocol):
     ) -> str | None:
         """Return a notice that replaces a missing message."""
         names = config.names()
-        speaker = display_name(turn["speaker"], names)
+        speaker = truncation.display_name(turn["speaker"], names)
         if turn["targets"]:
-            targets = ", ".join(display_name(target, names) for target in turn["targets"])
+            targets = ", ".join(truncation.display_name(target, names) for target in turn["targets"])
             return f"The critique of {targets} by {speaker} is missing: its call failed."
         last = latest_proposals(state["full_transcript"]).get(turn["speaker"])
         kind = KINDS[state["step"]["phase"]]
@@ -492,7 +489,7 @@ class Council(Protocol):
         that of the next one.
         """
         now: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
-        ctx = PromptContext(now, config, make_turn(debater), count, total=UNLIMITED)
+        ctx = prompt_context.PromptContext(now, config, make_turn(debater), count, total=UNLIMITED)
         blocks = [
             block
             for block in council_prompt_blocks(ctx)

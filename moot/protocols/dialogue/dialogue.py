@@ -19,19 +19,9 @@ from types import MappingProxyType
 from pydantic import BaseModel
 
 from moot.calls.effects import Hints, ModelCall, Reply, WireMessage
+from moot.claims import ledger_rendering
 from moot.claims.claim_status import Ledger, ledger_of
 from moot.claims.crux_cards import at_a_glance, claim_text, findings_text
-from moot.claims.ledger_rendering import (
-    REMARKS,
-    ROOMS,
-    SHORT,
-    board_text,
-    card_text,
-    cards_of,
-    memory_tokens,
-    reflections_text,
-    render_blackboard,
-)
 from moot.claims.model_extraction import debater_lines, structured_call, structured_data
 from moot.judging.judge_response import JudgeSpec
 from moot.memory.background import select_background
@@ -39,21 +29,9 @@ from moot.memory.cross_debate_memory import RetrievalQuery
 from moot.prompts.request import counter_of, many, model_params, narrow_schema
 from moot.prompts.templates import FENCE_TOKENS, fenced, load_prompt_template
 from moot.prompts.truncation import Block, fill_remaining, prompt_name
+from moot.protocols import prompt_context
 from moot.protocols.base import ConsultModels, End, Protocol, TurnCount, make_step, make_turn, with_agreement
 from moot.protocols.dialogue.crux_rooms import STAGES, DialogueConfig, new_rooms, open_rooms, room_step
-from moot.protocols.prompt_context import (
-    PromptContext,
-    blackboard_text,
-    entry_block,
-    fill_with_earlier,
-    references_text,
-    rules_block,
-    tool_blocks,
-    topic_block,
-    turn_suffix_block,
-    user_provided_block,
-    user_provided_entries,
-)
 from moot.state.claim_events import MAIN_QUESTION, OVERALL
 from moot.state.config import DebateConfig
 from moot.state.config.debate_config import frozen_config
@@ -76,7 +54,7 @@ FRAME_TOKENS = 6
 """Number of tokens reserved for the message format around the blackboard's text."""
 
 
-def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
+def dialogue_prompt_blocks(ctx: prompt_context.PromptContext) -> list[Block]:
     """Return the blocks of a dialogue prompt, such as the rules, aspects, messages and instruction.
 
     Documents and answers of people come before the messages of the phase. Interjections appear among these
@@ -91,38 +69,42 @@ def dialogue_prompt_blocks(ctx: PromptContext) -> list[Block]:
     }
     phase, aspect = ctx.step["phase"], ctx.step.get("aspect") or OVERALL
     given = [
-        user_provided_block(ctx, entry, message=EXCHANGE, document=BACKGROUND)
-        for entry in user_provided_entries(ctx, "document", "answer")
+        prompt_context.user_provided_block(ctx, entry, message=EXCHANGE, document=BACKGROUND)
+        for entry in prompt_context.user_provided_entries(ctx, "document", "answer")
     ]
     chunks = [*given, *material.get(phase, _room)(ctx)]
     said = [entry["content"] for entry in entries_of(ctx.turn["targets"], ctx.state["full_transcript"])]
     about = ctx.state["topic"] if aspect == OVERALL else aspect
-    parts = {"reference_documents": references_text(ctx, "\n".join([about, ctx.turn["instruction"], *said]))}
+    parts = {
+        "reference_documents": prompt_context.references_text(
+            ctx, "\n".join([about, ctx.turn["instruction"], *said])
+        )
+    }
     memory = ctx.state.get("protocol_state") or {}
     aspects, descriptions = memory.get("aspects") or [], memory.get("aspect_descriptions") or {}
     lines = [f"- {each}: {descriptions[each]}" if descriptions.get(each) else f"- {each}" for each in aspects]
     listed = ASPECTS.render(aspects="\n".join(lines)) if aspects else ""
     shared_prefix = [
-        rules_block(ctx, extra=listed),
-        topic_block(ctx.state["topic"], ctx.config, ctx.count),
+        prompt_context.rules_block(ctx, extra=listed),
+        prompt_context.topic_block(ctx.state["topic"], ctx.config, ctx.count),
     ]
-    turn_suffix = turn_suffix_block(ctx, parts)
+    turn_suffix = prompt_context.turn_suffix_block(ctx, parts)
     if phase == "opening":
         return fill_remaining(shared_prefix, chunks, turn_suffix, ctx.token_budget, ctx.count)
     first = [block.message for block in (*shared_prefix, *chunks, turn_suffix) if block.priority <= EXCHANGE]
     left = ctx.token_budget - prompt_tokens(first, ctx.count)
     board = _board(ctx, max(left, min(BOARD_TOKENS, ctx.token_budget // 8)))
-    return fill_with_earlier(
+    return prompt_context.fill_with_earlier(
         ctx,
         shared_prefix,
         [*chunks[: len(given)], *board, *chunks[len(given) :]],
         turn_suffix,
         query=dialogue_query(ctx),
-        make_block=lambda entry: entry_block(ctx, entry, EARLIER),
+        make_block=lambda entry: prompt_context.entry_block(ctx, entry, EARLIER),
     )
 
 
-def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
+def dialogue_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
     """Return a search query for earlier messages that are relevant to the current turn.
 
     In a crux room (side discussion), the query includes the disputed claim.
@@ -133,7 +115,7 @@ def dialogue_query(ctx: PromptContext) -> RetrievalQuery:
     return replace(ctx.query, query=f"{ctx.query.query}\n{claim_text(ctx.state, room)}")
 
 
-def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
+def _board(ctx: prompt_context.PromptContext, remaining: int) -> Iterator[Block]:
     """Yield a prompt block that shows the debate's claims in at most `remaining` tokens.
 
     A closing shows the ledger of all debaters alike. Crux rooms have separate blocks with crux cards and
@@ -141,20 +123,24 @@ def _board(ctx: PromptContext, remaining: int) -> Iterator[Block]:
     """
     most = remaining - FENCE_TOKENS - FRAME_TOKENS
     if ctx.step["phase"] == "closing":
-        text = render_blackboard(
+        text = ledger_rendering.render_blackboard(
             ctx.state, "", max_tokens=most, count=ctx.count, names=ctx.names, found=False
         )
     else:
-        text = blackboard_text(
+        text = prompt_context.blackboard_text(
             ctx, most, found=not ctx.turn["room"], aspect=ctx.step.get("aspect") or OVERALL
         )
     heading, _, board = text.partition("\n")
     yield from _text_block(
-        ctx, heading.removeprefix("# "), board, SUBJECT, memory_tokens(text, ctx.state, ctx.count)
+        ctx,
+        heading.removeprefix("# "),
+        board,
+        SUBJECT,
+        ledger_rendering.memory_tokens(text, ctx.state, ctx.count),
     )
 
 
-def _openings(ctx: PromptContext) -> Iterator[Block]:
+def _openings(ctx: prompt_context.PromptContext) -> Iterator[Block]:
     """Yield prompt blocks for opening statements and people's interjections.
 
     Besides the speaker's own opening, only openings whose claims have not been extracted yet are shown.
@@ -164,7 +150,7 @@ def _openings(ctx: PromptContext) -> Iterator[Block]:
     yield from _message_blocks(ctx, [*([first] if first else []), *_unread_openings(ctx)])
 
 
-def _unread_openings(ctx: PromptContext) -> list[Entry]:
+def _unread_openings(ctx: prompt_context.PromptContext) -> list[Entry]:
     """Return the opening statements whose claims have not been extracted yet.
 
     The list is empty unless the first aspect is under discussion.
@@ -176,7 +162,7 @@ def _unread_openings(ctx: PromptContext) -> list[Entry]:
     return [entry for entry in openings if entry["seq"] > read and traits_of(entry).argues]
 
 
-def _exchange(ctx: PromptContext) -> Iterator[Block]:
+def _exchange(ctx: prompt_context.PromptContext) -> Iterator[Block]:
     """Yield prompt blocks with the messages of the current round.
 
     Opening statements from which no claims have been extracted come first.
@@ -210,20 +196,22 @@ def recent_exchange(transcript: Sequence[Entry], round_no: int) -> list[Entry]:
     return said[::-1]
 
 
-def _room(ctx: PromptContext) -> Iterator[Block]:
+def _room(ctx: prompt_context.PromptContext) -> Iterator[Block]:
     """Yield the prompt blocks for a turn in a crux room (side discussion)."""
     room = ctx.state["crux_rooms"][ctx.turn["room"]]
-    for card in cards_of(ctx.state):
+    for card in ledger_rendering.cards_of(ctx.state):
         if set(card["sides"]) & set(room["between"]):
-            text = card_text(card, ctx.names)
+            text = ledger_rendering.card_text(card, ctx.names)
             yield from _text_block(ctx, "Result of an earlier side room", text, BACKGROUND, "cruxes")
-    yield from _text_block(ctx, REMARKS, reflections_text(ctx.state), BACKGROUND, "reflections")
+    yield from _text_block(
+        ctx, ledger_rendering.REMARKS, ledger_rendering.reflections_text(ctx.state), BACKGROUND, "reflections"
+    )
     entries = entries_of([*room["trigger"], *room["message_ids"]], ctx.state["full_transcript"])
     yield from _message_blocks(ctx, entries, room["message_ids"])
 
 
 def _message_blocks(
-    ctx: PromptContext,
+    ctx: prompt_context.PromptContext,
     speeches: Sequence[Entry] = (),
     subjects: Sequence[str] = (),
     background: Sequence[Entry] = (),
@@ -232,22 +220,29 @@ def _message_blocks(
 
     `subjects` are ids of messages with the highest priority.
     """
-    shown = {entry["seq"]: entry for entry in (*speeches, *user_provided_entries(ctx, "interjection"))}
+    shown = {
+        entry["seq"]: entry
+        for entry in (*speeches, *prompt_context.user_provided_entries(ctx, "interjection"))
+    }
     ranks = {entry["id"]: BACKGROUND for entry in background} | dict.fromkeys(subjects, SUBJECT)
     for _, entry in sorted(shown.items()):
         if traits_of(entry).user_input == "interjection" and entry["id"] not in subjects:
-            yield user_provided_block(ctx, entry, message=EXCHANGE, document=BACKGROUND)
+            yield prompt_context.user_provided_block(ctx, entry, message=EXCHANGE, document=BACKGROUND)
             continue
         rank = ranks.get(entry["id"], EXCHANGE)
-        yield from tool_blocks(ctx, entry, rank)
-        yield entry_block(ctx, entry, rank)
+        yield from prompt_context.tool_blocks(ctx, entry, rank)
+        yield prompt_context.entry_block(ctx, entry, rank)
 
 
-def _before_closing(ctx: PromptContext) -> Iterator[Block]:
+def _before_closing(ctx: prompt_context.PromptContext) -> Iterator[Block]:
     """Yield the prompt blocks for a closing statement."""
-    cards = "\n\n".join(card_text(card, ctx.names) for card in cards_of(ctx.state))
-    yield from _text_block(ctx, ROOMS, cards, SUBJECT, "cruxes")
-    yield from _text_block(ctx, REMARKS, reflections_text(ctx.state), EXCHANGE, "reflections")
+    cards = "\n\n".join(
+        ledger_rendering.card_text(card, ctx.names) for card in ledger_rendering.cards_of(ctx.state)
+    )
+    yield from _text_block(ctx, ledger_rendering.ROOMS, cards, SUBJECT, "cruxes")
+    yield from _text_block(
+        ctx, ledger_rendering.REMARKS, ledger_rendering.reflections_text(ctx.state), EXCHANGE, "reflections"
+    )
     transcript, before = ctx.state["full_transcript"], ctx.step["round"] - 1
     own = [e for e in transcript if e["speaker"] == ctx.speaker.id and traits_of(e).argues]
     rooms = {entry["room"] for entry in own} - {""}
@@ -257,7 +252,11 @@ def _before_closing(ctx: PromptContext) -> Iterator[Block]:
 
 
 def _text_block(
-    ctx: PromptContext, title: str, text: str, rank: int, held: MemoryKind | Mapping[MemoryKind, int]
+    ctx: prompt_context.PromptContext,
+    title: str,
+    text: str,
+    rank: int,
+    held: MemoryKind | Mapping[MemoryKind, int],
 ) -> Iterator[Block]:
     if text:
         message: WireMessage = {"role": "user", "content": fenced(text, ctx.config.fence, f"# {title}")}
@@ -359,11 +358,11 @@ class Dialogue(Protocol):
             return End(all_done_reason(len(aspects), "aspect", "discussed"))
         return _main_step(state, config, aspects, stage, aspect, mini)
 
-    def prompt_blocks(self, ctx: PromptContext) -> Sequence[Block]:
+    def prompt_blocks(self, ctx: prompt_context.PromptContext) -> Sequence[Block]:
         """Return the blocks of a turn's prompt, depending on the turn's phase."""
         return dialogue_prompt_blocks(ctx)
 
-    def query(self, ctx: PromptContext) -> RetrievalQuery:
+    def query(self, ctx: prompt_context.PromptContext) -> RetrievalQuery:
         """Return the query used to retrieve earlier messages for a turn of the dialogue."""
         return dialogue_query(ctx)
 
@@ -412,7 +411,11 @@ def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultMode
     """
     dialogue = DialogueConfig.of(config)
     if dialogue.aspects:
-        return _open(state, config, [board_text(aspect, SHORT) for aspect in dialogue.aspects])
+        return _open(
+            state,
+            config,
+            [ledger_rendering.board_text(aspect, ledger_rendering.SHORT) for aspect in dialogue.aspects],
+        )
     decide = partial(_open_by_reply, state, config)
     return ConsultModels(lambda: [_aspects_call(state, config)], decide)
 
@@ -435,10 +438,16 @@ def _open_by_reply(state: ConversationState, config: DebateConfig, replies: Sequ
         structured_data(Aspects, replies[0]) or {"aspects": ()},
         DialogueConfig.of(config).max_aspects,
     )
-    named = dict.fromkeys(board_text(aspect, SHORT) for aspect in found["aspects"])
+    named = dict.fromkeys(
+        ledger_rendering.board_text(aspect, ledger_rendering.SHORT) for aspect in found["aspects"]
+    )
     distinct = list(filter(None, named))[:most]
     texts = zip(found["aspects"], found.get("descriptions", ()), strict=False)
-    descriptions = {board_text(aspect, SHORT): board_text(text) for aspect, text in texts if text}
+    descriptions = {
+        ledger_rendering.board_text(aspect, ledger_rendering.SHORT): ledger_rendering.board_text(text)
+        for aspect, text in texts
+        if text
+    }
     return _open(state, config, distinct or aspects_by_rule(state["topic"], most), descriptions)
 
 
@@ -455,7 +464,10 @@ def _open(
 
 def aspects_by_rule(topic: str, most: int) -> list[str]:
     """Return the aspects that the topic lists, or the default aspects if it lists none."""
-    parts = [board_text(part, SHORT) for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])]
+    parts = [
+        ledger_rendering.board_text(part, ledger_rendering.SHORT)
+        for part in _CLAUSES.split(topic.strip()[:_TOPIC_CHARS])
+    ]
     parts = list(dict.fromkeys(part for part in parts if len(part) > 3))
     return (parts if len(parts) > 1 else list(LENSES))[:most]
 

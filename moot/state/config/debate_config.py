@@ -24,22 +24,8 @@ from pydantic import (
     model_validator,
 )
 
+from moot.state.config import model_settings, participants
 from moot.state.config.memory_config import BlackboardConfig, MemoryConfig
-from moot.state.config.model_settings import (
-    OFFLINE,
-    SERVER_NAME,
-    McpServerConfig,
-    ModelSettings,
-    check_model_name,
-)
-from moot.state.config.participants import (
-    HUMAN,
-    ClarificationsConfig,
-    DebaterConfig,
-    JudgeConfig,
-    PlannedInterjection,
-    can_interject,
-)
 from moot.state.config.section import (
     ProtocolSpecTable,
     Section,
@@ -58,7 +44,7 @@ if TYPE_CHECKING:
     from moot.state.conversation import StateValues
 
 
-DEFAULT_SETTINGS = ModelSettings()
+DEFAULT_SETTINGS = model_settings.ModelSettings()
 """Settings of a model for which none are configured."""
 OPTION_CHARS = 200
 """Maximum length of an option, in characters."""
@@ -110,7 +96,7 @@ class DebateConfig(Section):
     debater, or 6 in total if `rounds` is not set."""
     rounds: int | None = Field(default=None, ge=1)
     """Number of rounds in the debate, for protocols that count rounds. `None`: the protocol's default."""
-    model: str = OFFLINE
+    model: str = model_settings.OFFLINE
     """Default model for all participants that have no model of their own."""
     fallbacks: tuple[str, ...] = ()
     """Fallback models, tried in this order if the configured model fails. Models of another provider also
@@ -122,7 +108,7 @@ class DebateConfig(Section):
     provider allows. The offline model repeats them exactly."""
     language: str = ""
     """Language in which the debaters write, such as `German`. Empty: the language of the topic."""
-    debaters: tuple[DebaterConfig, ...] = ()
+    debaters: tuple[participants.DebaterConfig, ...] = ()
     """Debaters that take part, in speaking order. If omitted, the protocol's default debaters take part."""
     order: tuple[str, ...] = ()
     """Debater ids in speaking order for each round of the `round-robin` protocol. A repeated id gives a
@@ -155,26 +141,28 @@ class DebateConfig(Section):
     """Settings for claim extraction, reflections and crux cards (records of side discussions)."""
     memory: MemoryConfig = Field(default_factory=MemoryConfig)
     """Settings for the debate's memory, such as token budgets, summaries and retrieval."""
-    judge: JudgeConfig = Field(default_factory=JudgeConfig)
+    judge: participants.JudgeConfig = Field(default_factory=participants.JudgeConfig)
     """Settings for the judge or the panel of judges."""
-    clarifications: ClarificationsConfig = Field(default_factory=ClarificationsConfig)
+    clarifications: participants.ClarificationsConfig = Field(
+        default_factory=participants.ClarificationsConfig
+    )
     """Settings for the questions that debaters may ask a person before the first round."""
-    interjections: tuple[PlannedInterjection, ...] = ()
+    interjections: tuple[participants.PlannedInterjection, ...] = ()
     """Prepared messages that are inserted into the debate after a given number of turns."""
     context: str | tuple[str, ...] | None = None
     """Path of a folder that tools may search and read, or of a text file shown to all participants. A list
     holds several files and at most one folder."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     """Limits on the debate's tokens, cost, running time and concurrent model calls."""
-    models: dict[str, ModelSettings] = Field(default_factory=dict)
+    models: dict[str, model_settings.ModelSettings] = Field(default_factory=dict)
     """Settings for individual models, keyed by model name."""
-    mcp_servers: dict[str, McpServerConfig] = Field(default_factory=dict)
+    mcp_servers: dict[str, model_settings.McpServerConfig] = Field(default_factory=dict)
     """MCP servers whose tools debaters may call, keyed by a short name. A debater calls the tool `search` of
     the server `docs` if its `tools` contain `docs__search`."""
 
     _fence: str = PrivateAttr(default="")
 
-    _model_name = field_validator("model")(check_model_name)
+    _model_name = field_validator("model")(model_settings.check_model_name)
 
     @field_validator("topic")
     @classmethod
@@ -226,14 +214,18 @@ class DebateConfig(Section):
 
     @field_validator("mcp_servers")
     @classmethod
-    def _check_servers(cls, value: dict[str, McpServerConfig]) -> dict[str, McpServerConfig]:
-        if wrong := [name for name in value if not SERVER_NAME.fullmatch(name)]:
+    def _check_servers(
+        cls, value: dict[str, model_settings.McpServerConfig]
+    ) -> dict[str, model_settings.McpServerConfig]:
+        if wrong := [name for name in value if not model_settings.SERVER_NAME.fullmatch(name)]:
             raise ValueError(f"{wrong[0]!r} is not a valid name: use a-z, 0-9 and -, at most 20 characters")
         return value
 
     @field_validator("debaters")
     @classmethod
-    def _check_debaters(cls, value: tuple[DebaterConfig, ...]) -> tuple[DebaterConfig, ...]:
+    def _check_debaters(
+        cls, value: tuple[participants.DebaterConfig, ...]
+    ) -> tuple[participants.DebaterConfig, ...]:
         if not value:
             raise ValueError(
                 "the list has no debaters: give at least one, or omit `debaters` to use the "
@@ -248,9 +240,9 @@ class DebateConfig(Section):
 
     @model_validator(mode="after")
     def _check_people(self) -> DebateConfig:
-        if HUMAN in self.model_names():
+        if participants.HUMAN in self.model_names():
             raise ValueError(
-                f"the model {HUMAN!r} stands for a person and is allowed only for debaters: use the name of "
+                f"the model {participants.HUMAN!r} stands for a person and is allowed only for debaters: use the name of "
                 "a language model"
             )
         return self
@@ -274,8 +266,10 @@ class DebateConfig(Section):
 
     @field_validator("interjections")
     @classmethod
-    def _check_interjections(cls, value: tuple[PlannedInterjection, ...]) -> tuple[PlannedInterjection, ...]:
-        nobody = sorted({each.speaker for each in value if not can_interject(each.speaker)})
+    def _check_interjections(
+        cls, value: tuple[participants.PlannedInterjection, ...]
+    ) -> tuple[participants.PlannedInterjection, ...]:
+        nobody = sorted({each.speaker for each in value if not participants.can_interject(each.speaker)})
         if nobody:
             raise ValueError(f"{nobody[0]!r} is not a valid speaker id: use a-z, 0-9, - and _")
         return tuple(sorted(value, key=lambda each: each.after))
@@ -311,11 +305,13 @@ class DebateConfig(Section):
         return config
 
     @field_serializer("models", "mcp_servers")
-    def _only_what_was_set(self, sections: dict[str, ModelSettings] | dict[str, McpServerConfig]) -> object:
+    def _only_what_was_set(
+        self, sections: dict[str, model_settings.ModelSettings] | dict[str, model_settings.McpServerConfig]
+    ) -> object:
         """Serialize only the fields that were set explicitly."""
         return {name: each.model_dump(mode="json", exclude_unset=True) for name, each in sections.items()}
 
-    def debater(self, debater_id: str) -> DebaterConfig:
+    def debater(self, debater_id: str) -> participants.DebaterConfig:
         """Return the configuration of the debater with this id.
 
         Raises:
@@ -335,7 +331,7 @@ class DebateConfig(Section):
         """Return the debaters' display names, keyed by debater id."""
         return {debater.id: debater.name for debater in self.debaters}
 
-    def model_of(self, debater: DebaterConfig) -> str:
+    def model_of(self, debater: participants.DebaterConfig) -> str:
         """Return the model that a debater uses.
 
         If the debater is a person, return the debate's default model.
@@ -357,7 +353,7 @@ class DebateConfig(Section):
             others += settings.model_names()
         return sorted(named | {model for model in others if model})
 
-    def settings(self, model: str) -> ModelSettings:
+    def settings(self, model: str) -> model_settings.ModelSettings:
         """Return the settings of a model, or the default settings if none are configured."""
         return self.models.get(model) or DEFAULT_SETTINGS
 
