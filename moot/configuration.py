@@ -11,8 +11,6 @@ merged over the operator's configuration. A stored debate starts at `authorize`,
 to it.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sys
@@ -170,7 +168,7 @@ class _DialecticSection:
         value = self.left.pop(key, None)
         return default if value is None else value
 
-    def section(self, key: str) -> _DialecticSection | None:
+    def section(self, key: str) -> "_DialecticSection | None":
         """Return the nested section under a key, or `None` if the key is missing."""
         value = self.take(key)
         return None if value is None else _DialecticSection(value, f"{self.path}.{key}")

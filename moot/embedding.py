@@ -1,7 +1,5 @@
 """Debates in other programs: a node for a LangGraph graph and a LangChain tool for agents."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import uuid

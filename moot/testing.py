@@ -8,8 +8,6 @@ Add `pytest_plugins = ["moot.testing"]` to the `conftest.py` of your tests. The 
         assert len(moot_model.calls) == 4  # two turns, and the judge reads them in both orders
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from itertools import count

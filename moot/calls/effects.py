@@ -5,8 +5,6 @@ handles them and sends back the results. The helpers shield a task, stop it, or 
 a worker thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json
@@ -247,7 +245,7 @@ class Reply:
         """Return True if this reply is a placeholder written by the offline model."""
         return self.provider == OFFLINE
 
-    def require(self) -> Reply:
+    def require(self) -> "Reply":
         """Return this reply.
 
         Raises:
@@ -262,7 +260,7 @@ class Reply:
         return dict(vars(self))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Reply:
+    def from_json(cls, data: Mapping[str, Any]) -> "Reply":
         """Create a reply from JSON data that `to_json` returned.
 
         Raises:

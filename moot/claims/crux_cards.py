@@ -1,7 +1,5 @@
 """Crux rooms, where two debaters discuss one claim, and crux cards, which record the results."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Claim extraction by a model, with one call for new messages and one call for verification."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 

@@ -4,8 +4,6 @@ The score is 3 · new disagreements + 4 · concessions + 5 · changes of mind. A
 reflections in Park et al. (2023), *Generative Agents*, section 4.2, which sums the importance of memories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -10,8 +10,6 @@ and tokens are within 5 %, and calls for summaries within 20 %: `tests/unit/test
 extrapolations with whole runs of 300 turns and of 16 rounds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Creation of new, replayed, forked and imported debates, and deletion of stored debates."""
 
-from __future__ import annotations
-
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence

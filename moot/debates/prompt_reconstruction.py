@@ -1,7 +1,5 @@
 """Reconstruction of the exact prompt of a message, from the debate's state at that time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Arms of an evaluation, which are the configurations, votes, judges and recorded results to compare."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -105,7 +103,7 @@ class Arm:
         }
 
     @classmethod
-    def from_json(cls, data: JsonObject) -> Arm:
+    def from_json(cls, data: JsonObject) -> "Arm":
         """Return a configuration under evaluation, restored from the JSON data that `to_json` produced."""
         config = DebateConfig.model_validate(data["config"]) if data["config"] else None
         recorded = {row["id"]: RecordedResult.model_validate(row) for row in data["recorded"]}

@@ -1,7 +1,5 @@
 """Items of an evaluation set, and how their answers are asked for, read and graded."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
@@ -98,7 +96,7 @@ class QuestionItem(_Item):
         return value
 
     @model_validator(mode="after")
-    def _check_answer(self) -> QuestionItem:
+    def _check_answer(self) -> "QuestionItem":
         if self.choices and self.answer is not None and self.right_choice is None:
             raise ValueError(f"answer {self.answer!r} is neither the letter nor the text of a choice")
         if isinstance(self.answer, tuple) and not (self.answer and all(map(normal_text, self.answer))):
@@ -184,7 +182,7 @@ class ItemSet:
         return [each.model_dump(mode="json") for each in self.items]
 
     @classmethod
-    def from_json(cls, name: str, kind: Kind, rows: list[JsonObject]) -> ItemSet:
+    def from_json(cls, name: str, kind: Kind, rows: list[JsonObject]) -> "ItemSet":
         """Return an item set, restored from the JSON data that `to_json` produced."""
         return cls(name, kind, tuple(ITEM_TYPES[kind].model_validate(row) for row in rows))
 

@@ -1,7 +1,5 @@
 """Report of an evaluation: its figures and differences as data, as Markdown and as an HTML page."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Stored evaluations, the outcome of each item under each arm, and the scores computed from them."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +35,7 @@ class EvaluationRecord:
         """Return the configuration under evaluation that has the given name."""
         return {arm.name: arm for arm in self.arms}[name]
 
-    def extended_by(self, later: EvaluationRecord) -> EvaluationRecord:
+    def extended_by(self, later: "EvaluationRecord") -> "EvaluationRecord":
         """Return a copy of this evaluation record with the configurations and seeds of `later` added.
 
         Raises:
@@ -64,7 +62,7 @@ class EvaluationRecord:
         arms = (*self.arms, *(arm for arm in later.arms if arm.name not in names))
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
-    def only(self, asked: EvaluationRecord) -> EvaluationRecord:
+    def only(self, asked: "EvaluationRecord") -> "EvaluationRecord":
         """Return a copy of this evaluation record, limited to the configurations and seeds of `asked`.
 
         The parameter `asked` is another evaluation record.
@@ -72,7 +70,7 @@ class EvaluationRecord:
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
-    def left_out(self, asked: EvaluationRecord) -> list[str]:
+    def left_out(self, asked: "EvaluationRecord") -> list[str]:
         """Return this evaluation record's configurations and seeds that the other record, `asked`, lacks."""
         names = {arm.name for arm in asked.arms}
         seeds = range(asked.seeds + 1, self.seeds + 1)

@@ -3,8 +3,6 @@
 scipy and choix are part of the extra `eval` and are imported on first use. An interval is a 95 % interval.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

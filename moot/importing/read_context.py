@@ -3,8 +3,6 @@
 `python -m moot.importing.read_context FILE` prints the text of one file.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

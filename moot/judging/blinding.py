@@ -10,8 +10,6 @@ name counts as a mention, even at the start of a sentence. Quotations of the bac
 Blind a text only once: a second pass would change the labels.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -176,7 +174,7 @@ class Blinding:
         """Return the id of the debater with this label, letter, id or name, or `None` if none matches."""
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
-    def in_order(self, order: Sequence[str]) -> Blinding:
+    def in_order(self, order: Sequence[str]) -> "Blinding":
         """Return a copy in which the neutral labels are assigned to the debaters in the given order."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 

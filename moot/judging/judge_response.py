@@ -1,7 +1,5 @@
 """Requests to judges, the schema of a judge's reply, and the checks that make it a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field

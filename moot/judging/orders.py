@@ -4,8 +4,6 @@ Judges, above all models, favour what they read first or last (Wang et al. 2023,
 not Fair Evaluators*; Zheng et al. 2023, *Judging LLM-as-a-Judge*, section 3.3).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, combinations

@@ -1,7 +1,5 @@
 """Verdicts of a panel, which combine the verdicts of several judges by a rule."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Options keep an open question, such as “build, or keep buying?”, from being 
 Criteria keep a council on a business decision from being judged as a software design.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

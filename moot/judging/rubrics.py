@@ -1,7 +1,5 @@
 """Rubrics, which are lists of criteria with scales and weights, read from YAML files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +26,7 @@ ENTRY_POINT_GROUP = "moot.rubrics"
 """Name of the entry point group in which installed packages provide rubrics. Each entry point has the
 rubric's name and refers to a `Rubric`."""
 
-_REGISTERED: dict[str, Rubric] = {}
+_REGISTERED: "dict[str, Rubric]" = {}
 """Rubrics that were registered in this process or loaded from plug-ins, keyed by name."""
 
 
@@ -51,7 +49,7 @@ class Criterion(BaseModel):
     """Weight of the criterion in the total score, relative to the weights of the other criteria."""
 
     @model_validator(mode="after")
-    def _scale_is_a_range(self) -> Criterion:
+    def _scale_is_a_range(self) -> "Criterion":
         if self.scale_min >= self.scale_max:
             raise ValueError(
                 f"scale_max ({self.scale_max:g}) must be greater than scale_min ({self.scale_min:g})"
@@ -78,7 +76,7 @@ class Rubric(BaseModel):
     """Criteria of the rubric. At least one is needed."""
 
     @model_validator(mode="after")
-    def _ids_are_unique(self) -> Rubric:
+    def _ids_are_unique(self) -> "Rubric":
         if twice := duplicates([criterion.id for criterion in self.criteria]):
             raise ValueError(f"criteria share the id {twice[0]!r}")
         return self

@@ -4,8 +4,6 @@ A client such as LangGraph's React SDK shows a UI message with its own component
 chat message that the UI message belongs to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

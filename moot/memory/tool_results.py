@@ -4,8 +4,6 @@ The arguments of a call name its subject. Its status comes from the caller, or f
 flag or an exit code, never words in a file or a web page.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -4,8 +4,6 @@ Compaction in blocks keeps the prompt's prefix unchanged between compactions, so
 cache applies. A window that slides by one message a turn never hits that cache.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +55,7 @@ class WindowLimits:
     maximum."""
 
     @classmethod
-    def of(cls, memory: MemoryConfig, shared_prefix: int | None = None) -> WindowLimits:
+    def of(cls, memory: MemoryConfig, shared_prefix: int | None = None) -> "WindowLimits":
         """Return the limits of the context window for the given memory settings.
 
         `shared_prefix` is the size of rules and topic. Tokens of their section that rules and topic do not

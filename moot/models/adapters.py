@@ -3,8 +3,6 @@
 Three kinds of chat models are supported: OpenAI-compatible ones, any other LangChain model, and local ones.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

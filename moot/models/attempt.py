@@ -1,7 +1,5 @@
 """Chat model wrapper that streams a reply under the speaker's name and removes its reasoning."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Rate limits and circuit breaker of model endpoints, shared by all processes that use a database."""
 
-from __future__ import annotations
-
 import asyncio
 import difflib
 import json

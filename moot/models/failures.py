@@ -1,7 +1,5 @@
 """Failures of model providers: classification, retry decision and backoff."""
 
-from __future__ import annotations
-
 import random
 import re
 import ssl

@@ -1,7 +1,5 @@
 """Model calls with retries, fallbacks, reasoning, structured output and streaming."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
@@ -131,7 +129,7 @@ class _ModelResponse:
         return adapters.parse_reply(schema, text, calls[0]["args"] if calls else None)
 
 
-async def _request(run: _CallState, name: str) -> _ModelRequest:
+async def _request(run: _CallState, name: str) -> "_ModelRequest":
     try:
         return _ModelRequest(run, name, await run.models.client(name))
     except UserError as error:

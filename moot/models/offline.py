@@ -4,8 +4,6 @@
 The offline model returns placeholder texts without a network or a key.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Client of OpenAI's chat completions API, for OpenAI and compatible servers. Imported on first use."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Registry of chat models: names, settings, clients and endpoints."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence

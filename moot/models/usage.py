@@ -4,8 +4,6 @@ Usage is the provider's report, or Moot's own count if there is no report. Price
 or from the price lists of `genai-prices`, which is imported on first use.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Node `clarify`: before the first round debaters ask questions, and a person answers them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field

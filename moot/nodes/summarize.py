@@ -3,8 +3,6 @@
 All perspective summaries that are due are made in parallel, each by its debater's own model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from moot.calls.effects import NodeBody, errors_update, gather_calls

@@ -1,7 +1,5 @@
 """Node `turn`: runs all turns of a step. Models are called in parallel, people are asked by an interrupt."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Every `ModelCall` is made here. The schema of a structured reply states the vali
 Parsing is lenient: invalid values are dropped, counted or clamped, and the rest of the reply is used.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Base class of protocols, which choose the next step and build the prompts of turns; `pairwise`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -57,7 +55,7 @@ class ConsultModels:
     calls: Callable[[], Sequence[ModelCall]]
     """Function that returns the model calls to make before the debate's next step is chosen. It runs
     only if the calls are made."""
-    decide: Callable[[Sequence[Reply]], Step | End | ConsultModels]
+    decide: "Callable[[Sequence[Reply]], Step | End | ConsultModels]"
     """Pure function that chooses the next step based on the models' replies. The replies have the
     order of the calls and include failed ones."""
 

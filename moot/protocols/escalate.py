@@ -4,8 +4,6 @@ Voting gives most of what a debate gains (Choi et al. 2025, *Debate or Vote*, ar
 therefore spends calls where answers differ. `is_informative` checks whether agreement means anything.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

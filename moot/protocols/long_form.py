@@ -1,7 +1,5 @@
 """Long-form protocols, in which one debater speaks per turn for a configured number of turns."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace

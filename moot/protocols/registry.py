@@ -1,7 +1,5 @@
 """Registry of protocols, and selection of a debate's next step by its protocol and limits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Self-consistency: Wang et al. 2023, *Self-Consistency Improves Chain of Thought Reasoning in Language Models*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Final answers of debaters: reading, comparing, collecting and counting them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -4,8 +4,6 @@ Argdown is a text format for argument maps: https://argdown.org/syntax/. All tex
 that every document parses.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +33,7 @@ class MapNode:
     text: str = ""
     """Text of the node, or `""` if another node with the same title already gives the text."""
     tag: str = ""
-    children: list[tuple[str, MapNode]] = field(default_factory=list)
+    children: "list[tuple[str, MapNode]]" = field(default_factory=list)
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:

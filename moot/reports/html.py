@@ -1,7 +1,5 @@
 """A debate as one self-contained HTML page that makes no requests and runs no untrusted code."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

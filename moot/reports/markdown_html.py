@@ -1,7 +1,5 @@
 """Rendering of untrusted Markdown as safe HTML, and formats for numbers and times."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

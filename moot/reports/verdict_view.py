@@ -1,7 +1,5 @@
 """Parts of a report: the verdicts, the participants and the transcript, ready to be rendered."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -28,7 +26,7 @@ _FULL = 100.0
 class Score:
     """A debater's score for one criterion of the rubric, or the debater's total score."""
 
-    person: Participant
+    person: "Participant"
     value: float | None
     share: int
     """Length of the bar that displays the score, as a percentage of the full bar length."""
@@ -53,7 +51,7 @@ class VerdictView:
     def __init__(
         self,
         verdict: verdict_types.Verdict,
-        people: Participants,
+        people: "Participants",
         named: Mapping[str, Sequence[verdict_types.CriterionScale]],
         rules: Protocol,
         transcript: Sequence[Entry] = (),
@@ -116,7 +114,7 @@ class VerdictView:
 class Panel:
     """Decision of a debate, together with the verdict of each judge."""
 
-    def __init__(self, document: DebateDocument, people: Participants) -> None:
+    def __init__(self, document: DebateDocument, people: "Participants") -> None:
         """Separate the verdicts that led to the decision from earlier and later verdicts.
 
         The verdicts are told apart by the number of their judging. In documents without numbers, the last
@@ -175,7 +173,7 @@ def _named_scales(document: DebateDocument) -> dict[str, list[verdict_types.Crit
 
 
 def _criteria(
-    record: verdict_types.Verdict, people: Participants, scales: Sequence[verdict_types.CriterionScale]
+    record: verdict_types.Verdict, people: "Participants", scales: Sequence[verdict_types.CriterionScale]
 ) -> tuple[CriterionRow, ...]:
     """Return a row of scores for each criterion."""
     given = {people[key].id: records for key, records in record["scores"].items()}
@@ -205,7 +203,7 @@ def _bar(share: float) -> int:
     return round(100 * min(max(0.0, share), 1.0))
 
 
-def _in_order(keys: Iterable[str], people: Participants) -> list[Participant]:
+def _in_order(keys: Iterable[str], people: "Participants") -> "list[Participant]":
     named = {people[key].id: people[key] for key in keys}
     others = [person for key, person in named.items() if key not in people]
     return [person for person in people.values() if person.id in named] + others

@@ -12,8 +12,6 @@ Unlike there, the newest memory has the highest recency, and an absolute relevan
 memories.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

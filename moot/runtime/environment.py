@@ -1,7 +1,5 @@
 """Dependencies of nodes: models, clock, token counter and catalogue. Tests pass plain functions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

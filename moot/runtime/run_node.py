@@ -8,8 +8,6 @@ The calls of a batch run concurrently. Each reply is committed to the journal be
 the body starts again and receives its replies from the journal.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Turns of debaters: prompts, tool calls and questions to people."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Generator, Sequence

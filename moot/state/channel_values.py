@@ -1,7 +1,5 @@
 """Validation of channel values that come from outside the graph."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Transcript entries as plain JSON dicts, the table of entry kinds, and a cache by argument identity."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import string

@@ -8,8 +8,6 @@ reply, the record and every rendering loop over `VERDICT_FIELDS`. To add a field
 All values are JSON types. State, documents, exports and reports hold them; `moot.judging` makes them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NotRequired, get_args, get_type_hints
 

@@ -6,8 +6,6 @@ can therefore do no harm. A holder that died on this machine is recognized by it
 on another machine is replaced after its lease expires.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -69,7 +67,7 @@ class ProcessIdentity:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> ProcessIdentity:
+    def from_text(cls, text: str) -> "ProcessIdentity":
         """Parse an identity from stored text, or return `NOBODY` if the text is damaged."""
         try:
             return cls(**json.loads(text))

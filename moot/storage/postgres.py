@@ -1,7 +1,5 @@
 """Postgres connection for Moot's own tables. This module needs the `postgres` extra."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -10,8 +10,6 @@ Requested waits are capped. Times too far ahead come from a wrong clock and are 
 During a long wait one call in five minutes probes the endpoint, and `moot doctor --repair` ends it.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """SQL interface for Moot's own tables, the SQLite database, its backups, and errors with advice."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading

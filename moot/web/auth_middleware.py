@@ -5,8 +5,6 @@ is set, every client must send one, even on this machine, because a reverse prox
 local. Without a token only this machine has access, and nobody is the operator.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import json

@@ -4,8 +4,6 @@ Settings of a client are untrusted and checked against the operator's permission
 are the defaults. A debate continues to run if its client disconnects.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

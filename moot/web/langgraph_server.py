@@ -5,8 +5,6 @@ every browser on this machine. The middleware here allows Studio's pages and the
 the token. `/moot` is the live page. `/mcp` has the tools of `moot mcp` instead of LangGraph's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

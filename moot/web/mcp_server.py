@@ -4,8 +4,6 @@ A `DebateHost` runs the debates, so a debate continues if its client disconnects
 `mcp` package both work. They differ in the names of a few classes and in the place of the HTTP settings.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

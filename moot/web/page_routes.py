@@ -1,7 +1,5 @@
 """Routes of the live page for files, debates, event streams and actions."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

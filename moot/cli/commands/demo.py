@@ -1,7 +1,5 @@
 """`moot demo`: play a recorded sample debate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`moot serve`, `moot mcp` and `moot studio`: servers for browsers, agents and LangGraph Studio."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """Registry of summarizers, including those of other packages."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from moot.memory.summarizers.hierarchical import Hierarchical

@@ -4,8 +4,6 @@ The same messages always give the same summary. It is the fallback for a failed 
 any text and any budget.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -3,8 +3,6 @@
 The caller adds tokens, latency and model of the calls to the draft.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain

@@ -5,8 +5,6 @@ debater's proposal is its last refinement. The council ends after the last round
 the proposals agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial

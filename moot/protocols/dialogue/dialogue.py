@@ -6,8 +6,6 @@ crux room of two debaters. All turns of a phase are taken at the same time. Room
 the same time, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Configuration of a debate's memory: token budgets, window, summaries, retrieval and claims."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 
@@ -70,7 +68,7 @@ class Budget(Section):
         return data
 
     @model_validator(mode="after")
-    def _check_parts(self) -> Budget:
+    def _check_parts(self) -> "Budget":
         for name, least in MINIMUM.items():
             if getattr(self, name) < least:
                 raise ValueError(
@@ -126,7 +124,7 @@ class PerspectiveConfig(Section):
             return tokens > self.threshold_tokens
         return not fits if self.threshold_chars is None else chars > self.threshold_chars
 
-    def with_overrides(self, own: PerspectiveConfig | None) -> PerspectiveConfig:
+    def with_overrides(self, own: "PerspectiveConfig | None") -> "PerspectiveConfig":
         """Return a copy of the settings with a debater's own overrides applied."""
         set_there = own.model_dump(exclude_unset=True) if own else {}
         # A debater's limit in characters replaces the debate's limit in tokens.

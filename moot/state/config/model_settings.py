@@ -1,7 +1,5 @@
 """Settings of models and MCP servers: endpoint, capabilities, prices, rate limits, commands."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -161,7 +159,7 @@ class ModelSettings(Section):
     processes that share the database."""
 
     @model_validator(mode="after")
-    def _check_command(self) -> ModelSettings:
+    def _check_command(self) -> "ModelSettings":
         if self.command and (self.base_url or self.api_key_env):
             raise ValueError("a model with `command` has no endpoint: remove `base_url` and `api_key_env`")
         if self.command and not self.command[0].strip():
@@ -240,7 +238,7 @@ class McpServerConfig(Section):
         return value
 
     @model_validator(mode="after")
-    def _check_transport(self) -> McpServerConfig:
+    def _check_transport(self) -> "McpServerConfig":
         if (self.command is None) == (self.url is None):
             raise ValueError("give either `command` or `url`")
         if self.url is not None:

@@ -1,7 +1,5 @@
 """Configuration of debaters: personas, people, and the ids that they may have."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
@@ -249,7 +247,7 @@ class DebaterConfig(Section):
     _model_name = field_validator("model")(check_model_name)
 
     @model_validator(mode="after")
-    def _check_tools(self) -> DebaterConfig:
+    def _check_tools(self) -> "DebaterConfig":
         if self.is_human and self.tools:
             raise ValueError(f"{self.name!r} is a person and cannot call tools: remove `tools`")
         if twice := duplicates(self.tools):
