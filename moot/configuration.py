@@ -722,14 +722,14 @@ def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
         and len(debaters) > participants.MAX_REQUESTED_DEBATERS
     ):
         raise ConfigError(
-            f"debaters: the request names {len(debaters)} debaters, but at most {participants.MAX_REQUESTED_DEBATERS} "
-            "are allowed"
+            f"debaters: the request names {len(debaters)} debaters, but at most "
+            f"{participants.MAX_REQUESTED_DEBATERS} are allowed"
         )
     panel = judge.get("panel") if isinstance(judge := said.get("judge"), Mapping) else None
     if isinstance(panel, list | tuple) and len(panel) > participants.MAX_REQUESTED_JUDGES:
         raise ConfigError(
-            f"judge.panel: the request has {len(panel)} judges, but at most {participants.MAX_REQUESTED_JUDGES} are "
-            "allowed"
+            f"judge.panel: the request has {len(panel)} judges, but at most "
+            f"{participants.MAX_REQUESTED_JUDGES} are allowed"
         )
     for key, own in (("models", operator.models), ("mcp_servers", operator.mcp_servers)):
         if isinstance(asked := said.get(key), dict):

@@ -355,7 +355,8 @@ def findings_text(
         return shown.get(claim_event["debater"], claim_event["debater"])
 
     stances = [
-        f"{by(event)}: {ledger_rendering.stance_text(event)}: {ledger_rendering.quotation(event, ledger_rendering.TEXT)}"
+        f"{by(event)}: {ledger_rendering.stance_text(event)}: "
+        f"{ledger_rendering.quotation(event, ledger_rendering.TEXT)}"
         for event in ledger.stances(claim_events.MAIN_QUESTION).values()
     ]
     changes = []
@@ -390,7 +391,8 @@ def findings_text(
 def _cruxes(state: StateValues, names: ledger_rendering.Names) -> Iterator[str]:
     for card in ledger_rendering.cards_of(state):
         path = card["resolution"] or card["diagnosis"]
-        yield f"{card['question']} ({ledger_rendering.card_results_text(card, names)}; {ledger_rendering.card_status(card)}): {path}"
+        results, status = ledger_rendering.card_results_text(card, names), ledger_rendering.card_status(card)
+        yield f"{card['question']} ({results}; {status}): {path}"
 
 
 def _flips(

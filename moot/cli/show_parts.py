@@ -282,7 +282,8 @@ def overview(document: Document, parent: str) -> Parts:
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
         "used": " · ".join(used),
-        "started": f"{output.local_time(document['created_at'])} · last active {output.local_time(document['updated_at'])}",
+        "started": f"{output.local_time(document['created_at'])} · last active "
+        + output.local_time(document["updated_at"]),
         "pinned": ", ".join(document.get("state", {}).get("pinned", [])),
         "why": document["errors"][-1]["error"] if failed and document["errors"] else "",
         "forked from": parent,

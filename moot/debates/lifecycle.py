@@ -346,8 +346,8 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
-            f"message {entries.entry_id(after)} is not the last message of a debater's turn: run `moot show ID "
-            "--receipts` to list the last message of each turn"
+            f"message {entries.entry_id(after)} is not the last message of a debater's turn: run `moot show "
+            "ID --receipts` to list the last message of each turn"
         )
     turns = values["turn_count"] - sum(end > after for end in ends)  # imported turns have no receipt
     async for stored in session.checkpoints():
@@ -355,7 +355,8 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
         if channels.get("turn_count") == turns and runs_next(stored.checkpoint, "plan"):
             return str(stored.checkpoint["id"])
     raise InputError(
-        f"message {entries.entry_id(after)} is not the last message of its step: choose the step's last message"
+        f"message {entries.entry_id(after)} is not the last message of its step: choose the step's last "
+        "message"
     )
 
 

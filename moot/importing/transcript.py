@@ -165,7 +165,8 @@ def _format_of(text: str) -> str:
 def _from_document(given: dict[str, object]) -> ImportedTranscript:
     if given["format"] != documents.FORMAT:
         raise InputError(
-            f"line 1: the format {given['format']!r} is unknown; this version of Moot reads {documents.FORMAT}"
+            f"line 1: the format {given['format']!r} is unknown; this version of Moot reads "
+            f"{documents.FORMAT}"
         )
     document = documents.load_leniently(documents.DebateDocument, given)
     entries = [entry for entry in document["transcript"] if entry_types.traits_of(entry).is_message]

@@ -161,13 +161,13 @@ def response_type(
         asks: descriptions that replace those of single fields.
     """
     fields: dict[str, Any] = {}
-    for field in verdict_types.asked_fields(judging):
-        kind = types.get(field.name, _REPLY_TYPES.get(field.kind, field.kind))
-        default = _UNSAID.get(field.kind, [])
-        if field.name in _NEEDED:
+    for asked in verdict_types.asked_fields(judging):
+        kind = types.get(asked.name, _REPLY_TYPES.get(asked.kind, asked.kind))
+        default = _UNSAID.get(asked.kind, [])
+        if asked.name in _NEEDED:
             default = ...
-        ask = asks.get(field.name, field.ask) or None
-        fields[field.name] = (Annotated[kind, Field(description=ask)], default)
+        ask = asks.get(asked.name, asked.ask) or None
+        fields[asked.name] = (Annotated[kind, Field(description=ask)], default)
     return create_model("JudgeResponse", __base__=JudgeResponse, __doc__="The verdict.", **fields)
 
 
@@ -385,22 +385,22 @@ def shown(
             a move after that message.
     """
     found, speakers = [], {entry["id"]: entry["speaker"] for entry in transcript}
-    for field in verdict_types.shown_fields(*(sections or ("title", "answer"))):
-        value = cast(Mapping[str, Any], verdict).get(field.name)
-        if field.name == "decision" and value and headline.startswith(value):
+    for each in verdict_types.shown_fields(*(sections or ("title", "answer"))):
+        value = cast(Mapping[str, Any], verdict).get(each.name)
+        if each.name == "decision" and value and headline.startswith(value):
             value = headline  # the headline also names the winner
-        elif field.name == "winner" and value:
+        elif each.name == "winner" and value:
             value = headline or verdict_types.NO_WINNER.get(value, "").capitalize() or names.get(value, value)
             value = "" if (decision := verdict.get("decision")) and value.startswith(decision) else value
         lines = tuple(_lines(value, names, speakers))
         if lines:
-            own = field.name == "winner" or (field.name == "decision" and value == headline)
-            label = winner_label if own and winner_label else field.label
-            if field.name == "winner_confidence" and verdict["winner"] in verdict_types.NO_WINNER:
+            own = each.name == "winner" or (each.name == "decision" and value == headline)
+            label = winner_label if own and winner_label else each.label
+            if each.name == "winner_confidence" and verdict["winner"] in verdict_types.NO_WINNER:
                 label = "Confidence in this result"
             percent = round(min(max(value, 0.0), 100.0)) if isinstance(value, int | float) else None
             single = not isinstance(value, list | dict)
-            found.append(ShownField(field.name, label, lines, single, percent, lead=field.lead))
+            found.append(ShownField(each.name, label, lines, single, percent, lead=each.lead))
     return found
 
 

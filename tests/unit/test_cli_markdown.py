@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from moot import DebateConfig
-from moot.cli import show_parts
+from moot.cli import output
 from moot.cli.commands import run
 from moot.cli.output import MarkdownText, wrap_for_terminal
 from moot.cli.show_parts import verdict_parts
@@ -88,8 +88,7 @@ def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.Monkey
         "lengths": {},
         "criteria": [],
     }
-    monkeypatch.setattr(show_parts, "columns", lambda: columns)
-    monkeypatch.setattr(run, "columns", lambda: columns)
+    monkeypatch.setattr(output, "columns", lambda: columns)
     config = {"protocol": "round-robin", "debaters": debaters}
     planned = estimate(DebateConfig(protocol="council"))
     assert planned

@@ -150,3 +150,15 @@ def test_no_more_lines_say_any_than_before() -> None:
         if isinstance(node, ast.Name) and node.id == "Any"
     }
     assert len(lines) <= ANY_LINES
+
+
+def test_imports_take_less_than_six_of_a_hundred_lines() -> None:
+    """A file that needs more names of a module than fit on a line imports the module."""
+    every = sorted(ROOT.rglob("*.py"))
+    imports = sum(
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in every
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+    assert imports < 0.06 * sum(len(path.read_text().splitlines()) for path in every)

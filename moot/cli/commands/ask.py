@@ -97,9 +97,11 @@ def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
     if argued and all(each["model"] == OFFLINE for each in argued):
         return (
             "The offline model wrote only placeholder messages, so this debate holds no answer. Debate the "
-            f"question again with your own model: {shared_options.after_setup(shared_options.command_line('run', question))}"
+            "question again with your own model: "
+            + shared_options.after_setup(shared_options.command_line("run", question))
         )
-    return f"Get an answer from your own model: {shared_options.after_setup(shared_options.command_line('ask', debate.name, asked, db=db))}"
+    again = shared_options.command_line("ask", debate.name, asked, db=db)
+    return f"Get an answer from your own model: {shared_options.after_setup(again)}"
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:

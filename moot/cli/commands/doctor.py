@@ -422,7 +422,8 @@ def delete(
             each.id: each for each in map(debates.get, debate_ids)
         }.values()  # fails before anything is deleted
         for debate in chosen:
-            about = f"{debate.name}, {count_noun(debate.row.turns, 'turn')}: {output.one_line(debate.row.topic, 60)}"
+            turns, topic = count_noun(debate.row.turns, "turn"), output.one_line(debate.row.topic, 60)
+            about = f"{debate.name}, {turns}: {topic}"
             agreed = output.confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
             if agreed:
                 debate.delete()

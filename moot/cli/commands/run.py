@@ -246,9 +246,8 @@ def _propose(
         settings = settings.model_copy(update={"debaters": debaters})
     for debater in settings.debaters:
         role = f" ({output.one_line(debater.role, 60)})" if debater.role else ""
-        output.print_note(
-            f"{output.one_line(debater.name, 40)}{role}: {output.one_line(debater.stance or 'no stance', 300)}"
-        )
+        stance = output.one_line(debater.stance or "no stance", 300)
+        output.print_note(f"{output.one_line(debater.name, 40)}{role}: {stance}")
     planned = estimate(settings.model_copy(update={"topic": question}), documents=documents)
     cost = expected_cost(planned, settings) if planned else []
     calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"

@@ -242,8 +242,8 @@ class DebateConfig(Section):
     def _check_people(self) -> DebateConfig:
         if participants.HUMAN in self.model_names():
             raise ValueError(
-                f"the model {participants.HUMAN!r} stands for a person and is allowed only for debaters: use the name of "
-                "a language model"
+                f"the model {participants.HUMAN!r} stands for a person and is allowed only for debaters: use "
+                "the name of a language model"
             )
         return self
 
