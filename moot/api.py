@@ -315,7 +315,7 @@ class PlannedDebate:
 
 
 def planned_name(prefix: str, config: DebateConfig, *facts: str) -> str:
-    """Return a name for a planned debate, derived from the debate's configuration.
+    """Return a planned debate's name, derived from its configuration.
 
     Equal facts and configurations give the same name.
     """

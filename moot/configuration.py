@@ -36,7 +36,7 @@ PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENRO
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
-"""Mapping from summarization methods of the program called dialectic to Moot's summarizers."""
+"""Mapping from summary methods in the debate program dialectic to Moot's summarizers."""
 
 INSTEAD = {
     "maxTokens": "`memory.budget.reply` in a Moot configuration",
@@ -53,8 +53,8 @@ SECTIONS = {
     "clarifications.max_per_debater": "debate.clarificationsMaxPerAgent",
     "memory.perspectives": "debate.summarization",
 }
-"""Mapping from Moot's setting paths to the setting paths in configuration files of the program called
-dialectic. Other paths differ only in `FIELDS`."""
+"""Setting paths in the program dialectic's configuration files, keyed by Moot's paths. Other paths differ
+only in `FIELDS`."""
 FIELDS = {
     "perspective": "summarization",
     "summary": "summarization",
@@ -66,8 +66,7 @@ FIELDS = {
     "summary_prompt": "summaryPromptPath",
     "clarification_prompt": "clarificationPromptPath",
 }
-"""Mapping from Moot's field names to the field names in configuration files of the program called
-dialectic."""
+"""Field names in the program dialectic's configuration files, keyed by Moot's field names."""
 
 DEFAULT_ROUNDS = 3
 DEFAULT_QUESTIONS = 5
@@ -78,18 +77,18 @@ counts are large enough."""
 
 @dataclass(frozen=True)
 class Converted:
-    """Result of converting a configuration of the dialectic program to a Moot configuration."""
+    """Result of converting a configuration of the debate program dialectic for use in Moot."""
 
     data: JsonObject
     """Configuration data to pass to `make_config`. `@FILE` names a prompt file in the configuration's
     folder."""
     warnings: list[str]
     agents: list[int]
-    """Index of each debater in the `agents` list of the original configuration file. Agents that are not
+    """Index of each debater in the original configuration file's `agents` list. Agents that are not
     enabled have no debater."""
 
     def original_keys(self, errors: str) -> str:
-        """Return validation errors that use the setting names from the original configuration file."""
+        """Rewrite validation errors with the setting names of the original configuration file."""
         return "\n".join(
             f"{self._original_key(key)}{colon}{why}"
             for key, colon, why in (line.partition(": ") for line in errors.splitlines())
@@ -151,7 +150,7 @@ def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
 
 
 class _DialecticSection:
-    """Configuration section that keeps track of which of its keys were read.
+    """Configuration section that records which of its keys were read.
 
     The file belongs to the debate program dialectic.
     """
@@ -192,7 +191,7 @@ class _DialecticFile:
         self._ignored += [f"{section.path}.{key}" for key in section.left]
 
     def warn_of_ignored(self, others: Sequence[str]) -> None:
-        """Warn of all keys that Moot has no setting for, with the settings to use instead."""
+        """Warn about all keys that Moot has no setting for, and name the settings to use instead."""
         if not (keys := [*self._ignored, *others]):
             return
         known = {end: key for key in keys if (end := key.rpartition(".")[2]) in INSTEAD}
@@ -396,7 +395,7 @@ def _tokens(chars: Any) -> int:
 STDIN = Path("-")
 """Path that means "read the configuration from stdin"."""
 LEFT_OUT = object()
-"""Marker for a setting that is removed from the configuration."""
+"""Marker for a setting to remove from the configuration."""
 
 Warn = Callable[[str], object]
 """Function that receives a warning for each ignored configuration value."""
@@ -478,7 +477,7 @@ PROMPTS = (
     "memory.summary_prompt",
     "memory.perspectives.prompt",
 )
-"""Paths of all settings whose value may be the name of a prompt file. `*` matches every item of a list."""
+"""Paths of all settings that can name a prompt file. `*` matches every item of a list."""
 
 
 def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
@@ -501,7 +500,7 @@ def with_files(data: JsonObject, folder: Path, warn: Warn = log) -> JsonObject:
 
 
 def with_rubrics(data: JsonObject, folder: Path) -> JsonObject:
-    """Replace the names of rubric files in configuration data with the contents of the files.
+    """Replace each rubric file's name in configuration data with the file's contents.
 
     Raises:
         ConfigError: A rubric file cannot be read.
@@ -527,7 +526,7 @@ def _text(folder: Path, key: str, value: object) -> object:
 
 
 def _persona(folder: Path, key: str, value: object) -> object:
-    """Replace file references (such as `@FILE`) in a persona with the text of the files."""
+    """Replace each file reference such as `@FILE` in a persona with the file's text."""
     if isinstance(value, Mapping):
         return {title: _text(folder, f"{key}.{title}", text) for title, text in value.items()}
     return _text(folder, key, value)
@@ -542,7 +541,7 @@ def _prompt(folder: Path, warn: Warn, key: str, value: object) -> object:
 
 
 def _anchor(folder: Path, _: str, value: object) -> object:
-    """Return a configured reference document, reading its text from a file if a file is named.
+    """Return a configured reference document, loading its text from the named file, if any.
 
     Its default name is that of the file.
     """
@@ -639,7 +638,7 @@ def authorize(
 
 
 def operators_limits(config: DebateConfig, operator: DebateConfig | None = None) -> DebateConfig:
-    """Return a configuration that keeps only the limits that the operator sets for every debate.
+    """Return a configuration with only the limits that the operator sets for every debate.
 
     A limit that the operator raised for this debate is left out.
     """
@@ -648,7 +647,7 @@ def operators_limits(config: DebateConfig, operator: DebateConfig | None = None)
 
 
 def authorize_operator(config: DebateConfig) -> boundary.Permissions:
-    """Return permissions that allow everything in the operator's own configuration.
+    """Return permissions for everything in the operator's own configuration.
 
     A limit in `MOOT_CONFIG` applies unless the configuration explicitly sets a higher number.
     """
@@ -711,7 +710,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Return the settings of a request, except `None` values and settings reserved for the operator."""
+    """Return a request's settings without `None` values and without the operator's own entries."""
     if not isinstance(request, Mapping):
         raise ConfigError(
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"

@@ -61,7 +61,7 @@ class Stance(ledger_events.StanceFields):
     message_id: str
     quote: str
     history: list[str]
-    """Ids of the claim events that record this stance and the debater's earlier stances, oldest first."""
+    """Ids of the claim events for the debater's stances up to this one, oldest first."""
 
 
 class ClaimStatusRecord(TypedDict):
@@ -120,11 +120,11 @@ class RoundRecord(TypedDict):
     evidence: dict[str, list[str]]
     """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Debaters to whom each debater responded in this round, keyed by the responding debater's id."""
+    """Ids of the debaters that each debater answered in this round, keyed by debater id."""
     new_disputes: list[str]
     """Ids of the claims that became disputed in this round."""
     moved: list[str]
-    """Ids of the claim events that record a concession or a change of stance in this round."""
+    """Ids of claim events in this round that record a concession or a change of stance."""
 
 
 class ClaimStatuses(TypedDict):
@@ -172,7 +172,7 @@ class Usage(TypedDict):
 
 
 class CarriedState(TypedDict, total=False):
-    """State values that are needed to continue a debate after it has been imported."""
+    """State values that an imported debate needs in order to continue."""
 
     options: list[str]
     """Possible answers to the debate's question."""
@@ -220,8 +220,7 @@ class DebateDocument(TypedDict):
     receipts: list[conversation.Receipt]
     """Prompt records (receipts) of all debaters' turns. A receipt records the contents of a prompt."""
     calls: SinceLater[list[conversation.CallReceipt]]
-    """Records of model calls other than debaters' turns, such as calls for summaries, claim extraction and
-    verdicts."""
+    """Records of all model calls except debaters' turns, such as calls for summaries or verdicts."""
     blackboard: Blackboard
     verdicts: list[Verdict]
     """Verdicts of all judges, including failed verdicts and verdicts that were replaced later."""
@@ -232,7 +231,7 @@ class DebateDocument(TypedDict):
     final_answer: SinceLater[str]
     """Decision and solution of the debate, in Markdown."""
     convergence: SinceLater[list[conversation.ConvergenceCheck]]
-    """Agreement measured after each round of a council debate that ends when the debaters converge."""
+    """Agreement after each round, in council debates that end when the debaters converge."""
     usage: Usage
     planned: NotRequired[JsonObject]
     """Estimate of the debate's calls, tokens and duration, as computed by `moot plan`.
@@ -245,9 +244,9 @@ class DebateDocument(TypedDict):
     prompt_sources: dict[str, conversation.PromptSource | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
     agreement: SinceLater[PanelReport]
-    """Agreement among the judges of the panel, or `{}` if there is no panel."""
+    """Figures on how far the panel's judges agree, or `{}` if there is no panel."""
     state: SinceLater[CarriedState]
-    """Values that are needed to continue the debate in another database."""
+    """Values needed to continue the debate in another database."""
     parent: str
     """Id of the original debate if this debate is a fork, otherwise `""`."""
     created_at: str
@@ -259,7 +258,7 @@ class DebateDocument(TypedDict):
 
 
 def make_document(row: DebateRow, values: conversation.StateValues) -> DebateDocument:
-    """Return a debate as a `moot.debate/1` document, made from its metadata and its state."""
+    """Make a `moot.debate/1` document from a debate's metadata and state."""
     config, topic, verdict = values.get("config", {}), values.get("topic", ""), values.get("verdict") or None
     # The last step keeps the reason until the debate continues.
     ended = (
@@ -447,8 +446,8 @@ _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryK
 """Default values for missing keys, one for each expected value type. A missing value of any
 other `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of a debate's JSON document whose values may lack fields that newer format versions added. Missing
-fields are filled in with defaults."""
+"""Keys of a debate document whose values may lack fields added in newer format versions. Missing fields
+are filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
@@ -519,7 +518,7 @@ def load_leniently(kind: type[_T], given: object) -> _T:
 
 
 def _real_place(value: Any, place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the part of a validation error's path that exists in `value`."""
+    """Shorten a validation error's path to the part that exists in `value`."""
     for depth, step in enumerate(place):
         try:
             value = value[step]
@@ -611,7 +610,7 @@ class ShownBoard(TypedDict):
 
 
 class DocumentConfig(TypedDict):
-    """Parts of a debate's configuration that are used by reports and imports."""
+    """Parts of a debate's configuration that reports and imports use."""
 
     model: str
     blackboard: ShownBoard

@@ -35,10 +35,10 @@ from moot.state.langgraph_internals import answers_in, detached_config
 from moot.text.tokens import counter, truncate_end
 
 VERDICT_TOKENS = 300
-"""Maximum number of tokens in the debate tool's reply, which contains the verdict and the debate's id. It
-is counted with the encoding o200k."""
+"""Maximum number of tokens in the debate tool's reply (verdict and debate id). It is counted with the
+encoding o200k."""
 VERDICT_SHARE = 0.4
-"""Share of a tool's reply, from 0 to 1, that is reserved for the debate's verdict. The reasons and the
+"""Share of a tool's reply that is reserved for the debate's verdict, from 0 to 1. The reasons and the
 answer use the rest."""
 
 
@@ -106,7 +106,7 @@ MAX_QUESTION_CHARS = 300_000
 
 
 class DebaterRequest(BaseModel):
-    """A debater, as specified in an agent's request for a debate."""
+    """Debater that an agent describes when it requests a debate."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -122,7 +122,7 @@ class DebaterRequest(BaseModel):
 
 
 class DebateRequest(BaseModel):
-    """Arguments of the tool with which an agent runs a debate.
+    """Arguments of the tool that agents call to run a debate.
 
     The operator configures all other settings.
     """
@@ -147,7 +147,7 @@ def debate_tool(
     models: Mapping[str, ChatSource] | None = None,
     tools: Mapping[str, BaseTool] | None = None,
 ) -> BaseTool:
-    """Return a LangChain tool with which an agent can run a debate and receive its verdict.
+    """Return a LangChain tool that lets an agent run a debate and receive its verdict.
 
     The debate is stored, and `moot show ID` prints it. The tool returns errors as its reply.
 

@@ -46,7 +46,7 @@ AMENDS = "amends"
 MAX_MESSAGE_CHARS = 100_000
 """Maximum number of characters in a person's message to a debate."""
 CHECKED_CHANNELS = frozenset({"messages", "full_transcript", "pinned"})
-"""State channels whose updates are validated if the updates come from a client."""
+"""State channels for which updates from a client are validated."""
 
 
 def check_length(text: str) -> None:
@@ -72,7 +72,7 @@ def new_input_text(state: StateValues) -> str:
 
 
 def assign_ids_operation(entries: Sequence[entry_types.Entry]) -> entry_types.JsonObject:
-    """Return an update for the `messages` channel that assigns transcript ids to new messages."""
+    """Return an update that gives new messages in the `messages` channel their transcript ids."""
     return {
         "op": "assign_ids",
         "ids": [entry["id"] for entry in entries],
@@ -93,7 +93,7 @@ def interjection_entries(
     now: str,
     count: TokenCounter,
 ) -> list[entry_types.Entry]:
-    """Return transcript entries for new interjections, that is, for messages that people add to the debate.
+    """Return transcript entries for new interjections (messages that people add to the debate).
 
     Args:
         state: state of the debate. Its window holds messages from the run's input, which come first.
@@ -148,7 +148,7 @@ def _use(message: ToolMessage, state: StateValues) -> entry_types.ToolUse:
 def interjections_update(
     entries: list[entry_types.Entry], assigned: int, *origin: str
 ) -> entry_types.JsonObject:
-    """Return the state update that records interjections in the transcript and the `messages` channel.
+    """Return the state update that adds interjections to the transcript and to `messages`.
 
     The first `assigned` entries are in the window already and are only linked to their messages. `origin` are
     the ids of the debate and the checkpoint.
@@ -232,7 +232,7 @@ def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_type
 def _check_message(
     message: BaseMessage, entry: entry_types.Entry | None, shown: Mapping[str | None, str]
 ) -> list[BaseMessage]:
-    """Check one message in a client's state update, and return the messages to store in its place.
+    """Check one message from a client's state update, and return the messages to store instead.
 
     `entry` is its transcript entry, if any.
     """
@@ -262,7 +262,7 @@ def _check_entry(given: object, transcript: list[entry_types.Entry]) -> list[Bas
 
 
 def _amendments(entry: entry_types.Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
-    """Return the message that changes the text of a transcript entry, as a list of one item.
+    """Return a list with the message that changes the text of a transcript entry.
 
     The list is empty if the text is unchanged.
     """
@@ -275,7 +275,7 @@ def _amendments(entry: entry_types.Entry, words: str, shown: str | None = None) 
 
 
 def pinnable_id(message_id: object, transcript: list[entry_types.Entry]) -> str:
-    """Return the transcript id of a message, or raise an error if the message cannot be pinned.
+    """Return a message's transcript id, or raise an error if the message cannot be pinned.
 
     Raises:
         InputError: no message has this id.
@@ -374,7 +374,7 @@ def reply_error(questions: Sequence[PersonQuestion], given: object) -> str:
 
 
 def _plain(given: object) -> object:
-    """Return a reply's content without the wrapper that a client such as Agent Inbox adds."""
+    """Remove the wrapper that a client such as Agent Inbox adds to a reply."""
     if isinstance(given, BaseMessage):
         return given.text
     if isinstance(given, list | tuple) and len(given) == 1 and isinstance(given[0], Mapping):
@@ -401,7 +401,7 @@ def _joined(replies: list[object]) -> object:
 
 
 def questions_in(payload: Any) -> list[PersonQuestion]:
-    """Return the questions in the payload of an interrupt. `[]` for other values."""
+    """Return the questions in an interrupt's payload. `[]` for other values."""
     if isinstance(payload, Sequence) and not isinstance(payload, str):
         return [question for each in payload for question in questions_in(each)]
     return list(payload.get("questions", ())) if isinstance(payload, Mapping) else []
@@ -426,7 +426,7 @@ def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
 
 
 def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
-    """Return the prepared replies that are still available for later questions.
+    """Return the prepared replies that later questions can still use.
 
     Lists under a debater stay, because their items are selected by the question's number.
     """
@@ -437,7 +437,7 @@ def remaining_replies(questions: Sequence[PersonQuestion], given: Any) -> Any:
 
 
 def unused_replies(questions: Sequence[PersonQuestion], given: Any) -> list[str]:
-    """Return a description of each prepared reply that answers no question."""
+    """Describe each prepared reply that answers no question."""
     if not isinstance(given, Mapping):
         left = len(given) - len(questions) if _is_list(given) else int(not questions)
         return [f"the last {left}"] if left > 0 else []

@@ -51,7 +51,7 @@ MAX_ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class QueuedDebate:
-    """Work queue entry for one debate. Finished debates are removed from the queue."""
+    """Debate in the work queue. Finished debates are removed from the queue."""
 
     debate: str
     """Id of the queued debate."""
@@ -61,7 +61,7 @@ class QueuedDebate:
     """Priority of the debate in the queue. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Number that identifies the queue entry, assigned by the job queue library procrastinate."""
+    """Number by which the job queue library procrastinate identifies the queue entry."""
 
 
 class _RetryStrategy(BaseRetryStrategy):
@@ -172,7 +172,7 @@ class WorkQueue:
         ended: asyncio.Queue[tuple[str, str] | None] = asyncio.Queue()
 
         async def run(context: JobContext, debate: str) -> None:
-            """Run a queued debate to its end, and put the debate's id and any error into the result queue."""
+            """Run a queued debate to its end, and put its id and any error into the result queue."""
             try:
                 await run_until_done(await run_in_thread(debates.get, debate))
             except asyncio.CancelledError:
@@ -202,7 +202,7 @@ class WorkQueue:
 
 
 async def _limit_idle_transactions(connection: AsyncConnection[DictRow]) -> None:
-    """Set a timeout after which the database ends idle transactions, such as those of a suspended worker."""
+    """Make the database end transactions that stay idle, such as those of a suspended worker."""
     await connection.execute(IDLE_TIMEOUT)
     await connection.commit()
 
@@ -244,7 +244,7 @@ async def _rescue(app: App) -> None:
 
 
 async def _under_way(app: App, debate: str | None = None) -> list[Entry]:
-    """Return the waiting and running queue entries, either all or those of one debate."""
+    """Return the waiting and running queue entries of one debate, or of all debates."""
     entries = await app.job_manager.list_jobs_async(queue=QUEUE, lock=debate)
     return [each for each in entries if each.status in ("todo", "doing")]
 

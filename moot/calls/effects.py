@@ -73,7 +73,7 @@ class Prompt:
     cites: tuple[str, ...] = ()
     """Ids of the transcript entries that summaries in the prompt cite."""
     layout: tuple[str, ...] = ()
-    """Section name of each message in the prompt, in the order of the messages."""
+    """Section name of each prompt message, in message order."""
     memory: Mapping[conversation.MemoryKind, int] = field(default_factory=dict)
     """Approximate number of prompt tokens used by each kind of memory."""
 
@@ -96,7 +96,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class StreamAs:
-    """Speaker and ids under which Moot streams a model's reply to clients."""
+    """Speaker and ids that Moot attaches to a streamed model reply."""
 
     entry_id: str
     """Id of the transcript entry that will store the reply."""
@@ -148,12 +148,12 @@ class ModelCall:
     prompt_tokens: int = 0
     """Exact number of tokens in `messages`, or 0 if it is unknown."""
     stream_as: StreamAs | None = None
-    """Speaker and message ids to attach to the streamed reply, or `None` if the reply is not streamed. Only
-    replies in turns are streamed."""
+    """Speaker and message ids for the streamed reply, or `None` if it is not streamed. Only replies in
+    turns are streamed."""
     call_index: int = 0
     """Index of the turn within its step, used to distinguish identical requests."""
     shortened_by: int = 0
-    """Number of tokens removed from the prompt after the model rejected a longer version."""
+    """Number of tokens by which the prompt was shortened after the model rejected it."""
     hints: Hints = field(default_factory=Hints)
     prompt: Prompt | None = field(default=None, repr=False)
     """Prompt used for the model call."""
@@ -232,7 +232,7 @@ class Reply:
 
     @property
     def is_final(self) -> bool:
-        """Return True if the reply may be stored because a repeated call would give the same result."""
+        """Return True if a repeated call would give the same result, so the reply may be stored."""
         return self.ok or self.refused or bool(self.excess)
 
     @property
@@ -256,7 +256,7 @@ class Reply:
         return self
 
     def to_json(self) -> JsonObject:
-        """Convert the reply to JSON types for storage."""
+        """Convert the reply to JSON types so that it can be stored."""
         return dict(vars(self))
 
     @classmethod
@@ -281,7 +281,7 @@ CallGenerator = Generator[Sequence[ModelCall], list[Reply], T]
 
 
 def gather_calls(flows: Sequence[CallGenerator[T]]) -> CallGenerator[list[T]]:
-    """Run several generators concurrently, and batch their model calls together.
+    """Run several generators concurrently, and make their model calls in shared batches.
 
     Returns:
         Results of the generators, in order. Only the generators decide which calls are made together, so a
@@ -309,7 +309,7 @@ PAUSE = {"kind": "pause"}
 
 
 def is_pause(payload: object) -> bool:
-    """Return True if the interrupt with this payload pauses the run without asking a person a question."""
+    """Return True if the interrupt pauses the run without asking a person a question."""
     return isinstance(payload, Mapping) and payload.get("kind") == PAUSE["kind"]
 
 
@@ -332,7 +332,7 @@ class Emit:
 
 @dataclass(frozen=True)
 class LocalJob:
-    """Job that Moot runs itself instead of calling a model, for example a tool call.
+    """Job that Moot performs itself without a model, such as a tool call.
 
     The result is a text.
     """
@@ -400,9 +400,9 @@ class InboxContents:
     pause: bool = False
     """True if a person asked for a pause."""
     failed: Sequence[conversation.FailedRun] = ()
-    """Records of failed runs of graph nodes."""
+    """Record of each failed run of a graph node."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage, since the last step, for answering people's questions about the debate."""
+    """Model usage for answering people's questions about the debate since the last step."""
     last_number: int = 0
     """Number of the last inbox row, or 0 if the inbox has no new rows."""
 
@@ -425,7 +425,7 @@ def errors_update(state: conversation.StateValues, node: str, failures: Iterable
 
 
 def run_body_with(body: NodeBody, outcomes: Callable[[Effect], Any]) -> Update:
-    """Run the body of a graph node in a test, and answer each of its requests with a prepared result.
+    """Run a graph node's body in a test, and answer its requests with prepared results.
 
     `outcomes` maps each effect to the result that is sent back.
     """
@@ -452,9 +452,9 @@ class Stop:
 
 stop = Stop()
 GRACE_S = 30.0
-"""Maximum number of seconds that calls in progress may take to finish after a stop request."""
+"""Maximum number of seconds in which running calls may finish after a stop request."""
 STOP_POLL_S = 0.2
-"""Interval in seconds between checks for a stop request during a sleep."""
+"""Seconds between checks for a stop request during a sleep."""
 
 
 def require_asyncio(what: str) -> None:
@@ -561,7 +561,7 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 
 class NonBlocking(threading.local):
-    """Per-thread flag that is set while the event loop must not wait for locks or disk access."""
+    """Flag set in a thread while its event loop must not wait for locks or the disk."""
 
     active = False
 
@@ -574,7 +574,7 @@ non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function on the event loop, or on a worker thread if it would block the event loop.
+    """Run an idempotent function on the event loop, or on a worker thread if it would block.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

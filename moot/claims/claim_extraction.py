@@ -27,11 +27,11 @@ _QUOTED_SPAN = re.compile(
 ANOTHER_ANSWER = "another answer"
 """Value of `option` for an answer to an open main question that is not among its options."""
 MAX_QUOTATION_CHARS = 400
-"""Maximum length in characters of a stored quotation. Longer quotations are cut."""
+"""Maximum number of characters in a stored quotation. Longer quotations are cut."""
 
 
 class Operations(TypedDict, total=False):
-    """Changes to the recorded claims, proposed by an extractor and grouped by type.
+    """Changes to the recorded claims that an extractor proposes, grouped by type.
 
     New claims have a `ref` until they get an id.
     """
@@ -51,15 +51,13 @@ class Operations(TypedDict, total=False):
     gaps: Sequence[Mapping[str, Any]]
     """Facts that debaters admit they do not know, each given as `{message_id, quote, claim}`."""
     same: Sequence[Mapping[str, Any]]
-    """Pairs of claims that have the same meaning or opposite meanings, each given as `{one, other,
-    opposite}`."""
+    """Pairs of claims with the same or opposite meaning, each given as `{one, other, opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
     """Claim events to retract, each given as `{of}`."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
-"""Function `(query, tokens)` that finds background texts matching the query, with at most `tokens` tokens
-in total."""
+"""Function `(query, tokens)` that finds up to `tokens` tokens of background text for a query."""
 
 
 def no_background(query: str, remaining: int) -> Sequence[str]:
@@ -84,15 +82,15 @@ class ClaimExtraction:
     """Aspects of the topic. A new claim belongs to the aspect that the extractor names, or else to
     `aspect`."""
     options: Sequence[str] = ()
-    """Possible answers to a main question that is not a yes-or-no question. A position on the main question
-    is one of its options."""
+    """Possible answers to the main question, unless it is a yes-or-no question. A position on the main
+    question is one of its options."""
     background: BackgroundTexts = no_background
-    """Background texts given to the model as context, not for claim extraction."""
+    """Background texts that only give context, and from which the model extracts no claims."""
     background_tokens: int = 0
-    """Number of tokens in the background texts that every prompt of the debate shows."""
+    """Number of tokens that background texts take up in every prompt of the debate."""
     threshold: float = 0.0
-    """Minimum confidence, from 0 to 1, that the extractor must assign to a stance event. Events with a
-    lower confidence are dropped."""
+    """Minimum confidence of the extractor, from 0 to 1, for keeping a stance event. Events with a lower
+    confidence are dropped."""
     last: bool = False
     """True if no debater can answer the new messages, so that challenges and questions in them are left
     out."""
@@ -104,7 +102,7 @@ class ClaimExtraction:
     _claim_refs: dict[str, str] = field(default_factory=dict)
     _condition_refs: dict[str, str] = field(default_factory=dict)
     _aspect_refs: dict[str, str] = field(default_factory=dict)
-    """Topic aspect of each new claim, keyed by the extractor's temporary id for the claim."""
+    """Topic aspect of each new claim, keyed by the claim's temporary id."""
     _conditions: dict[str, dict[str, str]] = field(default_factory=dict)
     """Texts of all conditions, keyed by claim id and condition id."""
     _texts: dict[str, str] = field(default_factory=dict)
@@ -136,7 +134,7 @@ class ClaimExtraction:
         return fold_events([*self.known, *self.new], self.topic)
 
     def apply(self, operations: Operations) -> None:
-        """Convert valid operations to new claim events, and count invalid operations in `dropped`."""
+        """Convert valid operations to new claim events, and count invalid ones in `dropped`."""
         new_texts = {each["ref"]: str(each["text"]) for each in operations.get("claims", ())}
         self._aspect_refs = {
             each["ref"]: str(each.get("aspect", "")) for each in operations.get("claims", ())
@@ -308,7 +306,7 @@ class ClaimExtraction:
         return {"debater": entry["speaker"], "message_id": entry["id"], "quote": words, "by": self.by}
 
     def _only_new_message_with(self, quote: str) -> Entry | None:
-        """Return the one new message that contains the quotation, or `None` if none or several do."""
+        """Return the one new message with the quotation, or `None` if none or several contain it."""
         new = (self.entries[key] for key in self.new_ids or self.entries if key in self.entries)
         found = [entry for entry in new if quote.strip() and quote.strip() in entry["content"]]
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
@@ -322,7 +320,7 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim that an extractor names by its id, temporary id or text.
+        """Return the id of the claim that an extractor gave as an id, temporary id or text.
 
         Add the claim if it is new; return `""` if it is unknown.
         """
@@ -396,7 +394,7 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a text without white space and quotation marks, and each character's original position."""
+    """Return a text without white space and quotation marks, and where each character was."""
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]
@@ -434,7 +432,7 @@ KINDS: tuple[ledger_events.StanceKind, ...] = get_args(ledger_events.StanceKind)
 def correct_event(
     state: ConversationState, note_id: str, kind: str = "", why: str = ""
 ) -> list[ledger_events.ClaimEvent]:
-    """Return new claim events that replace or retract an extracted event, as requested by a person.
+    """Return claim events that replace or retract an extracted event at a person's request.
 
     Args:
         state: state of the debate.
@@ -458,8 +456,8 @@ def correct_event(
         return [ledger_events.Retraction(type="retraction", of=note_id, why=board_text(why), by="person")]
     if known["type"] != "event":
         raise InputError(
-            f"claim event {note_id!r} does not record a stance, so it has no kind that you can change: to "
-            f"remove the event, leave out the kind {kind!r}"
+            f"claim event {note_id!r} records no stance, so you cannot change its kind: "
+            f"to remove the event, leave out the kind {kind!r}"
         )
     if kind not in KINDS:
         raise InputError(f"{kind!r} is not a valid kind of claim event: use one of {', '.join(KINDS)}")
@@ -475,7 +473,7 @@ def correct_event(
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ledger_events.ClaimEvent]:
-    """Return a claim event that records a merge of two claims by a person.
+    """Return a claim event which says that a person merged two claims.
 
     Args:
         state: state of the debate.

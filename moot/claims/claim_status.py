@@ -21,11 +21,11 @@ still open at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible positions on a claim, and possible answers to a main question that has no options."""
+"""Possible positions on a claim, and answers to a main question without options."""
 
 
 class ClaimStatus(NamedTuple):
-    """Status of one claim, including the debaters' answer and its conditions."""
+    """Status of one claim, with the answer on which the debaters agree and its conditions."""
 
     status: Status
     side: str
@@ -36,12 +36,11 @@ class ClaimStatus(NamedTuple):
     was_disputed: bool
     """True if debaters contradicted each other on the claim at any time in the debate."""
     in_room: bool = False
-    """True if the claim is being discussed in an open crux room (a side discussion between two disagreeing
-    debaters)."""
+    """True if the claim is being discussed in an open crux room (side discussion)."""
 
     @property
     def label(self) -> str:
-        """Return a display text for the claim's status, including the answer that debaters agree on.
+        """Return text that shows the claim's status and the answer that debaters agree on.
 
         Every display shows these words, and the stances next to them name the conditions.
         """
@@ -57,7 +56,7 @@ class ClaimStatus(NamedTuple):
 
 
 class StanceChange(NamedTuple):
-    """Effect of one recorded stance of a debater on the debater's position on a claim."""
+    """Effect of a debater's recorded stance on the debater's position on a claim."""
 
     event: ledger_events.StanceEvent
     before: ledger_events.StanceEvent | None
@@ -72,10 +71,9 @@ class StanceChange(NamedTuple):
     """Side that the debater takes on the claim after the stance event. It is `yes`, `no` or an option, or
     empty if the debater holds no answer."""
     conditions: Mapping[str, str] = {}
-    """Texts of the conditions that the debater attaches to the answer, keyed by condition id."""
+    """Texts of the debater's conditions for the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Latest earlier stance change after which the debater took a side on the claim, or `None` if there is
-    none."""
+    """Last earlier stance change that left the debater on a side of the claim, or `None`."""
 
     @property
     def restates_condition(self) -> bool:
@@ -85,7 +83,7 @@ class StanceChange(NamedTuple):
 
     @property
     def is_change_of_mind(self) -> bool:
-        """Return True if this event changed the debater's answer, or the conditions of the answer."""
+        """Return True if this event changed the debater's answer or its conditions."""
         if self.event["kind"] == "withdraws" and not is_given_up(self.before):
             return True
         if self.sign_before * self.sign < 0:
@@ -197,7 +195,7 @@ class Timeline(tuple[StanceChange, ...]):
 
     @property
     def sides(self) -> Sequence[Sequence[str]]:
-        """Groups of debaters who hold the same answer, starting with those who answer `yes`."""
+        """Groups of debaters with the same answer, starting with the `yes` group."""
         order = {answer: place for place, answer in enumerate(ANSWERS)}
         return [self.holders[side] for side in sorted(self.holders, key=lambda side: order.get(side, 2))]
 
@@ -249,7 +247,7 @@ EMPTY_TIMELINE = Timeline()
 
 @dataclass(frozen=True)
 class Ledger:
-    """Record of a debate's valid claim events, and of the statuses and stances derived from those events."""
+    """Valid claim events of a debate, with the statuses and stances derived from them."""
 
     claim_events: Mapping[str, Sequence[Any]]
     """All claim events, including retracted ones, grouped by type."""
@@ -265,12 +263,11 @@ class Ledger:
     evidence: Sequence[ledger_events.Evidence]
     gaps: Sequence[ledger_events.Gap]
     last_numbers: Mapping[str, int] = field(default_factory=dict)
-    """Highest number used so far in the ids of each type of claim event, keyed by event type."""
+    """Highest id number used so far for each type of claim event, keyed by event type."""
     read_through: int = -1
-    """Sequence number (`seq`) of the last transcript entry from which claims were extracted."""
+    """Sequence number (`seq`) of the last transcript entry that was read for claims."""
     reflected_events: int = 0
-    """Number of stance events that existing reflections already cover. The oldest events are covered
-    first."""
+    """Number of stance events that reflections already cover. The oldest events are covered first."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Number of operations that the extraction rejected, keyed by reason."""
 
@@ -317,11 +314,11 @@ class Ledger:
         return change.sign if change else 0
 
     def status(self, claim: str) -> Status:
-        """Return the current status of a claim, assuming that the debate has not ended."""
+        """Return a claim's current status, assuming that the debate is still running."""
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, over: bool = False, in_room: bool = False) -> ClaimStatus:
-        """Return a claim's status, the answer on which the debaters agree, and the conditions on that answer.
+        """Return a claim's status, and the answer that debaters agree on with its conditions.
 
         Args:
             claim: id of the claim.
@@ -336,7 +333,7 @@ class Ledger:
 
     @cached_property
     def _challenged_on(self) -> Mapping[str, set[str]]:
-        """Return the ids of the debaters who were challenged on each claim, keyed by claim id."""
+        """Return the ids of the debaters challenged on each claim, keyed by claim id."""
         challenged: dict[str, set[str]] = defaultdict(set)
         for each in self.challenges.values():
             challenged[each["claim"]].add(each["to"])
@@ -369,7 +366,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, ledger_events.StanceEvent]]]:
-        """Return the debaters' current stances, grouped by debater and by whether they are given up."""
+        """Return each debater's current stances, with those given up separate from the others."""
         points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for who, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
@@ -530,11 +527,10 @@ class Ledger:
 
 
 class CommonGround(NamedTuple):
-    """Claims on which two debaters both took a stance, grouped by whether the two stances match."""
+    """Claims on which two debaters both took a stance, grouped by how far they agree."""
 
     agreed: list[str]
-    """Ids of claims to which both debaters give the same answer, under identical conditions or without
-    conditions."""
+    """Ids of claims on which both debaters agree, with the same conditions or none."""
     differing: list[str]
     """Ids of claims on which the two debaters give different answers."""
     conditional: list[str]
@@ -542,7 +538,7 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the side of a claim that a debater takes or has conceded to.
+    """Return the side that a debater takes on a claim, or accepts by conceding.
 
     The side is `yes`, `no` or an option.
     """
@@ -552,7 +548,7 @@ def _granted_side(change: StanceChange | None) -> str:
 
 
 def leaning(event: ledger_events.StanceFields) -> int:
-    """Return 1 if a stance event supports its claim, -1 if the event rejects the claim, and 0 otherwise.
+    """Return 1 if a stance event supports its claim, -1 if it rejects the claim, and 0 otherwise.
 
     Conditions are ignored.
     """
@@ -562,7 +558,7 @@ def leaning(event: ledger_events.StanceFields) -> int:
 
 
 def with_all_conditions(change: StanceChange) -> ledger_events.StanceEvent:
-    """Return a stance event whose field `condition` contains all of the debater's conditions.
+    """Return a stance event with all of the debater's conditions in its field `condition`.
 
     An event that names no condition, such as a later concession, keeps the earlier ones. An event that gives
     up an option names the option.
@@ -601,12 +597,12 @@ def message_seq(event: Mapping[str, Any]) -> int:
 
 
 RANK: Mapping[ledger_events.Extractor, int] = {"model": 0, "person": 1}
-"""Priority of each kind of extractor, used if two extractors disagree about a message. A person outranks a
+"""Priority of each kind of extractor when two extractors disagree about a message. A person outranks a
 model. If two extractors disagree about a message, the event of the higher-ranked extractor counts."""
 
 
 def _next_change(event: ledger_events.StanceEvent, last: Mapping[str, StanceChange]) -> StanceChange:
-    """Return how a debater's newly recorded stance changes the debater's position on a claim."""
+    """Return how a newly recorded stance changes the debater's position on a claim."""
     who = event["debater"]
     known = last.get(who)
     before, sign = (known.event, known.sign) if known else (None, 0)
@@ -643,7 +639,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return a debater's answer after it concedes to other debaters, as 1 for yes or -1 for no.
+    """Return a debater's answer after conceding to other debaters: 1 for yes, -1 for no.
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
@@ -667,7 +663,7 @@ def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence
 
 
 def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the stance change that results when a debater only rejects one answer option.
+    """Return the stance change of a debater who only rejects one answer option.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
     """
@@ -681,7 +677,7 @@ def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None)
 def _conditions_after(
     event: ledger_events.StanceEvent, side: str, known: StanceChange | None
 ) -> Mapping[str, str]:
-    """Return the conditions attached to a debater's answer after a stance event, keyed by condition id.
+    """Return the conditions on a debater's answer after a stance event, keyed by condition id.
 
     A new condition is added to the others.
     """
@@ -848,7 +844,7 @@ def _extended_timelines(
 def _leading(
     same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
 ) -> dict[str, tuple[str, bool]]:
-    """Return a mapping from each merged claim to the claim that replaces it.
+    """Map each merged claim to the claim that replaces it.
 
     The second value is True if the two claims contradict each other.
     """

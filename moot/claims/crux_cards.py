@@ -28,11 +28,9 @@ FIRST_CARD = (
 )
 
 CYCLES = 2
-"""Default maximum number of exchanges in a crux room (a side discussion between two debaters who
-disagree)."""
+"""Default maximum number of exchanges in a crux room (a side discussion)."""
 LONG = 280
-"""Maximum number of characters in each long text field, such as `diagnosis`, on the result card of a side
-discussion."""
+"""Maximum number of characters in a long field of a crux card, such as `diagnosis`."""
 _FRAME = 780
 
 
@@ -44,7 +42,7 @@ def make_room(
     round_no: int,
     cycles: int = CYCLES,
 ) -> claim_events.Room:
-    """Return a new side discussion (crux room) for two debaters who contradict each other on a claim."""
+    """Return a new crux room (side discussion) for two debaters who disagree on a claim."""
     return {
         "id": room_id,
         "claim": claim,
@@ -102,7 +100,7 @@ def is_answered(ledger: Ledger, claim: str, cards: Iterable[claim_events.CruxCar
 
 
 def awaits_second(room: claim_events.Room) -> bool:
-    """Return True if a side discussion is waiting for the second debater to speak in the current stage."""
+    """Return True if a side discussion still waits for its second debater in this stage."""
     return not room["closed"] and room.get("second", False)
 
 
@@ -132,7 +130,7 @@ class SideFinding(BaseModel):
     """Condition on which the stance depends, in the debater's words."""
     message_id: str
     quote: str
-    """Exact words from the debater's messages in the side discussion that show the stance."""
+    """Debater's exact words in the side discussion that show the stance."""
 
 
 class CruxFinding(BaseModel):
@@ -155,7 +153,7 @@ def card_call(
     *,
     call_index: int,
 ) -> ModelCall:
-    """Return the model call that writes the record (crux card) of a side discussion.
+    """Return the model call that writes a crux card, the record of a side discussion.
 
     A later assessment of the same claim shows the earlier one in place of the messages that it has read.
     The background is left out, because the card is about what the two debaters said.
@@ -198,7 +196,7 @@ def card_call(
 def card_by_model(
     state: ConversationState, config: DebateConfig, room: claim_events.Room, data: Mapping[str, Any]
 ) -> claim_events.CruxCard:
-    """Return the record of a side discussion (crux card), built from a model's reply.
+    """Build the record of a side discussion (crux card) from a model's reply.
 
     Debaters missing from the reply are filled in from the claim ledger.
     """
@@ -260,7 +258,7 @@ def card_events(
 def card_by_rule(
     state: ConversationState, config: DebateConfig, room: claim_events.Room
 ) -> claim_events.CruxCard:
-    """Return the result card of a side discussion, computed without a model.
+    """Build the record of a side discussion (crux card) without calling a model.
 
     The facts come from the claim ledger.
 
@@ -322,7 +320,7 @@ the sections to show, and `GLANCE` is the maximum number of items per section.""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
-    """Return the status of every claim, keyed by claim id, most salient claim first."""
+    """Return each claim's status, keyed by claim id, with the most salient claim first."""
     ledger = ledger_of(state)
     closing = (state.get("step") or {}).get("kind") in ("judge", "close")
     over = closing or state.get("status") in ENDED_STATUSES
@@ -398,7 +396,7 @@ def _cruxes(state: StateValues, names: ledger_rendering.Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: ledger_rendering.Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield the findings that would change the minds of debaters who have kept their positions."""
+    """Yield what would change the minds of debaters who have kept their positions."""
     main, first = ledger.timeline(claim_events.MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:

@@ -20,9 +20,9 @@ Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
 
 TEXT = 160
-"""Maximum length, in characters, of the text of a claim or of a quotation on its own line."""
+"""Maximum number of characters in a claim, or in a quotation on its own line."""
 SHORT = 100
-"""Maximum length in characters of a quotation that shares a line with other text."""
+"""Maximum number of characters in a quotation that shares a line with other text."""
 
 NO_EXTRACTION = (
     "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`. The model `offline` "
@@ -121,7 +121,7 @@ def card_status(card: ledger_events.CruxCard) -> str:
 
 
 def card_results_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return one line that states each debater's answer to the question of a side discussion."""
+    """Return one line with each debater's answer to a side discussion's question."""
     return "; ".join(f"{display_name(who, names)}: {side['answer']}" for who, side in card["sides"].items())
 
 
@@ -149,7 +149,7 @@ def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[st
 
 
 def card_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return the question, sides and resolution of a side discussion's record (crux card) as text."""
+    """Return a crux card as text: its question, both sides, and the resolution or diagnosis."""
     sides = [
         f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -189,7 +189,7 @@ CUT_SHARE = 0.125
 none of them, or is left out."""
 
 MIN_LINE_TOKENS = 10
-"""Assumed minimum number of tokens in one line of the rendered claim ledger. A section renders no more
+"""Minimum number of tokens assumed for one line of the rendered claim ledger. A section renders no more
 lines than could fit into the token limit."""
 
 
@@ -198,8 +198,8 @@ class LedgerLine(NamedTuple):
 
     section: str
     urgency: int
-    """Priority of the line when not all lines fit within the token limit. Lines with the lowest number are
-    shown first."""
+    """Priority of the line, used if the token limit leaves no room for all lines. Lines with the lowest
+    number are shown first."""
     text: str
     more: str = ""
     """Text to add to the line if tokens remain after all lines have been chosen."""
@@ -334,7 +334,7 @@ def _spoken_since(state: StateValues, through: int) -> Iterator[str]:
 
 
 def memory_tokens(text: str, state: StateValues, count: TokenCounter) -> dict[MemoryKind, int]:
-    """Return the approximate token count of each kind of memory in a claim ledger's text."""
+    """Estimate how many tokens each kind of memory uses in a claim ledger's text."""
     ledger, _, remarks = text.partition(f"{REMARKS}:\n")
     ledger, _, rooms = ledger.partition(f"{ROOMS}:\n")
     held: dict[MemoryKind, int] = {"ledger": count(ledger)} if "\n- " in ledger else {}
@@ -429,7 +429,7 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
-        """Return the text of a claim event that records a concession, a change of mind or a knowledge gap.
+        """Describe a claim event: a concession, a change of mind or a knowledge gap.
 
         It includes the claim and the quotation.
 
@@ -620,7 +620,7 @@ class _LedgerRenderer:
         yield from self.change_lines(CHANGES, self.changes(), self.name)
 
     def last_round(self, speaker: str, told: Iterable[str]) -> Iterator[LedgerLine]:
-        """Yield lines about other debaters' concessions and changes of mind in the previous round.
+        """Yield lines about what other debaters conceded or reconsidered in the previous round.
 
         What the debaters in `told` have given up is left out, because other lines list it.
         """

@@ -48,20 +48,20 @@ _ON_RECORDS = " `retractions` contains the ids of wrong records in the ledger (e
 FRAME_TOKENS = 1050
 """Number of tokens reserved for the instructions and the JSON schema of an extraction prompt."""
 OUTPUT_TOKENS_PER_INPUT = 4
-"""Maximum number of output tokens per input token in an extraction. A capable model used 1.5 to 4.4 in
-two debates."""
+"""Maximum number of output tokens that an extraction may use per input token. A capable model used 1.5 to
+4.4 in two debates."""
 LEAST_SAID_TOKENS = 200
-"""Minimum number of tokens for messages from which claims are extracted, however long the background is."""
+"""Minimum tokens kept for messages to extract claims from, however long the background is."""
 CONTEXT_MARK = "(for context)"
-"""Marker for messages that an extraction prompt includes only as context and not for extraction."""
+"""Marker for messages that an extraction prompt includes only as context."""
 _MARGIN = 400
-"""Number of extra output tokens allowed for each extraction, regardless of input length."""
+"""Number of output tokens added for each extraction, however long its input is."""
 COMMON_REPLY_LIMIT = 8192
 """Maximum number of output tokens that almost every model supports."""
 MESSAGE_TOKENS = 12
 """Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of free tokens needed to show an earlier message that a new message cites. The earlier
+"""Minimum number of free tokens for showing an earlier message that a new message cites. The earlier
 message is omitted if fewer tokens remain."""
 _MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE = 12, 3
 """Maximum number of new claims that one extraction may add. It is higher for more than four messages, because
@@ -96,7 +96,7 @@ def extraction_schema(
     aspects: Sequence[str] = (),
     last: bool = False,
 ) -> type[BaseModel]:
-    """Return the schema that a model's claim-extraction reply must match.
+    """Return the schema for a model's claim-extraction reply.
 
     Ids are limited to those that the model may use. Lists that can only be empty are left out.
 
@@ -247,12 +247,12 @@ class QuotationChecks(BaseModel):
 
 
 def as_context(texts: Iterable[str]) -> list[str]:
-    """Return texts with the mark that tells a model not to extract claims from them."""
+    """Mark texts as context from which a model must not extract claims."""
     return [f"{CONTEXT_MARK}\n{text}" for text in texts]
 
 
 def texts_tokens(texts: Iterable[str], count: TokenCounter) -> int:
-    """Return the number of tokens that several texts need as messages of a prompt."""
+    """Return the number of tokens that texts need as prompt messages."""
     return sum(count(text) + MESSAGE_TOKENS for text in texts)
 
 
@@ -380,7 +380,7 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
 
 
 def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
-    """Return all stance kinds that a verifying model may report to confirm a stance event.
+    """Return all stance kinds with which a verifying model may confirm a stance event.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -408,7 +408,7 @@ def extraction_batches(entries: Sequence[Entry], config: DebateConfig) -> list[l
 
 
 def extraction_tokens(config: DebateConfig) -> int:
-    """Return the number of message tokens that fit into one extraction prompt."""
+    """Return how many message tokens fit into one extraction prompt."""
     return max(200, config.memory.budget.total - FRAME_TOKENS) // 2
 
 
@@ -441,7 +441,7 @@ def ledger_lines(
 
 
 def _kind_of(event: claim_events.StanceEvent) -> str:
-    """Return the name that the extraction prompt uses for a kind of stance.
+    """Return the extraction prompt's name for a kind of stance.
 
     A “no, unless …” is a denial.
     """
@@ -536,7 +536,7 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return transcript entries together with the messages that people wrote between those entries.
+    """Return transcript entries and the messages that people wrote between them.
 
     Debaters rely on the facts in these messages.
     """

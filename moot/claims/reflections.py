@@ -62,7 +62,7 @@ class Reflections(BaseModel):
 
 
 class LaterReflections(Reflections):
-    """Reflections by a model that has read the earlier reflections on the debate."""
+    """Reflections by a model that has read earlier reflections on the same debate."""
 
     contradicted: list[str] = []
 
@@ -77,7 +77,7 @@ class RecentActivity(NamedTuple):
 
     @property
     def score(self) -> int:
-        """Return the weighted number of disputes, concessions and changes of mind."""
+        """Return the weighted total of disputes, concessions and changes of mind."""
         given = CONCESSION * len(self.concessions) + SHIFT * len(self.shifts)
         return DISAGREEMENT * len(self.disputes) + given
 
@@ -173,7 +173,7 @@ def _earlier_reflections(state: ConversationState) -> list[Reflection]:
 
 
 def contradicted_reflections(state: ConversationState, contradicted: Sequence[str]) -> list[str]:
-    """Return the ids of all earlier reflections that a model listed in `contradicted`."""
+    """Return those ids in a model's `contradicted` list that belong to earlier reflections."""
     return [each["id"] for each in _earlier_reflections(state) if each["id"] in contradicted]
 
 

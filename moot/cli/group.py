@@ -100,7 +100,7 @@ class IndexedCommand:
     panel: Panel
     examples: tuple[str, ...]
     source: str | EntryPoint = field(compare=False)
-    """Location of the command's function, such as `module:function`."""
+    """Import path of the command's function (`module:function`), or its entry point."""
 
     def load(self) -> tuple[Any, Declaration]:
         """Import the command's function, and return the function and its `Declaration`.
@@ -129,11 +129,11 @@ _DECLARATION = re.compile(
     r'.*?^    """(?P<help>[^\n]*?)(?:"""|\n)',
     re.M | re.S,
 )
-"""Pattern that finds a `@command` decorator and the function that it decorates."""
+"""Pattern that finds a `@command` decorator and the decorated function."""
 
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the function name, first docstring line and decorator arguments of each command in a file."""
+    """Yield each command in a file: function name, first docstring line, decorator arguments."""
     for found in _DECLARATION.finditer(text):
         call = ast.parse(f"command({found['options']})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -169,7 +169,7 @@ def plugin_commands() -> dict[str, IndexedCommand]:
 
 
 def _plugin_command(name: str, point: EntryPoint) -> IndexedCommand:
-    """Find another package's command in its source text without importing the module."""
+    """Find another package's command by reading its source text instead of importing it."""
     from importlib.util import find_spec
 
     try:
@@ -325,8 +325,8 @@ decision does not pass --gate, 130 interrupted (the debate is saved).
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Constants for help texts on narrow terminals. `NARROW` is the minimum terminal width for click's help
-layout, and `NARROW_OPTION` is the width of the option column on narrower terminals."""
+"""Widths, in columns, for help texts on narrow terminals. `NARROW` is the minimum terminal width for
+click's help layout, and `NARROW_OPTION` is the width of the option column on narrower terminals."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:
@@ -448,7 +448,7 @@ class LazyGroup(TyperGroup):
         return list(all_commands())
 
     def resolve_command(self, ctx: Click, args: list[str]) -> Click:
-        """Parse the arguments, and return the command name, the command object and the remaining arguments.
+        """Parse the arguments, and return the command's name, the command and the other arguments.
 
         If the first argument is a question instead of a command, the command is `run`.
         """

@@ -46,7 +46,7 @@ class Goal:
 
     @property
     def share(self) -> float:
-        """Share of the limit that the debate has reached, from 0 to 1."""
+        """Share of the limit that the debate has used, from 0 to 1."""
         return min(1.0, self.reached / self.limit) if self.limit else 0.0
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class RunTally:
     """Planned number of turns, or `None` if the number is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Set the limits and planned turns of the progress display from a debate's configuration."""
+        """Take the progress display's limits and planned turns from a debate's configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)
@@ -80,7 +80,7 @@ class RunTally:
         self.tokens, self.cost_usd = row.tokens, row.cost_usd
 
     def goal(self) -> Goal:
-        """Return the debate's progress towards the limit that is closest to being reached."""
+        """Return the progress towards the limit that the debate is closest to reaching."""
         passed = (
             self.planned is not None and self.turns > self.planned
         )  # happens if a message was sent after the last turn
@@ -100,7 +100,7 @@ def spent_text(tokens: int, cost_usd: float) -> str:
 
 
 def event_line(event: Event, names: Mapping[str, str], tally: RunTally) -> str:
-    """Return one line that describes an event of the run, or `""` if the event is not shown."""
+    """Return one line about an event of the run, or `""` if the event is not shown."""
     match event["event"]:
         case "entry":
             entry = event["entry"]
@@ -152,7 +152,7 @@ class JsonLines(Progress):
     """Progress display that prints each event as a line of JSON."""
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Print an event as a line of JSON, with the run's tokens and cost so far."""
+        """Print an event as a JSON line with the run's tokens and cost so far."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"at": at, **event, "tokens": tally.tokens, "cost_usd": tally.cost_usd}
         print(redact(json.dumps(line, default=str)), file=sys.stderr, flush=True)
@@ -199,10 +199,10 @@ MESSAGE_FRAME = 2
 """Number of lines that a streamed message needs in addition to its text."""
 MESSAGE_LINES = MESSAGE_FRAME + 1
 CTRL_C = 4
-"""Number of free columns kept for the terminal's `^C` at the end of the status line. If the terminal's `^C`
-wrapped, erasing the line would fail."""
+"""Number of columns left free for the terminal's `^C` at the end of the status line. If the terminal's
+`^C` wrapped, erasing the line would fail."""
 BAR, MIN_BAR, SPINNER = 40, 4, 3
-"""Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
+"""Widths in columns: the progress bar's maximum and minimum, and the spinner's width."""
 MAX_MESSAGES_SHOWN = 4
 """Maximum number of streamed messages that are shown at the same time. A terminal with few lines shows fewer
 messages."""
@@ -233,7 +233,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show one event. The screen shows most events only at its next automatic refresh."""
+        """Show one event. Most events appear only at the screen's next automatic refresh."""
         self._tally = tally
         match event["event"]:
             case "token":
@@ -297,7 +297,7 @@ class LiveScreen(Progress):
 def check_answers(
     answers: object, config: DebateConfig, questions: Sequence[people.PersonQuestion] = ()
 ) -> None:
-    """Check that every prepared answer belongs to a debater or to a question that a debater can ask.
+    """Check that each prepared answer is for a debater or for a question that debaters can ask.
 
     The id of a future question is the debater's id and a number, such as `ada.1`.
 
@@ -332,7 +332,7 @@ class Answerer:
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
-        """Return the answers to the questions of an interrupt, or `None` if there are none."""
+        """Return the answers to an interrupt's questions, or `None` if there are no answers."""
         questions = people.questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and people.matches_any(questions, self._prepared):
@@ -342,7 +342,7 @@ class Answerer:
         return _ask(questions) if self._at_terminal and questions else None
 
     def answers_left(self) -> list[str]:
-        """Return a description of each prepared answer that was not used."""
+        """Return a description of each unused prepared answer."""
         return [] if self._given is None else people.unused_replies(list(self._asked.values()), self._given)
 
 
@@ -382,7 +382,7 @@ def _read_answer() -> str:
 
 
 def question_lines(payloads: object) -> list[str]:
-    """Return the questions in an interrupt as lines to print, grouped by debater.
+    """Format an interrupt's questions as lines to print, grouped by debater.
 
     An interrupt without questions is one line.
     """

@@ -120,7 +120,7 @@ def open_queue(db: str | None) -> WorkQueue:
 
 
 def command_line(*words: str, db: str | None = None) -> str:
-    """Return a `moot` command that the user can copy, including any `--db` option that the user gave."""
+    """Return a `moot` command for the user to copy, with the user's `--db` option if given."""
     program, called = "moot", Path(sys.argv[0])
     if called.name == "moot" and not shutil.which(
         "moot"
@@ -131,12 +131,12 @@ def command_line(*words: str, db: str | None = None) -> str:
 
 
 def after_setup(line: str) -> str:
-    """Return a shell command that needs a model, with `moot setup` before it if no model is configured."""
+    """Return a shell command, preceded by `moot setup` if no model is configured."""
     return line if configured_model() else f"{command_line('setup')} && {line}"
 
 
 def read_words(given: str, what: str, advice: str) -> str:
-    """Return the text of a `TEXT`, `@FILE` or `-` argument, where `-` means stdin.
+    """Return the text given as `TEXT`, as `@FILE`, or as `-` for stdin.
 
     Raises:
         InputError: the file cannot be read, or the text is empty.
@@ -152,7 +152,7 @@ def read_words(given: str, what: str, advice: str) -> str:
 
 
 def read_topic(given: str | None) -> str | None:
-    """Return the topic of a `TOPIC`, `@FILE` or `-` argument, or `None` if the argument was omitted.
+    """Read the topic from a `TOPIC`, `@FILE` or `-` argument, or return `None` without one.
 
     Raises:
         InputError: the file cannot be read, or the text is empty.
@@ -211,8 +211,8 @@ def read_answers(path: Path | None) -> object:
     answers = data_in(read_text(path, "answers"), path, "answers")
     if not isinstance(answers, dict | list):
         raise InputError(
-            f"answers file {str(path)!r} must contain a list of answers, or a mapping whose keys are "
-            "questions or debaters and whose values are answers"
+            f"answers file {str(path)!r} must contain a list of answers, or a mapping from "
+            "questions or debaters to answers"
         )
     return answers
 
@@ -226,7 +226,7 @@ LENGTHS = ("turns", "rounds")
 
 
 def parse_debaters(given: Sequence[str] | None) -> list[dict[str, str]] | None:
-    """Return the debaters given with the option `--debater`, or `None` if the option is absent.
+    """Parse the debaters given with `--debater`, or return `None` if the option is absent.
 
     Raises:
         InputError: a debater has no name.
@@ -327,7 +327,7 @@ def _new_name(name: str | None) -> str | None:
 
 
 def _debate_file(path: Path | None) -> Path | None:
-    """Check that the output file can be written, and return the path of the file."""
+    """Check the output file's suffix and folder, and return its path."""
     if path is not None:
         from moot.cli.output import format_of
 
@@ -371,7 +371,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def debates_like(ctx: Context, incomplete: str) -> list[str]:
-    """Return the names of debates that start with the text typed so far, for shell completion."""
+    """Return the debate names that complete the text typed in the shell."""
     with open_catalogue(ctx.params.get("db")) as records:
         rows = records.rows() if records else []
     return [row.name for row in rows if row.name.startswith(incomplete)]
@@ -382,7 +382,7 @@ COMPLETION_WAIT_S = 2.0
 
 
 def models_like(incomplete: str) -> list[str]:
-    """Return the names of models that start with the given text, for shell completion."""
+    """Return the model names that complete the text typed in the shell."""
     import asyncio
 
     import httpx
@@ -400,7 +400,7 @@ def models_like(incomplete: str) -> list[str]:
 
 
 def protocols_like(incomplete: str) -> list[str]:
-    """Return the names of built-in and installed protocols that start with the text, for shell completion."""
+    """Return the built-in and installed protocols that complete the text typed in the shell."""
     from moot.protocols.registry import protocol_names
 
     return [name for name in protocol_names() if name.startswith(incomplete)]
@@ -604,10 +604,10 @@ class SetupOptions:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Command-line options for displaying the progress and delivering the result of a run."""
+    """Command-line options for showing a run's progress and delivering its result."""
 
     answers: AnswersOption = None
-    """Content of the answers file, or `None` if `--answers` was not given."""
+    """Content of the file given with `--answers`, or `None` without this option."""
     output: OutputOption = None
     db: DbOption = None
     as_json: JsonOption = False

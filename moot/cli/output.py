@@ -63,7 +63,7 @@ def local_time(at: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """Return a value as indented JSON in which only control characters are escaped."""
+    """Format a value as indented JSON, and escape only control characters."""
     text = redact(json.dumps(value, ensure_ascii=False, indent=2))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\x7f", "\\u007f"))
 
@@ -97,7 +97,7 @@ class MarkdownText:
     text: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the text as formatted Markdown for a terminal, or as plain text otherwise."""
+        """Yield formatted Markdown on a terminal, and plain text elsewhere."""
         from rich.text import Text
 
         words = safe(self.text)
@@ -122,7 +122,7 @@ def _console(stream: TextIO) -> Console:
 
 
 def _piped_width() -> int:
-    """If the output is piped through `less` or `head`, return the terminal's width."""
+    """Return the terminal's width for output that is piped to a program such as `less`."""
     for descriptor in (sys.__stderr__, sys.__stdin__):
         with suppress(OSError, ValueError, AttributeError):
             if columns := os.get_terminal_size(descriptor.fileno()).columns:  # type: ignore[union-attr]  # suppressed
@@ -169,7 +169,7 @@ def acknowledge(data: object, words: str, *, as_json: bool) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a document on stdout, with control characters made visible if stdout is a terminal."""
+    """Print a document on stdout, and make control characters visible if stdout is a terminal."""
     text = (safe(text) if sys.stdout.isatty() else redact(text)).removesuffix("\n") + "\n"
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     sys.stdout.flush()
@@ -266,7 +266,7 @@ def suffix_error(path: Path, suffixes: Iterable[str]) -> InputError:
 
 
 def check_folder(path: Path) -> None:
-    """Raise an error if an output file's path is a folder or its parent folder does not exist.
+    """Raise an error if an output path is a folder or its parent folder does not exist.
 
     The check runs before any model is called. The path `-` stands for stdout.
 
@@ -327,8 +327,8 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """One flag per column, True if the column contains numbers and is right-aligned on the screen. `None`:
-    all columns but the first."""
+    """One flag per column, True for a column of numbers, which the screen aligns right. `None`: all
+    columns but the first."""
 
     def markdown(self) -> str:
         """Return the table as Markdown with special characters escaped."""
@@ -401,7 +401,7 @@ def deliver(
 
 
 def rate(value: Rate) -> str:
-    """Return a proportion with its confidence interval as text, or `–` if the proportion is undefined."""
+    """Format a proportion with its confidence interval, or return `–` if it is undefined."""
     if value["rate"] is None:
         return "–"
     return f"{value['rate']:.2f} ({value['low']:.2f}–{value['high']:.2f}, n = {value['n']})"

@@ -46,9 +46,9 @@ def pages() -> Mapping[str, str]:
 
 {MADE}
 
-This page lists all settings with their descriptions and defaults, in the same form as the file that `moot
-config init` writes. TOML and JSON configuration files use the same keys as YAML files. `moot config schema`
-prints the JSON Schema of the configuration, and `moot config check FILE` checks a configuration file.
+This page describes all settings and gives their defaults. It has the same form as the file that `moot config
+init` writes. TOML and JSON configuration files use the same keys as YAML files. `moot config schema` prints
+the JSON Schema of the configuration, and `moot config check FILE` checks a configuration file.
 
 ```yaml
 {template()}```
@@ -88,7 +88,7 @@ This page describes all names that you can import from the package `moot`. For e
 
 
 def _value_text(thing: object) -> str:
-    """Return Markdown text for a value in Moot's public Python API.
+    """Format a value from Moot's public Python API as Markdown.
 
     For a union type, return the names of the member types.
     """

@@ -45,7 +45,7 @@ class Gate:
     """Minimum confidence in the decision, from 0 to 100."""
 
     def refusal(self, verdict: JsonMapping) -> str:
-        """Return why a verdict fails the gate (the required decision), or `""` if it passes.
+        """Return why a verdict misses the required decision or confidence, or `""` if it passes.
 
         A verdict of the offline model never passes.
         """
@@ -151,7 +151,7 @@ def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
 
 
 def resume_line(debate: Debate, db: str | None, *more: str) -> str:
-    """Return the `moot resume` command with which the user can continue a debate."""
+    """Return the `moot resume` command that continues a debate."""
     return command_line("resume", handle(debate.id, debate.name), *more, db=db)
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 from moot.cli.output import borderless_table, number, rate
 
 MAX_COLUMNS = 5
-"""Maximum number of debaters for which a table of scores has one column per debater. With more debaters, the
-table has one line per debater with the total score."""
+"""Largest number of debaters at which a score table still has one column per debater. With more debaters,
+the table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
 """Widths in characters of the criteria column and of each debater's column."""
 BELOW = (1, 0, 0, 0)
@@ -89,19 +89,19 @@ def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
 
 
 def _import_note(document: JsonMapping) -> list[RenderableType]:
-    """Return the warning that the verdict comes from an imported file, as a part to print."""
+    """Return a warning to print if the verdict comes from an imported file."""
     note = import_note(document.get("imported_at", ""))
     return [Text(output.safe(note), "yellow")] if note else []
 
 
 def bulleted(text: str) -> str:
-    """Wrap a text to the screen width, and return it as a list item with indented continuation lines."""
+    """Format a text as a list item, wrapped to the screen with indented continuation lines."""
     lines = Text(text).wrap(output.err_console(), max(20, output.columns() - 2))
     return "- " + "\n  ".join(line.plain.rstrip() for line in lines)
 
 
 def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
-    """Return the answer in a verdict as parts to print."""
+    """Convert the fields of a verdict's answer to parts to print."""
     parts: list[RenderableType] = []
     for field in fields:
         lines = [
@@ -122,7 +122,7 @@ TURNING_POINTS = 3
 
 
 def answer_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return the question and short answer of a decided debate, or the verdict of an undecided debate."""
+    """Return a debate's question with its short answer, or its verdict if it is undecided."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
@@ -223,7 +223,7 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
 
 def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
-    """Return texts as paragraphs that each begin with the given label.
+    """Return texts as paragraphs, each starting with the given label.
 
     A long text starts below the label.
     """
@@ -235,7 +235,7 @@ def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
 
 
 def agreement_parts(judgement: Judgement) -> list[RenderableType]:
-    """Return tables of the judges' results and of the agreement between the judges."""
+    """Return tables that show the judges' results and how far the judges agree."""
     report = judgement.verdict.get("agreement")
     if not report:
         return []
@@ -301,7 +301,7 @@ def overview(document: Document, parent: str) -> Parts:
 
 
 def _agreement(document: Document) -> str:
-    """Return one line of text that shows how far a council's proposals agreed after each round.
+    """Return one line that shows how far a council's proposals agreed after each round.
 
     Return `""` if no round was checked.
     """
@@ -314,7 +314,7 @@ def _agreement(document: Document) -> str:
 
 
 def cost_text(document: Document) -> str:
-    """Return the cost of a debate as text, including the names of models with unknown prices."""
+    """Format a debate's cost, and name the models whose prices are unknown."""
     config, spent = frozen_config(document), f"US$ {document['usage']['cost_usd']:.4f}"
     unpriced = Models(config.models).names_without_price(config.model_names())
     if not unpriced:
@@ -378,7 +378,7 @@ def summaries(document: Document) -> Parts:
 
 
 def blackboard(document: Document) -> Parts:
-    """Return the blackboard (information extracted from a debate, such as claims) as text."""
+    """Return the claims and other information extracted from a debate (the blackboard) as text."""
     board = document["blackboard"]
     missing = why_no_claims(board["claim_events"], extracts=extracts_claims(document))
     if missing and not (board["cards"] or board["reflections"]):
@@ -408,7 +408,7 @@ def blackboard(document: Document) -> Parts:
 
 
 def _claim_text(claim: Document, names: Mapping[str, str]) -> str:
-    """Return a claim with its status and each debater's stance as text."""
+    """Describe a claim, its status and each debater's stance as text."""
     stances = (
         f"{names.get(who, who)}: {stance_text(stance)}: {cited_quotation(stance)}"
         for who, stance in claim["stances"].items()
@@ -424,19 +424,19 @@ def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, 
 
 
 def receipts(document: Document) -> Parts:
-    """Return a table of the debaters' prompts that lists the tokens in each prompt section."""
+    """Return a table that lists the tokens in each section of the debaters' prompts."""
     names = output.debater_names(document["config"])
     rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
     return _receipts(rows, ("seq", "speaker", "phase"))
 
 
 def calls(document: Document) -> Parts:
-    """For all model calls except turns, return a table of the tokens in each prompt section."""
+    """Return a table of the prompt tokens by section, for all model calls except turns."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 
 def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
-    """Return a table that shows how many tokens each section of every sent prompt has."""
+    """Return a table of the number of tokens in each section of every sent prompt."""
     if not rows:
         return [Text("No prompt has been sent yet.")]
     sections = list(dict.fromkeys(section for row in rows for section in row["sections"]))
@@ -460,7 +460,7 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return one table for each turn that was repeated without one kind of memory in its prompt.
+    """Return a table for each turn that was repeated with one kind of memory left out.
 
     Each table shows the original and the new message side by side.
     """

@@ -49,7 +49,7 @@ def run_on(session: DebateSession, *, turns: int | None, answer: object, tokens:
 async def arun_on(
     session: DebateSession, *, turns: int | None, answer: object, tokens: bool
 ) -> AsyncGenerator[Event, None]:
-    """Resume a debate and yield its events like `run_on`, without blocking the event loop."""
+    """Resume a debate and yield its events, as `run_on` does, but asynchronously."""
     async with (
         background_loop.enter_in_thread(_run(session, turns, answer)) as held,
         aclosing(
@@ -160,7 +160,7 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if usage that is missing from the debate's totals brings the debate to a limit.
+    """Return True if the debate reaches a limit once usage missing from its totals is added.
 
     Such usage comes from failed runs and from answered questions.
     """
@@ -187,12 +187,12 @@ def model_after_recording(config: DebateConfig, default: str | None) -> str | No
 OWN_MODEL = (
     "continue with your own model: run `moot setup` once (and restart `moot serve`), or add --model NAME"
 )
-"""Advice, used in error messages, to continue a debate with the user's own model. Shown if a debate with
+"""Error-message text that advises users to continue a debate with their own model. Shown if a debate with
 recorded replies cannot continue."""
 
 
 def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
-    """Raise an error if a fork (a separately continued copy of a debate) cannot run.
+    """Raise an error if a fork (a copy of a debate that continues separately) cannot run.
 
     Args:
         values: state with which the fork starts.
@@ -209,7 +209,7 @@ def check_fork(values: Values, config: DebateConfig, turns: int | None) -> None:
 
 
 def _check_replies(session: DebateSession, snapshot: StateSnapshot) -> None:
-    """Raise an error if an unfinished forked debate uses a model that only replays recorded replies."""
+    """Raise an error if an unfinished fork uses a model that only replays recorded replies."""
     if not is_over(snapshot) and session.records.find(session.thread).parent:
         _check_fork_model(frozen_config(snapshot.values))
 
@@ -266,8 +266,7 @@ def questions_at(snapshot: StateSnapshot) -> list[PersonQuestion]:
 
 
 PANEL_TEMPERATURE = 0.7
-"""Minimum temperature for judges if several of them use the same model. At 0, they would return equal
-verdicts."""
+"""Minimum sampling temperature for judges that share a model. At 0, they would return equal verdicts."""
 
 
 @dataclass(frozen=True)
@@ -275,20 +274,20 @@ class JudgingOptions:
     """Options for judging a debate again. `None` keeps the value from the debate's configuration."""
 
     model: str | None = None
-    """Model for every judge that has no configured model."""
+    """Model for every judge without a configured model."""
     rubric: str | JsonObject | None = None
     """Name of a built-in rubric, or a complete rubric as a JSON object."""
     panel: int | Sequence[str] | None = None
     """Number of judges, or a list with the model name of each judge."""
     rule: str | None = None
-    """Rule (`mean`, `majority`, `ranked`, `approval` or `unanimous`) that combines the panel's verdicts."""
+    """Rule for combining verdicts: `mean`, `majority`, `ranked`, `approval` or `unanimous`."""
     swap: bool | None = None
-    """True if each judge gives two verdicts, one for each presentation order of the debaters."""
+    """True if each judge gives two verdicts, one for each order of the debaters."""
     blind: bool | None = None
-    """True if the debaters' names are hidden from the judges."""
+    """True if judges do not see the debaters' names."""
     configured: Mapping[str, Any] | None = None
-    """Configuration whose `judge` and `models` sections replace the same sections of the debate's
-    configuration. The other options take precedence over it."""
+    """Configuration whose `judge` and `models` sections replace those of the debate. The other options
+    take precedence over it."""
 
     def to_json(self) -> JsonObject:
         """Return the options that are not `None` as a JSON object."""
@@ -333,7 +332,7 @@ class Judgement:
 
     topic: str
     config: JsonObject
-    """Debate configuration with the judging options applied, as JSON."""
+    """Debate configuration as JSON, with the judging options applied."""
     verdict: PanelVerdict
     """Decision of the whole panel. Its `status` is `failed` if no judge returned a verdict."""
     verdicts: list[Verdict]

@@ -58,17 +58,17 @@ class PlannedCall:
 
     call: ModelCall
     batch: int
-    """Sequence number of the group of concurrent calls to which this call belongs. Calls in the same batch
-    run at the same time."""
+    """Sequence number of this call's group of concurrent calls. Calls in the same batch run at the same
+    time."""
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Estimated number of calls in the full debate that this simulated call represents. It exceeds 1 only
-    if the simulation was shortened."""
+    """Estimated number of full-debate calls represented by this simulated call. It exceeds 1 only if the
+    simulation was shortened."""
 
     @property
     def phase(self) -> str:
-        """Name of the debate phase of this model call.
+        """Name of the debate phase in which this model call occurs.
 
         If the phase has the same name as the call's purpose, the memory kind takes its place.
         """
@@ -77,7 +77,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Kind of the call, given by the call's purpose and debate phase."""
+        """Kind of the call: its purpose and debate phase."""
         return self.call.purpose, self.phase
 
     @property
@@ -125,7 +125,7 @@ class DryRun:
 
     @property
     def critical_path(self) -> int:
-        """Length of the longest chain of calls that must run one after another."""
+        """Length of the longest chain of calls that must run in sequence."""
         first = {each.batch: each for each in self.planned}
         sizes = Counter(each.batch for each in self.planned)
         return round(sum(-(-sizes[batch] // self.concurrency) * each.times for batch, each in first.items()))
@@ -140,8 +140,8 @@ class DryRun:
 
 
 TOKENS_PER_WORD: Mapping[Scenario, float] = {"agreeing": 1.05, "disputing": 1.3}
-"""Assumed number of tokens per requested word of a simulated reply, for each simulation scenario. Recorded
-debates have 1.06 to 1.33."""
+"""Assumed number of reply tokens per requested word, for each simulation scenario. Recorded debates have
+1.06 to 1.33."""
 DEFAULT_WORDS = 150
 """Number of words in a stub reply if the prompt specifies no length."""
 REPLY_TOKENS: Mapping[str, int] = {
@@ -153,11 +153,10 @@ REPLY_TOKENS: Mapping[str, int] = {
     "moderate": 60,
     "decide": 150,
 }
-"""Assumed number of tokens in a simulated structured reply, keyed by the call's purpose. The first three
+"""Assumed token counts of simulated structured replies, keyed by the call's purpose. The first three
 values are means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Assumed number of tokens in a simulated structured reply if `REPLY_TOKENS` does not list the call's
-purpose."""
+"""Assumed token count of a simulated structured reply with a purpose not in `REPLY_TOKENS`."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
@@ -184,7 +183,7 @@ weekend whistle window winter wonder yellow
 
 
 Check = Callable[[], object]
-"""Function that is called before each simulated call. It can raise an error to end the dry run."""
+"""Function that runs before each simulated call. It can raise an error to end the dry run."""
 
 
 def no_check() -> None:
@@ -213,8 +212,8 @@ class StubReplies:
     _in_flight: int = 0
     _round: int = 0
     _texts: int = 0
-    """Running count of the placeholder texts generated as simulated model replies. It seeds the next text,
-    so that all texts differ."""
+    """Number of placeholder texts generated so far as simulated model replies. It seeds the next text, so
+    that all texts differ."""
     _heard: dict[str, int] = field(default_factory=dict)
     """Number of each message whose claims were extracted, in order of extraction."""
     _counter: TokenCounter | None = None
@@ -351,7 +350,7 @@ def _event(message: str, claim: str, kind: str) -> JsonObject:
 
 @lru_cache(maxsize=4096)
 def _sentence_tokens(sentence: str) -> int:
-    """Return the approximate number of tokens in one sentence of a simulated model reply.
+    """Estimate the number of tokens in one sentence of a simulated model reply.
 
     The estimate is 1.1 tokens per word plus one.
     """
@@ -363,25 +362,25 @@ Documents = Sequence[Mapping[str, str]]
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
-"""Number of debate turns in the first simulation of a long debate. The number doubles with each further
+"""Number of turns in the first simulation of a long debate. The number doubles with each further
 simulation until the rounds repeat."""
 ENOUGH_CALLS = 130
-"""Number of model calls after which a shortened simulation suffices to extrapolate the full debate."""
+"""Number of simulated model calls from which Moot can extrapolate the full debate."""
 MAX_GROWTH = 0.05
-"""Maximum relative increase in calls and prompt tokens between two equally long parts of a simulated
-debate. With more growth, the rounds do not count as repeating."""
+"""Maximum relative growth in calls and prompt tokens between equal parts of a simulation. With more
+growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
 """Minimum number of rounds in a shortened run."""
 MIN_MISSING_ROUNDS = 3
 """Minimum number of rounds that a shortened simulation must leave out to be worthwhile. Otherwise, the
 whole debate is simulated."""
 MIN_PERIODS = 3
-"""Number of rounds in which a kind of call must occur before its frequency can be estimated."""
+"""Number of rounds that must contain a kind of call before Moot estimates its frequency."""
 GROWTH = 0.25
 """Minimum relative increase in calls of one kind that counts as continued growth."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind needed to treat an increase in such calls as a trend. With fewer
-calls, growth is ignored because it can be chance."""
+"""Minimum number of calls of one kind for treating their increase as a trend. With fewer calls, growth is
+ignored because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
 
@@ -465,7 +464,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two adjacent, equally long ranges of rounds whose model calls can be compared.
+    """Return two adjacent ranges of equally many rounds, so that their calls can be compared.
 
     Both ranges are in the last two thirds of the simulated debate.
     """
@@ -476,7 +475,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the rounds of `early` and `late` in which each kind of model call occurs."""
+    """Return the rounds of each kind of model call from the start of `early` to the end of `late`."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -485,7 +484,7 @@ def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> l
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if a run's later rounds need about as many calls and tokens as its earlier rounds."""
+    """Return True if later rounds need about as many calls and tokens as earlier rounds."""
     parts = _parts(calls)
     if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
         return False
@@ -558,7 +557,7 @@ async def _run_debate(config: DebateConfig, replies: StubReplies, documents: Doc
 
 @dataclass(frozen=True)
 class Tokens:
-    """Expected and maximum number of tokens in the prompt or reply of one call."""
+    """Expected and maximum number of tokens in one call's prompt or reply."""
 
     expected: float
     most: int
@@ -573,18 +572,18 @@ class Batch:
     calls: int
     """Number of calls that run at the same time in this batch."""
     prompt: Tokens
-    """Token counts, expected and maximum, for the prompt of one call."""
+    """Expected and maximum number of tokens in one call's prompt."""
     reply: Tokens
     times: int
     """Expected number of times that a debate runs this batch of concurrent calls."""
     times_at_least: int
-    """Minimum number of times that any simulated debate runs this batch of concurrent calls."""
+    """Fewest times that any simulated debate runs this batch of concurrent calls."""
     times_at_most: int
-    """Maximum number of times that any simulated debate runs this batch of concurrent calls."""
+    """Most times that any simulated debate runs this batch of concurrent calls."""
 
     @property
     def all_calls(self) -> int:
-        """Expected total number of model calls that the debate makes in all runs of this batch."""
+        """Expected number of model calls in all runs of this batch during the debate."""
         return self.calls * self.times
 
 
@@ -639,7 +638,7 @@ class Estimate:
         return {phase: tokens for phase, tokens in found.items() if tokens}
 
     def seconds(self, latency_s: float) -> float:
-        """Return the expected duration of the debate in seconds if each call takes `latency_s` seconds."""
+        """Return the debate's expected duration in seconds if each call takes `latency_s` seconds."""
         return self.critical_path * latency_s
 
     def to_json(self) -> JsonObject:
@@ -707,7 +706,7 @@ def estimate(config: DebateConfig, check: Check = no_check, *, documents: Docume
 
     Args:
         config: The configuration of the debate.
-        check: Function that is called before each simulated call. It can raise an error to end the estimate.
+        check: Function that runs before each simulated call. It can raise an error to end the estimate.
         documents: Documents that the debaters see, in addition to the context file of the configuration.
 
     Raises:
@@ -740,11 +739,11 @@ class ExpectedCost(TypedDict):
     """Estimated cost of a debate in US$, computed before the debate runs."""
 
     usd_at_least: float
-    """Minimum cost in US$, assuming the cheapest model or fallback for each call."""
+    """Minimum cost in US$, assuming that the cheapest model or fallback makes each call."""
     usd: float
     """Expected cost in US$, assuming that no fallback is used."""
     usd_at_most: float
-    """Maximum cost in US$, assuming the most expensive model or fallback for each call."""
+    """Maximum cost in US$, assuming that the most expensive model or fallback makes each call."""
 
 
 def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | list[str]:
@@ -764,7 +763,7 @@ def expected_cost(planned: Estimate, config: DebateConfig) -> ExpectedCost | lis
 
 
 def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) -> list[float]:
-    """Return the possible costs of a call in US$, one for its own model and one for each fallback model."""
+    """Return a call's possible costs in US$, for its own model and for each fallback model."""
     usage: EntryUsage = {
         "prompt_tokens": planned.prompt_limit if at_limits else planned.call.prompt_tokens,
         "completion_tokens": planned.reply_limit if at_limits else planned.reply_tokens,

@@ -35,7 +35,7 @@ from moot.text.terms import question_in
 
 
 def start_replay(session: DebateSession, name: str | None) -> DebateSession:
-    """Create a debate that replays the recorded model replies (journal) of another debate.
+    """Create a debate that replays the model replies in another debate's journal.
 
     The replay has the topic, configuration and documents of the original debate, and is extended at the same
     points. A
@@ -78,7 +78,7 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
 
 
 async def _updates(session: DebateSession) -> list[str]:
-    """Return the ids of checkpoints that were created by direct state updates, oldest first."""
+    """Return the ids of checkpoints that direct state updates created, oldest first."""
     return sorted([stored.checkpoint["id"] async for stored in session.checkpoints("update")])
 
 
@@ -125,7 +125,7 @@ def unused_name(records: Records, text: str) -> str | None:
 
 
 def find_debate(session: DebateSession, name: str) -> DebateSession:
-    """Return the session of the debate with the given id, name or unique id prefix.
+    """Find a debate by id, name or unique id prefix, and return its session.
 
     A debate whose creation was interrupted is not found. If only its status was not listed yet, the status
     is stored, unless the database takes no writes.
@@ -177,7 +177,7 @@ def start_debate(
 
 @contextmanager
 def _creating(session: DebateSession, row: DebateRow) -> Iterator[DebateSession]:
-    """Add a debate to the catalogue and hold its lease during a `with` block.
+    """Add a debate to the catalogue, and hold its lease until the `with` block ends.
 
     If the `with` block fails, delete the debate.
 
@@ -220,7 +220,7 @@ def _discard(session: DebateSession) -> None:
 
 
 def fork_values(session: DebateSession, *, after: int | None, without: str | None = None) -> Values:
-    """Return the state with which a fork of a debate starts, without storing a fork.
+    """Return the initial state of a debate's fork without storing the fork.
 
     The fork starts after a given entry or before a given interjection. With `after`, the fork does not
     repeat the interjections that the original received later. With `without`, it repeats all of them except
@@ -289,7 +289,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the `seq` of the transcript entry that ends the last turn before an interjection.
+    """Return the `seq` of the entry that ended the last turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -305,14 +305,14 @@ def _last_turn_before(values: Values, interjection: str) -> int:
     ]
     if not turns:
         raise InputError(
-            f"cannot fork the debate before interjection {interjection!r}, because no turn precedes it: "
+            f"no turn precedes interjection {interjection!r}, so you cannot fork the debate before it: "
             "start a new debate without this interjection"
         )
     return int(turns[-1])
 
 
 def _later_interjections(values: Values, after: int | None, without: str) -> list[entries.JsonObject]:
-    """Return the interjections that follow a transcript entry, prepared for reuse in a fork of the debate.
+    """Return the interjections after a transcript entry, ready to be reused in a forked debate.
 
     An amendment is left out if the fork does not contain the message that it amends.
     """
@@ -331,7 +331,7 @@ def _later_interjections(values: Values, after: int | None, without: str) -> lis
 
 
 def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]:
-    """Return the interjections of the original debate that are missing from its fork."""
+    """Return the original debate's interjections that the fork lacks."""
     kept = {each["id"] for each in fork["full_transcript"]}
     planned = {each.text for each in frozen_config(fork).interjections}
     return [
@@ -361,7 +361,7 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
 
 
 def _past_time(text: object, now: str) -> str:
-    """Return a document's ISO 8601 time in UTC, or the present time if it is invalid or in the future."""
+    """Return an ISO 8601 time in UTC, or the present time if it is invalid or in the future."""
     try:
         at = datetime.fromisoformat(str(text))
         at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -458,8 +458,8 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Minimum unused share of an SQLite file, from 0 to 1, at which the file is rewritten to reclaim space.
-Rewriting temporarily needs twice the space."""
+"""Unused share of an SQLite file (0 to 1) from which Moot rewrites it to reclaim space. Rewriting
+temporarily needs twice the space."""
 
 
 @dataclass(frozen=True)
@@ -499,7 +499,7 @@ def prune(session: DebateSession) -> tuple[int, int]:
 
 
 async def _checkpoints_of(session: DebateSession, named: set[str], deltas: Sequence[str]) -> list[_Stored]:
-    """Return the checkpoints of a debate, oldest first, and mark the ones that must be kept."""
+    """Return a debate's checkpoints, oldest first, and mark the ones to keep."""
     found, parents = [], set()
     async for each in session.checkpoints():
         place = each.checkpoint["id"]

@@ -160,19 +160,19 @@ class MemoryCost:
     """Number of memory items created, for example summary versions, claim events, reflections or pins. For
     other kinds, the number of prompts."""
     calls: int
-    """Number of model calls made to create debate memory of the kind given in `kind`."""
+    """Number of model calls that created this kind of memory."""
     tokens: int
-    """Number of prompt and reply tokens used to create debate memory of the kind given in `kind`."""
+    """Number of prompt and reply tokens used to create debate memory of this `kind`."""
     cost_usd: float
     """Cost in US$ of the calls that created this kind of memory, or 0 if the prices are unknown."""
     prompts: int
     """Number of prompts to debaters, judges and moderators that contain this kind of memory."""
     shown_tokens: int
-    """Approximate number of tokens that memory of the kind given in `kind` occupies in all prompts."""
+    """Approximate number of tokens that this kind of memory takes up in all prompts."""
 
 
 def audit(document: DebateDocument) -> list[MemoryCost]:
-    """Return the cost and use of each kind of memory in a debate."""
+    """Return what each kind of memory in a debate cost and how it was used."""
     board, calls = document["blackboard"], document.get("calls", [])
     noted = [
         note for note in board["claim_events"] if note["type"] not in ("extraction_pass", "reflection_pass")
@@ -199,7 +199,7 @@ def audit(document: DebateDocument) -> list[MemoryCost]:
 
 @dataclass(frozen=True)
 class ReplayedTurn:
-    """Turn of a debate, repeated without one kind of memory, together with its original message."""
+    """Turn repeated without one kind of memory, together with its original message."""
 
     entry_id: str
     speaker: str
@@ -210,10 +210,10 @@ class ReplayedTurn:
     error: str
     """Error message of the repeated model call, or `""` if the call succeeded."""
     tokens: int
-    """Number of tokens in the prompt and reply of the model call that repeats the turn."""
+    """Number of prompt and reply tokens in the repeated turn's model call."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the data of this repeated debate turn as a JSON object."""
+        """Return this repeated debate turn as a JSON object."""
         return asdict(self)
 
 
@@ -256,7 +256,7 @@ def replay_without(
 def _replay_call(
     session: DebateSession, kind: MemoryKind, receipt: Receipt, said: str, model: str | None
 ) -> ReplayedTurn:
-    """Repeat the model call of a debater's turn after removing one kind of memory from the state.
+    """Repeat the model call of a debater's turn without one kind of memory.
 
     The reply is not added to the journal.
     """
@@ -269,8 +269,8 @@ def _replay_call(
     speaker = config.debater(receipt["speaker"])
     if not model and is_built_in(config.model_of(speaker)):
         raise InputError(
-            f"{speaker.name!r} uses the offline model, whose replies do not depend on memory: "
-            "choose another model with --model. To repeat the turn anyway, add --model offline"
+            f"{speaker.name!r} uses the offline model, which ignores memory: choose another "
+            "model with --model, or add --model offline to repeat the turn anyway"
         )
     permissions = session.permissions(state, DebateConfig(model=model) if model else None)
     context = NodeContext(session.environment, permissions, holder.thread, receipt["checkpoint"])
@@ -295,7 +295,7 @@ def _replay_call(
 
 
 def without(state: ConversationState, kind: MemoryKind) -> ConversationState:
-    """Return a copy of the debate's state in which one kind of memory is empty or disabled."""
+    """Return a copy of the debate's state with one kind of memory emptied or disabled."""
     config = state["config"]
     memory, debaters = config["memory"], config["debaters"]
     quiet = {**memory, "retrieval": {**memory["retrieval"], "enabled": False}}

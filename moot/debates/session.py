@@ -70,8 +70,8 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns by which a replayed debate is extended, one for each time the original debate was
-    extended. An extension adds turns to a debate that has ended."""
+    """Numbers of turns added to a replayed debate, one for each extension of the original. An extension
+    adds turns to a debate that has ended."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """LangSmith root traces of debates that have not started yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
@@ -94,7 +94,7 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Context for model calls that are made outside the debate's LangGraph graph.
+        """Context for model calls outside the debate's LangGraph graph.
 
         The rate limits of the database and the group's budget apply to them. The journal does not store their
         replies.
@@ -103,7 +103,7 @@ class DebateSession:
         return JournalPosition(records, self.thread, stores_replies=False)
 
     def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
-        """Return the stored debate's configuration and the capabilities that the debate may use.
+        """Return a stored debate's configuration and permitted capabilities.
 
         The permissions include the debate's grants and the capabilities in the operator's configuration.
         """
@@ -112,7 +112,7 @@ class DebateSession:
         return authorize(frozen_config(values), operator, granted, env.safe_capabilities)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
-        """Return the debate's latest LangGraph state snapshot, or the snapshot of a given checkpoint.
+        """Return the debate's LangGraph state snapshot at a checkpoint, or the latest by default.
 
         The next node is `turn` in place of a phase's node, which a debate of another graph has.
 
@@ -139,7 +139,7 @@ class DebateSession:
         return saver.alist(config, filter={"source": source} if source else None)
 
     async def _latest(self, config: RunnableConfig) -> StateSnapshot:
-        """Return the latest state snapshot from the cache, or load it."""
+        """Return the latest state snapshot, and load it if the cached one is missing or outdated."""
         stored = await cast(BaseCheckpointSaver[str], self.graph.checkpointer).aget_tuple(config)
         mark = (stored.checkpoint["id"], stored.pending_writes) if stored else None
         known, snapshot = self.loaded.get(self.thread, (None, None))
@@ -197,7 +197,7 @@ class DebateSession:
 
     @contextmanager
     def writing(self) -> Iterator[DebateSession]:
-        """Hold the debate's lease during a `with` block, and yield a session that can write to the debate.
+        """Hold the debate's lease in a `with` block, and yield a session for writing to the debate.
 
         Raises:
             DebateBusy: Another run writes the debate, in this process or another.
@@ -210,7 +210,7 @@ class DebateSession:
 
 
 def is_over(snapshot: StateSnapshot) -> bool:
-    """Return True if the debate is over because the state snapshot has no tasks left.
+    """Return True if the debate is over: its state snapshot has no tasks left.
 
     `next` is not enough: it is also empty if a process died between a node's writes and the next checkpoint.
     Such a step still has its task.
@@ -242,7 +242,7 @@ class EntryEvent(TypedDict):
 
 
 class StepEvent(TypedDict):
-    """Start of a step of the debate."""
+    """Event that marks the start of a debate step."""
 
     event: Literal["step"]
     number: int
@@ -268,7 +268,7 @@ class SummaryEvent(TypedDict):
 
 
 class CruxEvent(TypedDict):
-    """New crux card (the record of a side discussion between two debaters who disagree)."""
+    """Event for a new crux card, which records a side discussion between two debaters."""
 
     event: Literal["crux"]
     card: str
@@ -296,14 +296,14 @@ class RetryEvent(TypedDict):
 
 
 class StoreFailedEvent(TypedDict):
-    """Failed access to the store that holds memory across debates. The debate continues without it."""
+    """Failure to access the store that keeps memory across debates. The debate continues without it."""
 
     event: Literal["store_failed"]
     error: str
 
 
 class EndEvent(TypedDict):
-    """End of the debate."""
+    """Event that marks the end of the debate."""
 
     event: Literal["end"]
     status: Literal["done", "limit"]
@@ -404,7 +404,7 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _unknown_placeholders(config: DebateConfig) -> list[str]:
-    """Return warnings about placeholders in summary prompts, because Moot does not fill them in."""
+    """Return warnings about placeholders in summary prompts, which Moot does not fill in."""
     prompts = {
         "memory.summary_prompt": config.memory.summary_prompt,
         "memory.perspectives.prompt": config.memory.perspectives.prompt,
@@ -558,7 +558,7 @@ def propose_debaters(
 
 
 def _proposal(question: str, config: DebateConfig) -> CallGenerator[list[JsonObject]]:
-    """Return the two debaters that a model proposes for a question."""
+    """Ask a model to propose two debaters for a question, and return them."""
     params = model_params(config, config.debaters[0])
     blocks = [
         Block("system", {"role": "system", "content": PROPOSE.render()}, label="instruction"),

@@ -59,11 +59,11 @@ class Debate:
         return self.session.records.find(self.id)
 
     def state(self, checkpoint: str = "") -> StateSnapshot:
-        """Return the debate's latest LangGraph state snapshot, or the snapshot of a given checkpoint."""
+        """Return the debate's LangGraph state snapshot at a checkpoint, or the latest by default."""
         return self.session.state(checkpoint)
 
     def config(self) -> DebateConfig:
-        """Return the configuration that was frozen when the debate was created."""
+        """Return the debate's stored configuration."""
         return frozen_config(self.state().values)
 
     def document(self, snapshot: StateSnapshot | None = None) -> DebateDocument:
@@ -79,7 +79,7 @@ class Debate:
         return document
 
     def spent(self, values: StateValues) -> JsonObject:
-        """Return the debate's state values, with pending usage added to the usage totals.
+        """Return the debate's state values with pending usage included in the usage totals.
 
         Pending usage comes from failed runs and answered questions.
 
@@ -198,7 +198,7 @@ class Debate:
         return is_over(self.state())
 
     def can_go_on(self) -> bool:
-        """Return True if the debate can be extended with more turns after its end."""
+        """Return True if the debate can continue with more turns after it has ended."""
         return continuation.can_go_on(self.spent(self.state().values))
 
     def allow(self, config: DebateConfig) -> None:
@@ -229,7 +229,7 @@ class Debate:
     def check_change(
         self, config: DebateConfig, former: DebateConfig, named: DebateConfig | None = None
     ) -> tuple[DebateConfig, set[Capability]]:
-        """Check that the debate, or a fork of it, can run with a changed configuration. Nothing is stored.
+        """Check that the debate or a fork of it can run with a changed configuration. Nothing is stored.
 
         Args:
             config: The new configuration.
@@ -358,7 +358,7 @@ class Debate:
         return answer
 
     def _count(self, spent: Mapping[str, float]) -> None:
-        """Add the usage of an answered question to the debate's usage."""
+        """Add the usage from answering a question to the debate's usage."""
         records = self.session.records
         records.inbox.add_question(self.id, spent, self.session.environment.clock())
         usage = self.spent(self.state().values)["usage"]
@@ -379,7 +379,7 @@ class BrierScore(TypedDict):
     judge: str
     model: str
     decisions: int
-    """Number of decisions for which feedback was given."""
+    """Number of decisions on which people gave feedback."""
     brier: float
     """Mean squared difference between confidence and outcome, from 0 (best) to 1 (worst)."""
     confidence: float
@@ -417,7 +417,7 @@ def has_decision(document: JsonMapping) -> bool:
 
 
 def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
-    """Yield the decision and confidence of each judge, or of the vote if there was no judge."""
+    """Yield each judge's decision and confidence, or those of the vote if there was no judge."""
     verdict = document["verdict"]
     own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in own if verdict["judge"] != COUNT and own else [verdict]:

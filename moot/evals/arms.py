@@ -23,7 +23,7 @@ from moot.state.errors import ConfigError, file_error_reason
 
 ArmKind = Literal["debate", "vote", "first-answers", "judge", "recorded", "lineup"]
 VERSUS = " vs "
-"""Separator between two configuration names in the name of a pair of compared configurations."""
+"""Separator between the names of two compared configurations."""
 MAX_ANSWERS = 256
 """Maximum number of answers in a vote (`vote.answers`)."""
 STANCES = ("argues for it", "argues against it")
@@ -33,11 +33,11 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Mapping from each kind of evaluation item to the kinds of configurations that can be evaluated on it."""
+"""Kinds of configurations that each kind of evaluation item can test, keyed by item kind."""
 
 
 class RecordedResult(BaseModel):
-    """Result for one evaluation item, read from a file instead of produced by this evaluation."""
+    """Stored result for one evaluation item, read from a file instead of computed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,8 +46,8 @@ class RecordedResult(BaseModel):
     answer: str | None = None
     """Answer to a question, as text."""
     winners: tuple[Literal["a", "b", "tie"], ...] = Field(default=(), max_length=2)
-    """Winners of a comparison of two answers, one winner for each order in which the answers are presented.
-    Answer `a` comes first in the first order, and answer `b` in the second."""
+    """Winners of a comparison of two answers, one for each order of presentation. Answer `a` comes first
+    in the first order, and answer `b` in the second."""
     confidence: float | None = Field(default=None, ge=0, le=100)
     """Stated confidence, in percent."""
     tokens: int = Field(default=0, ge=0)
@@ -61,14 +61,13 @@ class Arm:
     """One of the configurations that an evaluation compares."""
 
     name: str
-    """Name of the configuration under evaluation, as given on the command line, such as `vote@5` or
-    `council.yaml`."""
+    """Configuration's name on the command line, such as `vote@5` or `council.yaml`."""
     kind: ArmKind
     config: DebateConfig | None = None
-    """Debate configuration under evaluation, or `None` if the evaluated method runs no debates."""
+    """Configuration of the evaluated debates, or `None` if the method runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
-    """Measure by which a vote gets the same budget as a debate, either `tokens` or `cost`. It is empty if a
-    vote matches no debate."""
+    """Measure (`tokens` or `cost`) by which a vote gets the same budget as a debate. It is empty if a vote
+    matches no debate."""
     source: str = ""
     """Name of the debate configuration that supplies the debaters' first answers. A `first-answers`
     configuration reuses these answers."""
@@ -76,7 +75,7 @@ class Arm:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all settings that determine the results of a configuration under evaluation."""
+        """Hash of all settings that affect an evaluated configuration's results."""
         rows = [each.model_dump(mode="json") for each in self.recorded.values()]
         config = self.config.fingerprint() if self.config else ""
         content = json.dumps([self.kind, config, self.match, self.source, rows])
@@ -91,7 +90,7 @@ class Arm:
         return self.kind == "debate" and self.config is not None and self.config.protocol != "single"
 
     def to_json(self) -> JsonObject:
-        """Return the configuration under evaluation as JSON data for the evaluation's record."""
+        """Return the evaluated configuration as JSON data for the evaluation's record."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -104,7 +103,7 @@ class Arm:
 
     @classmethod
     def from_json(cls, data: JsonObject) -> "Arm":
-        """Return a configuration under evaluation, restored from the JSON data that `to_json` produced."""
+        """Restore an evaluated configuration from the JSON data that `to_json` produced."""
         config = DebateConfig.model_validate(data["config"]) if data["config"] else None
         recorded = {row["id"]: RecordedResult.model_validate(row) for row in data["recorded"]}
         return cls(data["name"], data["kind"], config, data["match"], data["source"], recorded)
@@ -118,7 +117,7 @@ def read_arms(
     warn: Warn = log,
     earlier: Sequence[Arm] = (),
 ) -> list[Arm]:
-    """Return the configurations named by the `--arm` options, and all configurations that they depend on.
+    """Return the configurations that `--arm` names, and all others that they depend on.
 
     `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
     the debates of `earlier` are added for an arm that needs one.
@@ -153,9 +152,8 @@ def read_arms(
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name!r} is a vote with the same budget as a debate, but the evaluation "
-            "includes no debate: add a debate with --arm FILE.yaml, or add --arm with a protocol other than "
-            "single"
+            f"--arm {matched[0].name!r} needs a debate whose budget the vote can match: add a debate with "
+            "--arm FILE.yaml, or add --arm with a protocol other than single"
         )
     if matched and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
@@ -173,7 +171,7 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add the debate configurations from `earlier` that the requested configurations depend on.
+    """Add the debate configurations from `earlier` that the requested ones need.
 
     `earlier` holds the configurations of earlier calls of the same evaluation.
     """
@@ -301,15 +299,15 @@ class Meeting:
     """A debate between two line-ups (groups of debaters) on one topic."""
 
     first: Arm
-    """Configuration of the group of debaters that speaks first in the debate."""
+    """Configuration of the group of debaters that speaks first."""
     second: Arm
     config: DebateConfig
     sides: Mapping[str, str]
-    """Name of the group of debaters to which each debater belongs, keyed by debater id."""
+    """Name of each debater's group, keyed by debater id."""
 
     @property
     def name(self) -> str:
-        """Names of the two line-ups (groups of debaters), starting with the one that speaks first."""
+        """Names of the two line-ups (groups of debaters), in speaking order."""
         return f"{self.first.name}{VERSUS}{self.second.name}"
 
 

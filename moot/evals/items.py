@@ -40,7 +40,7 @@ Kind = Literal["question", "pair", "topic"]
 Gold = str | int | float | bool | tuple[str, ...]
 """Correct answer to a question, given as text, a number or a set of texts."""
 AnswerForm = Literal["choice", "number", "set", "text", "free"]
-"""Form of an answer, which determines how it is requested, read and compared. A judge grades or compares
+"""Form of an answer, which determines how Moot requests, reads and compares it. A judge grades or compares
 `free` texts."""
 MAX_CHOICES = len(ascii_uppercase)
 MARKUP = "*_`\"'“”‘’ \t\r\n"
@@ -141,7 +141,7 @@ class QuestionItem(_Item):
 
 
 class PairItem(_Item):
-    """Two answers to the same input and the human preference between them, for evaluating judges."""
+    """Two answers to the same input, with the human preference, for evaluating judges."""
 
     input: str = Field(min_length=1)
     a: str
@@ -150,7 +150,7 @@ class PairItem(_Item):
 
 
 class TopicItem(_Item):
-    """A topic on which line-ups (groups of debaters) debate against each other."""
+    """Topic that line-ups (groups of debaters) debate against each other."""
 
     topic: str = Field(min_length=1)
 
@@ -183,7 +183,7 @@ class ItemSet:
 
     @classmethod
     def from_json(cls, name: str, kind: Kind, rows: list[JsonObject]) -> "ItemSet":
-        """Return an item set, restored from the JSON data that `to_json` produced."""
+        """Restore an item set from the JSON data that `to_json` produced."""
         return cls(name, kind, tuple(ITEM_TYPES[kind].model_validate(row) for row in rows))
 
 
@@ -227,7 +227,7 @@ def read_items(path: Path) -> ItemSet:
 
 
 def _check_gold(path: Path, items: Mapping[str, Item], lines: Mapping[str, int]) -> None:
-    """Raise an error if some questions have an `answer` or `reference` and other questions have neither."""
+    """Raise an error if only some questions have an `answer` or `reference`."""
     bare = [
         each.id
         for each in items.values()
@@ -257,8 +257,8 @@ def _kind_of(row: Mapping[str, object], place: str) -> Kind:
         if key in row:
             return kind  # type: ignore[return-value]  # one of the literals above
     raise ConfigError(
-        f"{place}: the item needs the key `question`, the key `topic`, or the keys `input`, "
-        f"`a`, `b` and `better`, but its keys are {', '.join(row) or 'missing'}"
+        f"{place}: the item needs `question`, `topic`, or all of `input`, `a`, `b` and `better`, but "
+        f"its keys are {', '.join(row) or 'missing'}"
     )
 
 
@@ -322,7 +322,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _cell(key: str, cell: str, place: str) -> object:
-    """Return the value of a CSV cell, parsing the cell as JSON if it contains a list."""
+    """Return the value of a CSV cell, and parse it as JSON if it is a list."""
     if key not in LISTS and not (key == "answer" and cell.lstrip().startswith("[")):
         return cell
     try:
@@ -339,7 +339,7 @@ def _folded(text: str) -> str:
 
 
 def number_in(text: str) -> Decimal | None:
-    """Return the number in a text, or `None` if the text is not just a number."""
+    """Parse a text as a number, or return `None` if it contains anything else."""
     bare = bare_text(text).replace("−", "-")
     if not _NUMBER.fullmatch(bare) or not bare.isascii():
         return None
@@ -379,7 +379,7 @@ ENDINGS = {
 
 
 def topic_of(item: QuestionItem) -> str:
-    """Return a debate topic with the question, the choices and instructions on how to end the answer."""
+    """Return a debate topic with the question, its choices, and how the answer must end."""
     letters = zip(ascii_uppercase, item.choices, strict=False)
     choices = "\n".join(f"{letter}) {choice}" for letter, choice in letters)
     ending = ENDINGS[item.form]
@@ -387,7 +387,7 @@ def topic_of(item: QuestionItem) -> str:
 
 
 def read_answer(text: str, item: QuestionItem) -> str | None:
-    """Return the normalised answer found in a text, or `None` if the text contains no readable answer.
+    """Return the normalised answer in a text, or `None` if the text has no readable answer.
 
     The answer is the text after the last `Answer:` at the start of a line. A text without such a line is read
     as a whole.
@@ -421,8 +421,8 @@ def has_answer_line(text: str) -> bool:
 
 
 MAX_PART = 2_000
-"""Number of characters to which a text is cut if none of its lines begins with `Answer:`. A longer text
-without an `Answer:` line has no normal form."""
+"""Maximum number of characters kept of a text without an `Answer:` line. A longer text without an
+`Answer:` line has no normal form."""
 
 
 def answer_part(text: str) -> str:
@@ -491,7 +491,7 @@ def majority(texts: Sequence[str], item: QuestionItem) -> Majority:
 
 
 class Grade(BaseModel):
-    """Grade of an answer that is compared with a reference text."""
+    """Grade for an answer, based on a comparison with a reference text."""
 
     reasoning: str = Field(
         description="Parts of the answer that agree with the reference, in at most three sentences."
@@ -506,7 +506,7 @@ SCORES = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}
 def grade_answer(
     item: QuestionItem, answer: str, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[float]:
-    """Ask the judge's model to compare a free-form answer with the item's reference, and return the score.
+    """Ask the judge's model to grade an answer against the item's reference, and return the score.
 
     Raises:
         ModelError: No model replied.

@@ -22,14 +22,13 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Limits on the length and number of the answer texts that a report shows for each item. `SHOWN` is the
-maximum number of characters of one text, and `LISTED_TEXTS` is the maximum number of texts of one
-answer."""
+"""Maximum length and number of answer texts that a report shows for each item. `SHOWN` is the maximum
+number of characters of one text, and `LISTED_TEXTS` is the maximum number of texts of one answer."""
 ASKED = ("judge", "recorded")
-"""Kinds of configurations that a report's headline compares, in addition to debates. Votes
-and single answers follow, because they show what a debate has to beat."""
+"""Kinds of configurations, besides debates, that a report's headline compares. Votes and single answers
+follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of configurations preferred as the baseline of an evaluation. Each is a vote with the same budget
+"""Names of the configurations that a report prefers as its baseline. Each is a vote with the same budget
 as a debate."""
 
 
@@ -102,7 +101,7 @@ def evaluation_report(
 def item_rows(
     evaluation: EvaluationRecord, outcomes: dict[tuple[str, str, int], Outcome]
 ) -> list[JsonObject]:
-    """Return each item of an evaluation with the answers and scores of all configurations."""
+    """Return every evaluation item with all configurations' answers and scores."""
     scored = ScoredEvaluation(evaluation, outcomes)
     scores = {each.outcome.key: each for of in scored.scores.values() for each in of}
     answers: dict[str, list[JsonObject]] = defaultdict(list)
@@ -136,7 +135,7 @@ def _content(item: Item) -> JsonObject:
 
 
 def _baseline(scored: ScoredEvaluation) -> str:
-    """Return the name of the configuration with which all other configurations are compared.
+    """Return the name of the configuration that serves as the baseline for comparisons.
 
     A vote with the same budget as a debate is preferred.
     """
@@ -217,7 +216,7 @@ def _calibration_rows(scored: ScoredEvaluation) -> list[JsonObject]:
 
 
 def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return statistics on how a judge's choices depend on the order in which answers are shown.
+    """Return statistics on how the order of the answers affects a judge's choices.
 
     They include the judge's agreement with human preferences.
     """
@@ -241,7 +240,7 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
 
 def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return the agreement between the judges of a panel, and the agreement between repeated judgements."""
+    """Return how far the judges of a panel agree, and how far repeated judgements agree."""
     judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
     seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for score in scores:
@@ -336,7 +335,7 @@ def _difficulty(scored: ScoredEvaluation) -> JsonObject | None:
 
 
 def _preferences(meetings: dict[str, list[tuple[str, str, float]]]) -> list[JsonObject]:
-    """For each pair of configurations, return how often each was preferred to the other."""
+    """Return how often one configuration of each pair was preferred to the other."""
     by_pair: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for item, comparisons in meetings.items():
         for first, second, score in comparisons:
@@ -395,7 +394,7 @@ def _unreadable_row(score: AnswerScore) -> JsonObject:
 
 
 def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
-    """For each compared configuration, return a sentence about the result of the statistical test."""
+    """Return a sentence about each configuration's difference from the baseline, keyed by name."""
     sentences = {}
     for name, row in rows.items():
         if not (found := row["difference"]):
@@ -416,7 +415,7 @@ def _comparisons(rows: dict[str, JsonObject], base: str) -> dict[str, str]:
 
 
 def _contradiction(found: JsonObject) -> str:
-    """Return a phrase that says that the significance test and the confidence interval disagree.
+    """Return a note that the significance test and the confidence interval disagree.
 
     Return `""` if they do not.
     """
@@ -432,7 +431,7 @@ def p_text(p_value: float) -> str:
 
 
 def _discussion_findings(scored: ScoredEvaluation, rows: dict[str, JsonObject]) -> list[str]:
-    """Return one sentence per debate configuration on how discussion changed the debaters' answers."""
+    """For each debate configuration, return a sentence on how discussion changed the answers."""
     sentences = []
     for arm in scored.evaluation.arms:
         row = rows[arm.name]
@@ -473,7 +472,7 @@ def _difficulty_findings(report: JsonObject, base: str) -> list[str]:
 
 
 def _times(row: JsonObject, base: JsonObject) -> str:
-    """Return a phrase that states a configuration's token usage as a multiple of the baseline's.
+    """State a configuration's token usage as a multiple of the baseline's usage.
 
     Return `""` if either usage is unknown.
     """
@@ -542,10 +541,10 @@ class Plot:
 
 
 WIDE, NARROW = Plot(640, 380, 56, 616, 16, 326), Plot(340, 340, 50, 326, 16, 286)
-"""Sizes of the chart for screens and for phones. A phone shows the smaller one without scaling its text."""
+"""Chart sizes for screens and for phones. A phone shows the smaller one without scaling its text."""
 LABEL_WIDTH, LABEL_HEIGHT = 110, 15
 CHARACTER_WIDTH = 7
-"""Approximate width of a character of a label, in SVG units."""
+"""Approximate width of a label character in SVG units."""
 ARM_HEADING = (
     "arm",
     "items",
@@ -566,7 +565,7 @@ class ReportTable:
 
     @property
     def numeric(self) -> list[bool]:
-        """Flags that tell for each table column whether it contains numbers.
+        """One flag per table column, True if the column contains numbers.
 
         Columns with numbers are right-aligned.
         """
@@ -747,7 +746,7 @@ def _lead(report: JsonObject) -> str:
 
 
 def further_html(report: JsonObject) -> Markup:
-    """Return a report's notes and all its tables, except the table of configurations, as HTML."""
+    """Return a report's notes and tables as HTML, without the table of configurations."""
     return tables_html(report_tables(report)[1:]) + Prose({}).block(_notes_text(report), base=2)
 
 

@@ -25,18 +25,17 @@ class EvaluationRecord:
     items: ItemSet
     arms: tuple[Arm, ...]
     seeds: int
-    """Number of random seeds with which each configuration answers each evaluation item."""
+    """Number of random seeds for each pair of configuration and evaluation item."""
     created_at: str
     judge: Mapping[str, object] = field(default_factory=dict)
-    """Configuration of the judge model that grades free-text answers, as JSON data, or `{}` if there is
-    none."""
+    """Configuration of the judge that grades or compares answers, or `{}` if there is none."""
 
     def arm(self, name: str) -> Arm:
         """Return the configuration under evaluation that has the given name."""
         return {arm.name: arm for arm in self.arms}[name]
 
     def extended_by(self, later: "EvaluationRecord") -> "EvaluationRecord":
-        """Return a copy of this evaluation record with the configurations and seeds of `later` added.
+        """Return a copy of this evaluation record that adds the configurations and seeds of `later`.
 
         Raises:
             InputError: The later call changes the items, an arm or the judge.
@@ -63,7 +62,7 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: "EvaluationRecord") -> "EvaluationRecord":
-        """Return a copy of this evaluation record, limited to the configurations and seeds of `asked`.
+        """Copy this evaluation record with only the configurations and seeds of `asked`.
 
         The parameter `asked` is another evaluation record.
         """
@@ -71,7 +70,7 @@ class EvaluationRecord:
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
     def left_out(self, asked: "EvaluationRecord") -> list[str]:
-        """Return this evaluation record's configurations and seeds that the other record, `asked`, lacks."""
+        """Return this record's configurations and seeds that are missing from the record `asked`."""
         names = {arm.name for arm in asked.arms}
         seeds = range(asked.seeds + 1, self.seeds + 1)
         return [
@@ -102,23 +101,22 @@ class Outcome:
     debate: str = ""
     """Id of the debate, or `""` if there was no debate."""
     texts: tuple[str, ...] = ()
-    """Reply texts from which the answer to the evaluation item is parsed. A vote has one text per answer,
-    in order."""
+    """Reply texts that Moot parses to find the answer to the evaluation item. A vote has one text per
+    answer, in order."""
     rounds: tuple[Mapping[str, str], ...] = ()
     """Debaters' answers in each round, keyed by debater id."""
     first_usage: Mapping[str, float] = field(default_factory=dict)
-    """Total model usage of the debaters' first messages, such as calls and tokens."""
+    """Totals of calls, tokens and other usage for the debaters' first messages."""
     winners: tuple[str, ...] = ()
     """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
     pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Mapping from the id of each judge on a panel to the winners that the judge chose. There is one winner
-    for each presentation order."""
+    """Winners that each judge on a panel chose, keyed by judge id. There is one winner for each
+    presentation order."""
     confidence: float | None = None
     """Stated confidence in percent."""
     stated: tuple[StatedConfidence, ...] = ()
-    """Debaters' answers, each paired with the debater's stated confidence in the answer. A weighted vote
-    asks for it."""
+    """Debaters' answers, each with the confidence that the debater stated. A weighted vote asks for it."""
     tokens: int = 0
     calls: int = 0
     cost_usd: float = 0.0
@@ -179,7 +177,7 @@ class Evaluations:
         ]
 
     def save(self, evaluation: EvaluationRecord) -> None:
-        """Store the record of an evaluation, or replace it."""
+        """Store an evaluation's record, and replace its earlier record if there is one."""
         self._records.put(evaluation.name, evaluation.created_at, json.dumps(_to_json(evaluation)))
 
     def outcomes(self, name: str) -> dict[tuple[str, str, int], Outcome]:
@@ -255,7 +253,7 @@ def _outcome_from_json(data: JsonObject) -> Outcome:
 
 @dataclass(frozen=True)
 class AnswerScore:
-    """Score of one answer in an evaluation, together with the stored result that has the answer."""
+    """Score of one answer in an evaluation, with the stored result that contains the answer."""
 
     outcome: Outcome
     value: float
@@ -263,36 +261,35 @@ class AnswerScore:
     answer: str | None = None
     """Normalized answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
-    """Scores of a judge's choices between two answers, one for each order in which the answers are
-    presented."""
+    """Scores of a judge's choices between two answers, one for each order of the answers."""
 
 
 @dataclass(frozen=True)
 class RoundChange:
-    """Counts of debaters' answers that a debate round changed from right to wrong or from wrong to right."""
+    """Counts of debaters' answers that a round changed from right to wrong, or the reverse."""
 
     round: int
     """Round number. Round 1 is the first round after the debaters' initial answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters with a readable answer both in this round and before it."""
+    """Number of debaters with a readable answer both in this round and earlier."""
 
 
 @dataclass(frozen=True)
 class Discussion:
-    """Statistics on how discussion changed the debaters' answers in debates with one configuration."""
+    """Statistics on how discussion changed the answers in one configuration's debates."""
 
     changes: list[RoundChange]
     vote_changed: float | None
     """Share of debates in which discussion changed the most frequent answer. It is `None` if no answer is
     readable."""
     compared: int
-    """Number of debates that had a most frequent answer both before and after the discussion."""
+    """Number of debates with a most frequent answer both before and after the discussion."""
 
 
 class ScoredEvaluation:
-    """An evaluation with all its outcomes and their scores."""
+    """An evaluation with all its outcomes and scores."""
 
     def __init__(
         self, evaluation: EvaluationRecord, outcomes: Mapping[tuple[str, str, int], Outcome]
@@ -331,7 +328,7 @@ class ScoredEvaluation:
         return AnswerScore(outcome, float(answer is not None and answer == gold_answer(item)), answer)
 
     def by_item(self, arm: str) -> dict[str, float]:
-        """Return the mean score on each evaluation item for the configuration named by `arm`.
+        """Return the mean score of the configuration `arm` on each evaluation item.
 
         The mean is taken over repetitions with different random seeds.
         """
@@ -341,7 +338,7 @@ class ScoredEvaluation:
         return {item: fmean(given) for item, given in values.items()}
 
     def missing(self, arm: str) -> int:
-        """Return the number of a configuration's results that are missing or have no grade."""
+        """Return how many of a configuration's results are missing or have no grade."""
         return len(self.items) * self.evaluation.seeds - len(self.scores[arm])
 
     def unreadable(self) -> list[AnswerScore]:
@@ -385,7 +382,7 @@ class ScoredEvaluation:
         return Discussion(changes, changed / counted if counted else None, counted)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return a configuration's name, and the agreement between its debaters' first answers to each item.
+        """Return a configuration's name and how far its debaters' first answers agree on each item.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.
@@ -411,7 +408,7 @@ class ScoredEvaluation:
         return dict(sorted(found.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return the points of a curve that shows accuracy against the number of answers in a vote.
+        """Return the accuracy of votes with different numbers of answers, as points of a curve.
 
         A point holds the number of answers, the accuracy and the mean usage.
 
@@ -495,7 +492,7 @@ def _outcome(
 
 
 def meeting_scores(meetings: Sequence[Outcome]) -> dict[str, list[tuple[str, str, float]]]:
-    """Return the scores of head-to-head comparisons of configurations, keyed by evaluation item.
+    """Return the scores of configurations in head-to-head comparisons, keyed by evaluation item.
 
     Each entry holds the names of two configurations and the mean score of the first.
     """

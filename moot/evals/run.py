@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from moot.work_queue import WorkQueue
 
 GRADING = "grade"
-"""Node name under which the journal records calls that grade free-form answers."""
+"""Node name that the journal stores for calls that grade free-form answers."""
 QUEUED = "queued"
 """Text shown instead of an answer while its debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
@@ -57,11 +57,10 @@ class Task(PlannedDebate):
 
     item: eval_items.Item = field(kw_only=True)
     arm: str = field(kw_only=True)
-    """Name of the configuration under evaluation, or the names of two configurations joined by ` vs `."""
+    """Name of the evaluated configuration, or the names of two joined by ` vs `."""
     seed: int = field(kw_only=True)
     sides: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    """Mapping from debater id to configuration name, if two configurations under evaluation debate each
-    other."""
+    """Configuration names, keyed by debater id, if two configurations debate each other."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -297,7 +296,7 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the unfinished tasks for votes that get the same budget as a debate.
+        """Return the unfinished tasks of votes with the same budget as a debate.
 
         The budget determines the number of answers in the vote.
 
@@ -324,7 +323,7 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many answers a vote can collect with the budget of the most expensive debate.
+        """Return how many answers a vote can afford on the budget of the most expensive debate.
 
         The budget is in tokens or cost.
         """
@@ -348,7 +347,7 @@ class EvaluationRun:
         return validate({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
-        """Return the unfinished comparisons of answers for each pair of configurations under evaluation."""
+        """Return the answer comparisons still to be made for each pair of evaluated configurations."""
         tasks = []
         for item in self.evaluation.items.items:
             if not isinstance(item, eval_items.QuestionItem) or item.graded_by != "comparison":
@@ -413,7 +412,7 @@ class EvaluationRun:
 
 
 def _vote_of(arm: Arm, answers: int) -> DebateConfig:
-    """Return the configuration of a vote after setting its number of answers to `answers`."""
+    """Return a vote's configuration with its number of answers set to `answers`."""
     assert arm.config  # noqa: S101  # a vote has a configuration
     many = {"vote.answers": answers} if answers > 1 else {"protocol": "single"}
     data = with_settings(arm.config.to_json(), many)
@@ -434,7 +433,7 @@ def _seed(config: DebateConfig, repetition: int) -> int:
 
 
 def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dict[str, object]:
-    """Return the settings that make a debate give its answer in the form required by the question.
+    """Return the debate settings needed for an answer in the question's form.
 
     Built-in votes need no judge, because the evaluation counts the answers itself.
     """
@@ -521,7 +520,7 @@ def _answer_text(document: JsonMapping, item: eval_items.Item) -> str:
 def _winners_by_judge(
     verdicts: Sequence[Verdict], decision: Mapping[str, object], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the winner that each judge chose in each presentation order."""
+    """Return each judge's winners, one for each presentation order."""
     return {
         verdict["judge"]: tuple(
             names.get(winner, TIE) for winner in verdict["flip"]["winners"] or [verdict["winner"]]
@@ -560,7 +559,7 @@ def _rounds(argued: Sequence[Entry]) -> tuple[dict[str, str], ...]:
 def _stated_confidences(
     final_answers: Sequence[FinalAnswer], argued: Sequence[Entry]
 ) -> tuple[StatedConfidence, ...]:
-    """Return the debaters' answers and stated confidences, taken from the final answers if possible."""
+    """Return debaters' answers and stated confidences, preferably from their final answers."""
     if final_answers:
         found = [(each["model"], f"Answer: {each['answer']}", each["confidence"]) for each in final_answers]
     else:

@@ -160,7 +160,7 @@ class _Solution(BaseModel):
 
 
 class _DialecticDebate(BaseModel):
-    """Contents of a debate file that the program dialectic wrote.
+    """Contents of a debate file written by the program dialectic.
 
     Only the keys that this module reads are listed.
     """
@@ -172,7 +172,7 @@ class _DialecticDebate(BaseModel):
 
 
 def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
-    """Return the result of a debate from the dialectic tool, or `None` if the text has another format."""
+    """Parse a debate result of the program dialectic, or return `None` for other formats."""
     try:
         debate = _DialecticDebate.model_validate_json(text)
     except ValidationError:
@@ -246,12 +246,12 @@ def header() -> tuple[str, ...]:
 
 
 def figures(card: Scorecard, missing: str = MISSING) -> list[str]:
-    """Return a debate's mean scores as text, with one value for each table column."""
+    """Format a debate's mean scores as texts, one for each table column."""
     return [missing if mean is None else f"{mean:.2f}" for mean in card.averages["scores"].values()]
 
 
 def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
-    """Return the scores as CSV rows, one per debate, leaving missing scores empty."""
+    """Return the scores as CSV, with one row per debate and empty cells for missing scores."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if heading:
@@ -265,7 +265,7 @@ def to_csv(cards: Sequence[Scorecard], *, heading: bool = True) -> str:
 
 
 class _Agent(BaseModel, coerce_numbers_to_str=True):
-    """Settings of one evaluator in a configuration file of the program dialectic."""
+    """One evaluator's settings in a configuration file of the program dialectic."""
 
     model: str = Field(pattern=r"\S")
     """Name of the evaluator's model."""
@@ -387,16 +387,16 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class Subject:
-    """Subject of an evaluation, such as the problem and the solution of a debate. Evaluators score it."""
+    """Debate result to evaluate, with the problem and its solution. Evaluators score it."""
 
     name: str
-    """Name under which tables list this debate result."""
+    """Name of this debate result in tables."""
     problem: str
     solution: str
     clarifications: str = ""
     """Questions asked before the debate and the user's replies, as text."""
     requirements: str = ""
-    """Text of the requirements that the result does not meet, according to the debate's judge."""
+    """Requirements that the result does not meet according to the debate's judge, as text."""
     models: frozenset[str] = frozenset({""})
     """Names of the models that the debaters use. The empty name `""` stands for a person who debates."""
 
@@ -456,7 +456,7 @@ Whole = Annotated[int | None, BeforeValidator(_number), WithJsonSchema({"anyOf":
 
 
 class Appraisal(BaseModel):
-    """Evaluation of one criterion, with the reasoning before the score."""
+    """Score for one criterion, preceded by the reasoning for it."""
 
     reasoning: str = Field(
         "",
@@ -526,7 +526,7 @@ def record_evaluation(evaluator: Evaluator, request: JudgeRequest, reply: Reply)
 
 
 def averages(evaluations: Sequence[Evaluation]) -> Averages:
-    """Return the mean scores that several evaluators gave to one result."""
+    """Return one result's mean scores over several evaluators."""
     verdicts = [each.verdict for each in evaluations if each.verdict["status"] == "ok"]
     judged = [verdict for verdict in verdicts if not verdict.get("placeholder")]
     means = {key: one["score"] for of in mean_scores_of(judged).values() for key, one in of.items()}

@@ -71,7 +71,7 @@ class Interval:
 
 
 def proportion_interval(successes: int, trials: int) -> Interval:
-    """Return the Wilson score interval (Wilson 1927) of a proportion, or 0 to 1 if there are no trials."""
+    """Return a proportion's Wilson score interval (Wilson 1927), or 0 to 1 without trials."""
     if not trials:
         return Interval(0.0, 1.0, "none")
     found = _scipy_stats().binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
@@ -98,11 +98,11 @@ def mean_interval(values: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Difference between the scores of two configurations on the items that both configurations answered."""
+    """Difference between two configurations' scores on the items that both answered."""
 
     items: int
     difference: float
-    """Mean score of the first evaluated configuration minus the mean score of the second."""
+    """Mean score of the first configuration minus that of the second."""
     interval: Interval
     p_value: float
     test: Literal["exact McNemar", "paired permutation"]
@@ -112,7 +112,7 @@ class PairedDifference:
 
     @property
     def shown(self) -> bool:
-        """True if p-value and confidence interval both show a difference between two configurations."""
+        """True if both p-value and confidence interval show that two configurations differ."""
         outside = self.interval.low > 0 or self.interval.high < 0
         return self.p_value < 1 - LEVEL and outside and self.interval.method != "none"
 
@@ -151,7 +151,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Paired
 
 
 def mcnemar_p(wins: int, losses: int) -> float:
-    """Return the p-value of the exact McNemar test for two counts of discordant pairs."""
+    """Return the exact McNemar test's p-value for two counts of discordant pairs."""
     if not wins + losses:
         return 1.0
     return float(_scipy_stats().binomtest(wins, wins + losses).pvalue)
@@ -295,7 +295,7 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """One-line debate question, worded by the judge or taken from the topic if there was no judge."""
+    """Debate question in one line, worded by the judge or else taken from the topic."""
     decision: str
     """Decision and the judge's confidence in it, or `""` if there is no decision."""
     protocol: str
@@ -307,7 +307,7 @@ class ComparedDebate(TypedDict):
     final_answer: str
     """The debate's decision and solution in Markdown, or `""` if the debate has neither."""
     details: str
-    """Remaining fields and reasons of the verdict in Markdown, or `""` if there are none."""
+    """Verdict's other fields and its reasons in Markdown, or `""` if there are none."""
     models: str
     turns: int
     tokens: int
@@ -322,7 +322,7 @@ class OnlyPoint(TypedDict):
     """Name of the debate whose final answer makes the point described in `point`."""
     point: str
     quote: str
-    """Passage of the debate's answer that states the point, quoted verbatim."""
+    """Verbatim quotation from the debate's answer that states the point."""
 
 
 class DebateComparison(TypedDict):
@@ -333,10 +333,10 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if all answers are identical word for word, or `None` if agreement cannot be determined."""
+    """True if all answers are word-for-word identical, or `None` if this cannot be determined."""
     only: list[OnlyPoint]
-    """Points that occur in the answer of only one of the compared debates. The list is empty if no model
-    was asked for such points."""
+    """Points that only one of the compared answers makes. The list is empty if no model was asked for such
+    points."""
 
 
 def compare_debates(documents: Sequence[Mapping[str, object]]) -> DebateComparison:
@@ -450,7 +450,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:
-    """Ask a model which points are made in the answer of only one of several debates.
+    """Ask a model which points occur in the answer of only one of several debates.
 
     Points without a correct quotation are dropped.
 

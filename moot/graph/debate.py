@@ -128,7 +128,7 @@ def build_graph(
 
 
 def served_graph(phases_of: str = "") -> DebateGraph:
-    """Return a debate graph to be run by a LangGraph server."""
+    """Return a debate graph for a LangGraph server to run."""
 
     @memoize_by_identity(4)
     def of_protocol(operator: DebateConfig) -> DebateConfig:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 UNDOCUMENTED = frozenset({"builtins", "pydantic", "typing", "typing_extensions"})
-"""Packages whose classes are not searched for field docstrings, because these classes have none."""
+"""Packages whose classes are not searched for field docstrings because they have none."""
 
 
 def document_schema() -> JsonObject:
@@ -105,7 +105,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def describe(schema: JsonObject, kind: type) -> None:
-    """Add descriptions from a type's field docstrings to the type's JSON Schema.
+    """Copy a type's field docstrings into its JSON Schema as descriptions.
 
     A field without a docstring gets the description of its type.
     """

@@ -43,7 +43,7 @@ def successor(node: str, state: ConversationState, env: Environment, targets: Co
 
 
 def _kept(state: ConversationState, channel: Literal["step", "status"]) -> ConversationState:
-    """Return the state, or raise an error if the given channel of the state is empty.
+    """Return the state after checking that the given channel is not empty.
 
     Raises:
         InputError: a client updates the state as a node that has not run.

@@ -58,11 +58,11 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""Names of the state values that a shortened debate history keeps in its older snapshots."""
+"""Names of the state values that older snapshots keep in a shortened debate history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
-"""Tracing policy that records the names of written state channels instead of complete states. Traces show
-only the step and the names of the written channels.
+"""Tracing policy that records which state channels were written, but not complete states. Traces show only
+the step and the names of the written channels.
 
 A whole state has up to a megabyte. The traced model calls hold the prompts and replies.
 """
@@ -254,7 +254,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return [[normalize(update) for update in superstep] for superstep in supersteps]
 
     def node_before(self, node: str) -> str:
-        """Return a predecessor of the given node in the graph.
+        """Return a node with an edge to the given node in the graph.
 
         `open` comes last, because the input of the run decides where it leads.
         """
@@ -263,7 +263,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the graph node to name as the source of a state update.
+        """Return the graph node that a state update names as its source.
 
         This choice leaves the next node unchanged.
 
@@ -322,7 +322,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         thread_id = configurable.get("thread_id")
         if isinstance(saver, BaseCheckpointSaver) and not thread_id:
             raise InputError(
-                "this graph has a checkpointer and needs a thread: pass the config "
+                "this graph's checkpointer needs a thread id: pass the config "
                 "{'configurable': {'thread_id': 'a UUID'}}, or build the graph without a checkpointer"
             )
         if not isinstance(saver, BaseCheckpointSaver) or lease_in(merged):
@@ -386,12 +386,12 @@ _TRANSCRIPT_KEYS = ("topic", "full_transcript", "messages")
 
 
 def _is_subgraph(config: RunnableConfig | None) -> bool:
-    """Check whether a parent graph runs the debate as one of its nodes."""
+    """Return True if a parent graph runs the debate as one of its nodes."""
     return langgraph_internals.runs_in_task(ensure_config(config))
 
 
 def _check_place(config: RunnableConfig) -> None:
-    """Raise an error if a client gives a checkpoint as only a parent graph can.
+    """Raise an error if a client gives a checkpoint in a way reserved for parent graphs.
 
     LangGraph would write to the thread's own debate all the same. `checkpoint_map` would replace
     `checkpoint_id`.

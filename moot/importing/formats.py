@@ -36,7 +36,7 @@ class ParsedMessage:
     """Time of the message as written in the transcript, or `""` if no time is given."""
     kind: Literal["speech", "tool_call", "tool_result", "proposal", "critique", "refinement"] = "speech"
     call_id: str = ""
-    """Id of the tool call that the message contains or answers, or `""` for other messages."""
+    """Id of the tool call that the message makes or answers, or `""` for other messages."""
     tool: ToolUse | None = None
     """Tool result in the message, or `None` for messages without a tool result."""
     round: int = 0
@@ -51,7 +51,7 @@ TOOL_SPEAKER = "tools"
 
 @dataclass(frozen=True)
 class ParsedTranscript:
-    """Parsed transcript in which the speakers do not have ids yet."""
+    """Parsed transcript whose speakers have no ids yet."""
 
     messages: list[ParsedMessage]
     topic: str = ""
@@ -93,7 +93,7 @@ def read_csv(text: str) -> ParsedTranscript:
 
 
 def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the non-blank rows of a CSV table, each with the line number at which it starts."""
+    """Yield each non-blank row of a CSV table with the number of its first line."""
     csv.field_size_limit(2**31 - 1)  # the default limit rejects fields with more than 131,072 characters
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -108,7 +108,7 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def header_of(text: str, delimiter: str = ",") -> _Columns | None:
-    """Return the positions of the columns in a table's header, or `None` if there is no header."""
+    """Return the column positions from a table's header, or `None` if there is no header."""
     cells = text.lstrip().partition("\n")[0].split(delimiter)
     names = [cell.strip().strip('"').casefold() for cell in cells]
     speaker, text_column = _place(names, SPEAKER_KEYS), _place(names, CONTENT_KEYS)
@@ -118,7 +118,7 @@ def header_of(text: str, delimiter: str = ",") -> _Columns | None:
 
 
 def _check_header(rows: Sequence[tuple[int, list[str]]], delimiter: str) -> None:
-    """Raise an error if the first row of a table is a header without columns for speakers and texts.
+    """Raise an error if a table has a header but no columns for the speaker and the text.
 
     The first row is a header if none of its cells occurs again below it, and if the cells are lower-case
     words, include a known column name, or stand above a column of numbers.
@@ -142,8 +142,8 @@ def _check_header(rows: Sequence[tuple[int, list[str]]], delimiter: str) -> None
     if numbers or known & {*names} or all(cell.islower() and " " not in cell for cell in found):
         needed = f"speaker{delimiter}text".replace("\t", " and ")
         raise InputError(
-            f"line {line}: the table has the columns {', '.join(found)}, but it needs a column for the "
-            f"speaker and a column for the text: name them in the header, as in `{needed}`"
+            f"line {line}: the table has the columns {', '.join(found)}, but its header must name a "
+            f"speaker column and a text column, as in `{needed}`"
         )
 
 
@@ -256,7 +256,7 @@ _CONTRIBUTION_KINDS: Mapping[str, Literal["proposal", "critique", "refinement"]]
     "critique": "critique",
     "refinement": "refinement",
 }
-"""Mapping from contribution types of the program called dialectic to Moot's entry kinds."""
+"""Moot's entry kinds, keyed by contribution type of the debate program dialectic."""
 
 
 def _contributions(rounds: list[object]) -> list[object]:
@@ -273,7 +273,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Return the solution from another program's debate file as Markdown text.
+    """Convert the solution in another program's debate file to Markdown text.
 
     The other program is named dialectic.
     """
@@ -295,7 +295,7 @@ def read_jsonl(text: str) -> ParsedTranscript:
 
 
 def _first_request(items: Iterable[object]) -> str:
-    """Return the question from the first user message in a chat, or that message's first sentence.
+    """Return the question in a chat's first user message, or else that message's first sentence.
 
     Return `""` if the chat has no user message.
     """
@@ -377,7 +377,7 @@ def _messages(items: Mapping[str, object]) -> list[ParsedMessage]:
 
 
 def _tool_calls(item: dict[str, object]) -> list[tuple[str, str, object]]:
-    """Return the id, name and arguments of each tool call in a chat message in OpenAI's format."""
+    """Return each tool call's id, name and arguments from a chat message in OpenAI's format."""
     calls: list[tuple[str, str, object]] = []
     listed = item.get("tool_calls")
     for call in listed if isinstance(listed, list) else []:
@@ -468,10 +468,10 @@ _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for a digit or quotation mark at the start of the text after a colon. Such a text is probably not
+"""Pattern for a text after a colon that starts with a digit or quotation mark. Such a text is probably not
 a speaker's message."""
 _CASELESS = 12
-"""Maximum number of characters in a word of a speaker's name, for scripts without upper and lower case."""
+"""Maximum number of characters in each word of a name, for scripts without letter case."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 
@@ -485,7 +485,7 @@ def read_txt(text: str) -> ParsedTranscript:
 
 
 def _speaker_lines(lines: Sequence[str]) -> SpeakerLines:
-    """Return the messages, keyed by the number of the line where each message starts.
+    """Return the messages, keyed by the number of their first line.
 
     Names that occur repeatedly are checked less strictly.
     """

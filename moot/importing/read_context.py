@@ -17,11 +17,12 @@ from moot.state.entries import clean_text
 from moot.state.errors import ConfigError, InputError, UserError, file_error_reason
 
 CONVERTED = {".docx": "Word", ".htm": "HTML", ".html": "HTML", ".pdf": "PDF", ".xlsx": "Excel"}
-"""Mapping from file suffix to format for the context documents that markitdown converts to Markdown."""
+"""Formats of context documents that markitdown converts to Markdown, keyed by file suffix."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 """Pattern for control characters that indicate binary data rather than text."""
 _MAX_CONTROL_SHARE = 0.3
-"""Maximum share of control characters in a text. Perl's file test `-T` has the same limit."""
+"""Maximum share of a text's characters that may be control characters. Perl's file test `-T` has the same
+limit."""
 MAX_UNPACKED_BYTES = 200_000_000
 """Maximum unpacked size in bytes of a Word or Excel file."""
 UPLOAD_TIMEOUT_S = 60

@@ -58,7 +58,7 @@ class ImportedTranscript:
     document: dict[str, object] | None = None
     """The original document if the transcript was read from a `moot.debate/1` document."""
     solution: str = ""
-    """Conclusion of the debate, if the transcript states one separately from the messages."""
+    """Conclusion that the transcript states outside its messages, or `""` if there is none."""
 
 
 def parse_transcript(text: str, *, format: str | None = None, filename: str = "") -> ImportedTranscript:
@@ -232,7 +232,7 @@ def transcript_values(
     config: DebateConfig,
     environment: Environment,
 ) -> entry_types.JsonObject:
-    """Return the state of a finished debate made from the messages of a transcript.
+    """Build the state of a finished debate from a transcript's messages.
 
     Args:
         imported: The transcript.

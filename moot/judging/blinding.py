@@ -47,7 +47,7 @@ _BOTH = {
     "own": "his or hers",
     "self": "himself or herself",
 }
-"""Neutral pronouns that replace "he" or "she" in sentences naming a debater, keyed by grammatical form."""
+"""Neutral pronouns that replace "he" or "she" for a debater, keyed by grammatical form."""
 _SENTENCE = re.compile(r"[.!?\s]*[^.!?]+[.!?]*\s*|[.!?\s]+")
 _CITED = re.compile(r"\**:?\s*\[m\d{6,}\]")
 _BEFORE_SENTENCE = frozenset('.!?:;•–—*_#>|"“(«-')
@@ -68,12 +68,12 @@ _DETERMINER = re.compile(
 _ARTICLE_OR_PLACE = re.compile(
     r"\b(?:an?|the|in|der|die|das|de[mns]|eine?[mnrs]?|im|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for an article or a preposition of place before a capitalised word, in several languages. After
-such a word, a name such as "Wolf" or "Paris" stands for a thing or a place."""
+"""Pattern for an article or a preposition of place before a name, in several languages. After such a word,
+a name such as "Wolf" or "Paris" stands for a thing or a place."""
 _THING_OR_PLACE = re.compile(
     r"\b(?:in|im|der|die|das|de[mns]|eine?[mnrs]?|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for a word, such as "in" or "der", that marks the following name as a thing or a place. English
+"""Pattern for a word, such as "in" or "der", that marks the next name as a thing or a place. English
 articles are missing, because "the Mara plan" names a debater."""
 _POSSESSIVE = re.compile(r"['’]s\b")
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
@@ -85,13 +85,14 @@ _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "
 
 
 Evidence = Literal["form", "position", "sign"]
-"""Kind of evidence required to treat a name in a text as a mention of a debater. The evidence is the name
-itself, a position in the sentence that everyday words do not have, or a sign of a person next to the name."""
+"""Kind of evidence needed before a name in a text counts as a mention of a debater. The evidence is the
+name itself, a position in the sentence that everyday words do not have, or a sign of a person next to the
+name."""
 
 
 @lru_cache(maxsize=8)
 def _quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Return the start and end of each quotation in a text, caching the result."""
+    """Return where each quotation in a text starts and ends, and cache the result."""
     return tuple(quoted_spans(text))
 
 
@@ -104,7 +105,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """A word or phrase that can refer to a debater, with the evidence required to treat it as a mention."""
+    """Possible mention of a debater, with the evidence required to accept it."""
 
     pattern: str
     debater: str | None
@@ -148,7 +149,7 @@ class Blinding:
         return "".join(parts)
 
     def unblind_text(self, text: str) -> str:
-        """Return a text in which display names replace the labels.
+        """Replace the labels in a text with display names.
 
         Labels in lists such as "Debaters A and B" are replaced too.
         """
@@ -171,15 +172,15 @@ class Blinding:
         return self.labels.get(debater, debater)
 
     def debater_of(self, said: str) -> str | None:
-        """Return the id of the debater with this label, letter, id or name, or `None` if none matches."""
+        """Find a debater by label, letter, id or name, and return the id or `None`."""
         return self._means.get(_key(said)) or self._means.get(_key(re.sub(r"[-_]", " ", said)))
 
     def in_order(self, order: Sequence[str]) -> "Blinding":
-        """Return a copy in which the neutral labels are assigned to the debaters in the given order."""
+        """Return a copy that assigns the neutral labels to the debaters in the given order."""
         return replace(self, labels=dict(zip(order, self.labels.values(), strict=True)))
 
     def unblind_data(self, value: Any, field: str = "") -> Any:
-        """Replace each label in the JSON data of a judge's reply with the debater that it represents.
+        """Replace each label in a judge's JSON reply with the debater that it stands for.
 
         Labels become ids in keys and in fields that name debaters, such as `winner`. In prose they become
         display names.
@@ -203,7 +204,7 @@ class Blinding:
 
     @cached_property
     def _repetition(self) -> re.Pattern[str]:
-        """Return a pattern for a label that is repeated immediately.
+        """Return a pattern that matches a label and its immediate repetition.
 
         This happens if a first name and a last name are both replaced by the label.
         """
@@ -268,7 +269,7 @@ class Blinding:
         return any(_plain(quote) in self.background for quote in quotes)
 
     def _is_part_of_other_name(self, text: str, start: int, end: int) -> bool:
-        """Return True if the matched name is part of another name, judging by the words next to it."""
+        """Return True if neighbouring words show that the matched name is part of another name."""
         after, before = (
             _NEXT_NAME.match(text, end),
             _NAME_BEFORE.search(text[max(0, start - _LOOKBACK_CHARS) : start]),
@@ -281,13 +282,13 @@ class Blinding:
 
     @staticmethod
     def _closes_address(text: str, start: int, end: int) -> bool:
-        """Return True if the name at `text[start:end]` addresses the person ("…, as you said, NAME.")."""
+        """Return True if the name at `text[start:end]` is addressed, as in "…, as you said, NAME."."""
         sentence = re.split(r"[.!?\n]", text[max(0, start - _LOOKBACK_CHARS) : start])[-1]
         said_you = re.search(r"\b(?:you|thanks)\b", sentence, re.IGNORECASE)
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the name at `text[start:end]` is listed next to a clear mention of a debater."""
+        """Return True if the name at `text[start:end]` is in a list next to a clearly named debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -415,12 +416,12 @@ def _key(said: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text in lower case, with single spaces and without surrounding quotation marks."""
+    """Convert a text to lower case with single spaces and no surrounding quotation marks."""
     return " ".join(text.strip('“”"„«»「」『』> ').casefold().split())
 
 
 def _forms(names: Mapping[str, str], texts: Sequence[str]) -> tuple[_Form, ...]:
-    """Return all names and variants by which texts can mention the debaters, longest first.
+    """Return all names and name variants that texts may use for debaters, longest first.
 
     A full name shared by several debaters names none of them in particular. A shared part of a name is not a
     form.
@@ -455,7 +456,7 @@ def _is_everyday_here(word: str, texts: Sequence[str]) -> bool:
 
 
 def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
-    """Return True if the texts use a name as an ordinary word or as the name of a thing or a place."""
+    """Return True if the texts use a name as an ordinary word, or for a thing or a place."""
     spellings = "|".join(map(re.escape, (word, word.capitalize())))
     pattern = re.compile(_with_boundaries(f"(?:{spellings})", word))
 
@@ -468,7 +469,7 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return each name's spellings and the debaters who bear the name, keyed by normalised name.
+    """Return the spellings and the debaters of each name, keyed by normalised name.
 
     Forms that differ only in case are one.
     """

@@ -34,14 +34,14 @@ MIN_TRUNCATED_TOKENS = 40
 OTHERS_SHARE = 0.1
 """Maximum share of the available tokens for messages by people other than debaters."""
 MESSAGE_SHARE = 0.5
-"""Maximum share of a debater's token limit for a single message. A longer message is truncated in the
-middle."""
+"""Maximum share of a debater's token limit that a single message may use. A longer message is truncated in
+the middle."""
 MAX_PARTS = 4
-"""Maximum number of equal shares into which the prompt tokens for non-debaters' messages are divided. A
-share is the initial limit for one message."""
+"""Maximum number of equal shares of the prompt tokens for non-debaters' messages. A share is the initial
+limit for one message."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
-"""Number of tokens for the text around a message's content, such as the role, label and delimiters. They
-are 12 for role, label and id, 2 for a longer label, and the fence lines."""
+"""Number of tokens around a message's content, such as its role, label and delimiters. They are 12 for
+role, label and id, 2 for a longer label, and the fence lines."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Selection:
     shown: tuple[SelectedMessage, ...]
     """Selected messages in transcript order."""
     share: int | None
-    """Maximum number of tokens for each debater's messages, or `None` if all messages are shown."""
+    """Token limit for each debater's messages, or `None` if all messages are shown."""
 
 
 def is_argued(entry: Entry, sides: Sequence[str]) -> bool:
@@ -119,7 +119,7 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Replace estimated token counts of messages with exact counts if all messages seem to fit `budget`.
+        """Count the messages' tokens exactly if the estimates suggest that all fit into `budget`.
 
         `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
         """
@@ -166,7 +166,7 @@ class TranscriptSelector:
         return self._with_others(self._shares(query, share), part, share)
 
     def _with_earlier(self, remaining: int) -> tuple[list[Entry], int]:
-        """Return the earlier arguments that fit into `remaining` tokens, and the number of tokens left over.
+        """Return the earlier arguments that fit in `remaining` tokens, and the number of tokens left.
 
         The newest arguments are selected first.
         """
@@ -178,7 +178,7 @@ class TranscriptSelector:
         return shown, remaining
 
     def is_whole(self, shown: Iterable[str]) -> bool:
-        """Return True if `shown` contains the ids of all messages in which debaters argue."""
+        """Return True if `shown` contains the id of every message in which a debater argues."""
         return self._ids <= frozenset(shown)
 
     def unselected(self, shown: Iterable[str]) -> list[Entry]:
@@ -214,7 +214,7 @@ class TranscriptSelector:
         return EvidenceIndex(self._arguments, names=self._names)
 
     def _with_others(self, chosen: list[SelectedMessage], remaining: int, share: int | None) -> Selection:
-        """Fill the remaining tokens of a judge's prompt with messages that are not arguments of the debaters.
+        """Fill the remaining tokens of a judge's prompt with messages other than debaters' arguments.
 
         Documents and messages that were replied to come first.
         """
@@ -244,7 +244,7 @@ class TranscriptSelector:
 
 
 def _others_part(others: int, said: int, remaining: int) -> int:
-    """Return the maximum number of tokens for messages by non-debaters in a judge's prompt.
+    """Return the token limit for non-debaters' messages in a judge's prompt.
 
     The limit applies if the prompt cannot hold all messages.
 
@@ -297,26 +297,26 @@ NAMING_UNBLINDED = (
     "In texts, refer to the debaters by their names. In fields that identify a debater, use the id in the "
     "list above."
 )
-"""Instructions on how a judge refers to debaters. `NAMING` applies if names are hidden from the judge, and
-`NAMING_UNBLINDED` applies if names are visible."""
+"""Instructions that tell a judge how to refer to debaters. `NAMING` applies if names are hidden from the
+judge, and `NAMING_UNBLINDED` applies if names are visible."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels used to record which messages were truncated or left out of a judge's prompt. The first is for
-messages to judge, the second for those that fill the rest of the prompt."""
+"""Labels for recording which messages a judge's prompt truncates or leaves out. The first is for messages
+to judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
-"""Maximum share of the prompt budget that the judge's instructions and rubric may use."""
+"""Maximum share of the prompt budget for the judge's instructions and rubric."""
 LEDGER_SHARE = 0.1
-"""Maximum share of the prompt budget that the claim ledger may use if not all messages fit. Otherwise it
-may use all tokens that they leave."""
+"""Maximum share of the prompt budget for the claim ledger if not all messages fit. Otherwise it may use
+all tokens that they leave."""
 ATTEMPTS = 4
-"""Maximum number of attempts to shorten a text until it fits its token limit. Labels that replace names can
-make the text longer."""
+"""Maximum number of attempts to shorten a text to its token limit. Labels that replace names can make the
+text longer."""
 
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """Data for building the prompt of one judge."""
+    """Data needed to build one judge's prompt."""
 
     state: ConversationState
     config: DebateConfig
@@ -336,11 +336,11 @@ class JudgeContext:
         return self.blinding.blind_text(text) if self.blinding else text
 
     def label(self, debater: str) -> str:
-        """Return a debater's label, or the debater's id if names are not hidden from the judge."""
+        """Return a debater's label, or the debater's id if the judge may see names."""
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
-        """Return the number of tokens that a message uses in the prompt."""
+        """Return the number of prompt tokens that a message uses."""
         return message_tokens(_entry_message(self, entry), self.count)
 
     @cached_property
@@ -355,7 +355,7 @@ class JudgeContext:
 
 
 def judge_prompt(context: JudgeContext, judge_spec: JudgeSpec, budget: int | None = None) -> Prompt:
-    """Return the prompt for one judge and one presentation order, with at most `budget` tokens.
+    """Return a judge's prompt for one presentation order, with at most `budget` tokens.
 
     If `budget` is `None`, it is `memory.budget.total`.
     """
@@ -450,7 +450,7 @@ def _rubric_lines(rubric: Rubric) -> str:
 
 
 def _listed(context: JudgeContext, debater: str) -> str:
-    """Return a debater's entry in the list of debaters that a judge's prompt contains.
+    """Return a debater's entry for the debater list in a judge's prompt.
 
     If names are not hidden, the entry contains the id and the name.
     """
@@ -535,7 +535,7 @@ def _ledger(context: JudgeContext, budget: int) -> list[truncation.Block]:
 
 
 def _evidence(context: JudgeContext, remaining: int) -> list[truncation.Block]:
-    """Return the prompt blocks that contain the messages to judge, using at most `remaining` tokens."""
+    """Return prompt blocks with the messages to judge, using at most `remaining` tokens."""
     query, wanted = _query(context), remaining
     for _ in range(ATTEMPTS):
         selection = context.selector.select(query, wanted)
@@ -554,7 +554,7 @@ def _query(context: JudgeContext) -> str:
 def _in_presentation_order(
     context: JudgeContext, blocks: Sequence[truncation.Block]
 ) -> list[truncation.Block]:
-    """Return the blocks with independent answers, sorted by the presentation order of the debaters.
+    """Return the blocks of independent answers in the debaters' presentation order.
 
     Messages of a debate keep the order of the transcript, because they reply to each other.
     """

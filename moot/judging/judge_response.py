@@ -24,8 +24,8 @@ from moot.text.terms import same_statement
 MAX_POINTS = 12
 """Maximum number of changes of position in a judge's response, and of reasons for or against all answers."""
 MAX_REASONS = 3
-"""Maximum number of reasons for a debater's answer, and also of reasons against the answer. The numbers are
-lower with more than four debaters."""
+"""Maximum number of reasons for a debater's answer, and of reasons against it. The numbers are lower with
+more than four debaters."""
 SCORE_TOKENS, REASON_TOKENS = 80, 60
 """Assumed token counts for one score and for one reason in a judge's JSON response.
 `VerdictField.tokens` has the tokens of the other fields."""
@@ -36,10 +36,9 @@ class JudgeSpec:
     """Default settings for the judge of a debate protocol."""
 
     instruction: str = ""
-    """Additional instruction to the judge on the contents of the verdict, placed at the end of the
-    prompt."""
+    """Further instruction on the verdict, placed at the end of the judge's prompt."""
     judging: verdict_types.Judging = "contest"
-    """Kind of judging that determines which fields the judge must fill in."""
+    """Kind of judging, which determines the fields that the judge must fill in."""
     subject: str = "a debate"
     """What is judged, as the judge's prompt names it. It applies if `interactive` is true."""
     rubric: str = "debate"
@@ -70,7 +69,7 @@ class CriterionScore(BaseModel):
 
 
 class CitedReason(BaseModel):
-    """Reason about the question under debate, not about the quality of the arguments."""
+    """Reason about the debated question, not about the quality of the arguments."""
 
     text: str = Field(description="The reason must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
@@ -117,7 +116,7 @@ class JudgeResponse(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return the JSON schema of the response, marking the most important fields as required.
+        """Return the response's JSON schema with the most important fields marked as required.
 
         A response that lacks required fields can still be read.
         """
@@ -179,13 +178,13 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, verdict_types.Case]: list[DebaterCase],
     dict[str, dict[str, verdict_types.ScoreRecord]]: list[CriterionScore],
 }
-"""Mapping from the type of a stored verdict field to the type that a judge's response uses instead."""
+"""Types in a judge's response, keyed by the types of stored verdict fields they replace."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
-"""Default values for fields missing from a judge's response, keyed by field type."""
+"""Default values for fields that a judge's response leaves out, keyed by field type."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
-"""Description of the JSON schema field `reasoning` for a response that contains only scores."""
+"""Description of the field `reasoning` in the JSON schema of responses with only scores."""
 WINNER_OF_SOLUTION = 'The debater whose solution should be used unchanged; else "synthesis".'
-"""Description of `winner` in the response schema for judges of debates that produce a solution."""
+"""Schema description of `winner` for judges of debates that produce a solution."""
 _NEEDED = ("reasoning", "winner")
 """Names of the fields that a judge's response must contain to be valid."""
 
@@ -259,7 +258,7 @@ def response_schema(
 
 @dataclass(frozen=True)
 class ShownLine:
-    """A line of a displayed verdict field, with the ids of the messages that the line cites."""
+    """Line of a displayed verdict field, with the ids of the messages that it cites."""
 
     text: str
     citations: tuple[str, ...] = ()
@@ -273,7 +272,7 @@ class ShownField:
     label: str
     lines: tuple[ShownLine, ...]
     single: bool
-    """True if the field is displayed on one line after its label. False if the field is displayed as a
+    """True if the field is displayed on one line with its label. False if the field is displayed as a
     list."""
     percent: int | None = None
     """Confidence as a number from 0 to 100, or `None` if the field is not a confidence."""
@@ -287,14 +286,14 @@ class ShownField:
 
 
 def empty_value(field: verdict_types.VerdictField) -> Any:
-    """Return the value that represents an empty verdict field, depending on the field's type."""
+    """Return the empty value for the type of a verdict field."""
     if field.kind is str:
         return ""
     return cast(Any, get_origin(field.kind))() if get_origin(field.kind) in (list, dict) else None
 
 
 def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
-    """Combine the values of one verdict field from several verdicts into one value.
+    """Combine one field's values from several verdicts into a single value.
 
     Args:
         field: the field.
@@ -373,7 +372,7 @@ def shown(
     winner_label: str = "",
     transcript: Iterable[Entry] = (),
 ) -> list[ShownField]:
-    """Return the verdict fields that have a value, in the order in which they are displayed.
+    """Return the verdict fields that have a value, in display order.
 
     Args:
         verdict: verdict of a judge or of a panel. Fields of newer versions may be missing.
@@ -429,10 +428,10 @@ def _lines(value: Any, names: Mapping[str, str], speakers: Mapping[str, str]) ->
 
 
 MAJOR_CAP = 40.0
-"""Maximum confidence (0 to 100) of a verdict if a major requirement is unmet."""
+"""Maximum confidence, from 0 to 100, of a verdict with an unmet major requirement."""
 NOTED_CHARS = 160
-"""Maximum number of characters that a note quotes from an unmet requirement. The list of requirements
-has the full text."""
+"""Maximum number of characters to quote from an unmet requirement in a note. The list of requirements has
+the full text."""
 
 
 @dataclass(frozen=True)
@@ -452,14 +451,14 @@ class ResponseCheck:
     lengths: Mapping[str, int] = field(default_factory=dict)
     """Number of tokens that each debater wrote in the debate, keyed by debater id."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Display names of the debaters for use in notes, keyed by debater id."""
+    """Debaters' names to show in notes, keyed by debater id."""
     options: Sequence[str] = ()
-    """Options of the question. The decision must be one of them or `undecided`."""
+    """Possible answers to the debate's question. The decision must be one of them or `undecided`."""
 
     def failed(
         self, error: str, *, model: str = "", usage: EntryUsage | None = None
     ) -> verdict_types.Verdict:
-        """Return a failed verdict for the judge, with `error` as the reason for the failure."""
+        """Return a failed verdict for the judge, with `error` as the reason."""
         rubric = self.rubric.name
         return failed_verdict(self.judge, error, model=model, rubric=rubric, order=self.sides, usage=usage)
 
@@ -540,7 +539,7 @@ class ResponseCheck:
         return verdict
 
     def _restrict_decision(self, verdict: verdict_types.Verdict) -> None:
-        """Replace a decision that is not among the options with `undecided`, and add a note."""
+        """If the decision is not one of the options, replace it with `undecided` and add a note."""
         said = verdict["decision"]
         allowed = [*self.options, verdict_types.UNDECIDED]
         named = [each for each in allowed if each.casefold() == said.strip(" .`\"'“”*").casefold()]
@@ -552,7 +551,7 @@ class ResponseCheck:
             )
 
     def _recorded(self, field: verdict_types.VerdictField, said: Any, verdict: verdict_types.Verdict) -> Any:
-        """Convert a field of a judge's response to the form in which it is stored.
+        """Convert a field of a judge's response to its stored form.
 
         Unknown debaters and message ids are dropped.
         """
@@ -572,7 +571,7 @@ class ResponseCheck:
         return rows
 
     def _row(self, said: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
-        """Return a copy of one row of a judge's response without references to unknown debaters or messages.
+        """Copy a row of a judge's response without references to unknown debaters or messages.
 
         Return `None` if the debater is unknown.
         """
@@ -614,14 +613,14 @@ class ResponseCheck:
         }
 
     def _existing_ids(self, citations: Iterable[str], verdict: verdict_types.Verdict) -> list[str]:
-        """Return the cited ids that belong to known messages, and count the unknown ids."""
+        """Return the cited ids of known messages, and count the unknown ids."""
         cited = list(dict.fromkeys(map(cited_id, citations)))
         kept = [citation for citation in cited if citation in self.known_ids]
         verdict["dropped_citations"] += len(cited) - len(kept)
         return kept
 
     def _answer_for_totals(self, verdict: verdict_types.Verdict, why: str) -> None:
-        """Add a note or declare a tie if the judge's winner does not have the highest total score.
+        """If the judge's winner lacks the highest total score, add a note or declare a tie.
 
         If the judge gave a reason, add a note with this reason.
 
@@ -642,14 +641,14 @@ class ResponseCheck:
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """Model call that asks a judge for a verdict, together with the data for processing the response."""
+    """Model call that asks a judge for a verdict, with the data to process the response."""
 
     call: ModelCall
     check: ResponseCheck
     blinding: Blinding | None = None
 
     def response(self, reply: Reply) -> BaseModel | None:
-        """Return the judge's response with debaters' ids and names in place of the labels.
+        """Return the judge's response with its labels replaced by the debaters' ids and names.
 
         `None` if the judge gave no structured reply.
         """
@@ -707,7 +706,7 @@ def clear_confidence(verdict: verdict_types.Verdict) -> None:
 
 
 def cap_confidence(verdict: verdict_types.Verdict) -> None:
-    """Limit the confidence to `MAJOR_CAP` and add a note if a major requirement is unmet."""
+    """If a major requirement is unmet, limit the confidence to `MAJOR_CAP` and add a note."""
     major = next((each["text"] for each in verdict["unmet_requirements"] if each["major"]), None)
     if major is not None and (verdict["confidence"] or 0.0) > MAJOR_CAP:
         verdict["confidence"] = MAJOR_CAP
@@ -728,7 +727,7 @@ def confidence_of(verdict: verdict_types.Verdict) -> int | None:
 
 
 def changed_text(verdict: verdict_types.Verdict) -> str:
-    """Return a sentence on how many scores and citations in a judge's response were dropped or corrected.
+    """Return a sentence that counts a judge's dropped or corrected scores and citations.
 
     Return `""` if nothing was dropped or clamped.
     """

@@ -45,7 +45,7 @@ def rate_of(k: int, n: int) -> verdict_types.Rate:
 
 
 def flip_rate(flips: Iterable[bool | None]) -> verdict_types.Rate:
-    """Return the share of verdicts in which the winner changed with the presentation order.
+    """Return the share of verdicts whose winner changed with the presentation order.
 
     Verdicts given in only one order (`None`) do not count.
     """
@@ -92,7 +92,7 @@ def krippendorff_alpha(units: Iterable[Unit], level: Level = "nominal") -> float
 
 
 def cohen_kappa(first: Unit, second: Unit) -> float | None:
-    """Return Cohen's κ (Cohen 1960), the chance-corrected agreement of two judges on units rated by both.
+    """Return Cohen's κ (Cohen 1960), which measures two judges' chance-corrected agreement.
 
     Returns:
         `None` if they share no unit, or if chance alone explains full agreement.
@@ -112,7 +112,7 @@ def cohen_kappa(first: Unit, second: Unit) -> float | None:
 
 
 def pairwise_kappa(ratings: Mapping[str, Unit]) -> list[verdict_types.PairAgreement]:
-    """Return the agreement of each pair of judges as Cohen's κ.
+    """Return Cohen's κ for each pair of judges as a measure of their agreement.
 
     Args:
         ratings: ratings by judge, in the same order of units.
@@ -161,7 +161,7 @@ def reconcile(
     names: Mapping[str, str] = MappingProxyType({}),
     capped: bool = False,
 ) -> verdict_types.Verdict:
-    """Combine a judge's verdicts for two presentation orders into one verdict.
+    """Combine a judge's two verdicts, one per presentation order, into a single verdict.
 
     Args:
         first: verdict in the first order.
@@ -230,7 +230,7 @@ def reconcile(
 def _merge_flipped(
     verdict: verdict_types.Verdict, both: Sequence[verdict_types.Verdict], names: Mapping[str, str]
 ) -> None:
-    """Update a verdict if reversing the order of the debaters changed the winner.
+    """Update a verdict whose winner changed when the order of the debaters was reversed.
 
     The new winner is the debater with the highest total in both orders, or a tie.
     """
@@ -276,7 +276,7 @@ def merge_decisions(verdict: verdict_types.Verdict, given: Sequence[verdict_type
 
 
 def _leader_of_both(both: Sequence[verdict_types.Verdict]) -> str:
-    """Return the debater with the highest total score in both judgements of the same debate.
+    """Return the debater who has the highest total score in each of the two judgements.
 
     Return `""` if there is no such debater.
 
@@ -298,7 +298,7 @@ def _debater_of(winner: str) -> str:
 
 
 def _notes_by_order(both: Sequence[verdict_types.Verdict], names: Mapping[str, str]) -> list[str]:
-    """Return the combined notes of two verdicts given for different orders of the debaters.
+    """Combine the notes of two verdicts for different orders of the debaters.
 
     A note that applies to only one order names this order.
     """
@@ -322,7 +322,7 @@ def _winner_text(winner: str, names: Mapping[str, str]) -> str:
 
 
 def in_tenths(table: ScoreTable) -> ScoreTable:
-    """Return the scores rounded to one decimal place."""
+    """Round the scores to one decimal place."""
     return {
         side: {
             key: {**record, "score": verdict_types.tenths(record["score"])} for key, record in records.items()
@@ -332,7 +332,7 @@ def in_tenths(table: ScoreTable) -> ScoreTable:
 
 
 def flip_rates(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_types.Rate]:
-    """Return the share of verdicts whose winner changed with the presentation order, keyed by judge."""
+    """For each judge, return the share of verdicts whose winner changed with presentation order."""
     flips: dict[str, list[bool | None]] = {}
     for verdict in verdicts:
         flips.setdefault(verdict["judge"], []).append(verdict["flip"]["flipped"])

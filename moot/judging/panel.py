@@ -29,11 +29,11 @@ from moot.text.tokens import TokenCounter
 APPROVED = 60.0
 """Minimum total score, out of 100, that counts as approval under the rule `approval`."""
 _CLOSE = 1e-9
-"""Maximum difference at which two scores count as equal, to allow for rounding errors."""
+"""Maximum difference between scores that count as equal despite rounding errors."""
 
 
 class Ballot(TypedDict):
-    """The winner and total scores according to one judge, used as input for decision rules."""
+    """One judge's winner and total scores, used as input for decision rules."""
 
     judge: str
     """Id of the judge."""
@@ -59,9 +59,9 @@ class PanelRule(NamedTuple):
     """Rule by which a panel of judges reaches a decision."""
 
     decides: str
-    """Description of what decides the winner, for example "highest mean total score"."""
+    """Phrase that says what decides the winner, for example "highest mean total score"."""
     counts: str
-    """Name of the values that a panel's decision rule computes for each candidate, such as "votes"."""
+    """Name of what the decision rule counts for each candidate, such as "votes"."""
     over: Callable[[Sequence[Ballot]], _Tally]
 
 
@@ -127,7 +127,7 @@ def winning_side(
 
 
 def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -> verdict_types.Verdict:
-    """Return a copy of the verdict in which the sides of the debate replace the individual debaters.
+    """Return a copy of the verdict that names the debate's sides instead of single debaters.
 
     The total of a side is the mean of its members.
     """
@@ -144,7 +144,7 @@ def verdict_on_sides(verdict: verdict_types.Verdict, sides: Mapping[str, str]) -
 
 
 def mean_scores(ballots: Iterable[Ballot]) -> dict[str, float]:
-    """Return the mean total score of each debater over all ballots that score the debater."""
+    """Return each debater's mean total score over the ballots that score the debater."""
     given: dict[str, list[float]] = {}
     for ballot in ballots:
         for debater, score in ballot["scores"].items():
@@ -226,7 +226,7 @@ RULES: Mapping[str, PanelRule] = {
 
 
 Cell = tuple[str, str]
-"""Cell of a score table, identified by a debater id and a criterion id."""
+"""Score table cell, identified by debater id and criterion id."""
 
 
 def decision_of(
@@ -343,7 +343,7 @@ def panel_report(
     outcome: verdict_types.RuleResult | None,
     earlier: Sequence[verdict_types.Verdict] = (),
 ) -> verdict_types.PanelReport:
-    """Return statistics on the agreement between the judges of a panel.
+    """Return statistics on how far the judges of a panel agree.
 
     Earlier verdicts count only for flip rates.
     """
@@ -374,7 +374,7 @@ def panel_report(
 
 
 def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[orders.Mark | None]]:
-    """Return which debater each judge prefers, for every pair of debaters and every criterion."""
+    """Return each judge's preferred debater for every pair of debaters and every criterion."""
 
     def ahead(scores: Mapping[Cell, float], one: str, other: str, key: str) -> str | None:
         mine, theirs = scores.get((one, key)), scores.get((other, key))
@@ -389,7 +389,7 @@ def _preferences(given: Mapping[str, Mapping[Cell, float]]) -> dict[str, list[or
 
 
 IDS_SHARE = 0.1
-"""Maximum share of the prompt budget that message ids in the reply's JSON schema may use."""
+"""Maximum share of the prompt budget for message ids in the reply's JSON schema."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ FRAME = load_prompt_template("question_frame", "topic", "debaters", "sources", "
 
 MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
-"""Maximum length in characters of the description of a criterion."""
+"""Maximum number of characters in a criterion's description."""
 QUESTION_CHARS = 600
 """Maximum length in characters of the question, which the prompt asks for in one line."""
 _FRAME_TOKENS = 600
@@ -64,7 +64,7 @@ class CriterionFinding(BaseModel):
 def asked_of_topic(
     config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool, has_background: bool = False
 ) -> tuple[str, ...]:
-    """Return the names of the fields that a model must find in the topic, such as `options` or `criteria`.
+    """Return which fields a model must find in the topic, such as `options` or `criteria`.
 
     Args:
         config: configuration of the debate.
@@ -95,7 +95,7 @@ def question_call(
     *,
     extracts: bool,
 ) -> ModelCall:
-    """Return the model call that asks for the debate's question, its options and the judging criteria.
+    """Return the model call that asks for the debated question, its options and its criteria.
 
     If a model extracts claims, which refer to the options, the model may also add options of its own.
     """
@@ -116,7 +116,7 @@ def question_call(
 
 
 def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
-    """Return the question under debate from a model's reply, or `{}` if the reply contains no question."""
+    """Return the debate's question from a model's reply, or `{}` if the reply has none."""
     data = None if reply.placeholder else structured_data(_schema(parts), reply)
     if data is None or not (question := board_text(data["question"], QUESTION_CHARS)):
         return {}
@@ -138,7 +138,7 @@ def question_found(parts: Sequence[str], reply: Reply) -> DebateQuestion:
 
 
 def question_text(question: DebateQuestion, topic: str) -> str:
-    """Return the question under debate as text for the transcript.
+    """Return the debate's question as text for the transcript.
 
     It is `""` if there is no question, or if the topic already says the same. The rules of the debate show
     the criteria.

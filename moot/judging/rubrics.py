@@ -82,7 +82,7 @@ class Rubric(BaseModel):
         return self
 
     def criterion(self, said: str) -> Criterion | None:
-        """Return the criterion with the given id or name, ignoring case, or `None` if none matches."""
+        """Find a criterion by id or name, ignoring case, or return `None`."""
         wanted = _key(said)
         return next((each for each in self.criteria if wanted in (_key(each.id), _key(each.name))), None)
 
@@ -128,7 +128,7 @@ def register(rubric: Rubric) -> None:
 
 
 def find_rubric(name: str) -> Rubric | None:
-    """Return the built-in, registered or plug-in rubric with the given name, or `None` if there is none.
+    """Find a built-in, registered or plug-in rubric by name, or return `None`.
 
     Raises:
         ConfigError: the plug-in of this name cannot be imported, or is no rubric.
@@ -213,7 +213,7 @@ def rubric_for(
 
 
 def _designs_software(config: DebateConfig) -> bool:
-    """Return True if all debaters have built-in roles, because such debates design software.
+    """Return True if a debate designs software, that is, if all debaters have built-in roles.
 
     All built-in roles design software.
     """
@@ -221,7 +221,7 @@ def _designs_software(config: DebateConfig) -> bool:
 
 
 def _rubric_of(criteria: Sequence[QuestionCriterion]) -> Rubric:
-    """Build a rubric from the criteria of the debated question."""
+    """Build a rubric from the debate question's criteria."""
     named: dict[str, QuestionCriterion] = {}
     for number, each in enumerate(criteria, 1):
         key = slug(each["name"])

@@ -82,7 +82,7 @@ def _verdict_props(values: StateValues, headline: str) -> JsonObject:
 
 
 def _position_props(values: StateValues) -> JsonObject:
-    """Return the initial stance, final position and changes of position of each debater."""
+    """Return each debater's initial stance, final position and changes of position."""
     verdict: Mapping[str, object] = values.get("verdict") or {}
     final, moved = verdict.get("final_position"), verdict.get("moved")
     ends: Mapping[str, str] = final if isinstance(final, Mapping) else {}

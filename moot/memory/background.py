@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from moot.retrieval import EvidenceIndex
 
 BACKGROUND_SHARE = 0.5
-"""Share of the prompt budget above which the topic, background and pinned messages are no longer shown in
-full. Passages that every prompt shows may use the same share together with them."""
+"""Maximum share of the prompt budget for showing topic, background and pinned messages whole. Passages
+that every prompt shows may use the same share together with them."""
 PASSAGES_SHARE = 0.07
-"""Share of the prompt budget for background passages that are chosen to match the subject of a prompt.
-A provider caches none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 %
-with a share of a tenth."""
+"""Share of the prompt budget for background passages that match the prompt's subject. A provider caches
+none of them: with a document of 10,000 tokens, 80 % of the tokens are cached, and 75 % with a share of a
+tenth."""
 PIN_SHARE = 0.25
-"""Maximum share of the token budget `memory.budget.messages` for pinned messages if the background does not
-fit into the prompt. The rest is left for the window of recent messages."""
+"""Maximum share of `memory.budget.messages` for pinned messages if the background is too long. The rest is
+left for the window of recent messages."""
 PASSAGE_TOKENS = 120
-"""Approximate number of tokens in a passage of the background. A shorter message is one passage."""
+"""Approximate number of tokens in a background passage. A shorter message is one passage."""
 MIN_TOKENS = 48
-"""Minimum number of unused prompt tokens required to add further background passages."""
+"""Minimum number of unused prompt tokens needed to add more background passages."""
 
 _SPLITTING = Splitting(PASSAGE_TOKENS, PASSAGE_TOKENS)
 
@@ -71,7 +71,7 @@ def departed_remarks(state: StateValues, config: DebateConfig, start: int) -> li
 
 @dataclass(frozen=True)
 class Background:
-    """Background and pinned messages of a debate, in the form in which prompts show them."""
+    """Background and pinned messages of a debate, formatted for prompts."""
 
     blocks: tuple[truncation.Block, ...]
     """Prompt blocks with background and pinned messages, identical in every prompt."""
@@ -184,7 +184,7 @@ def select_background(
 
 
 def background_tokens(blocks: Sequence[truncation.Block], count: TokenCounter) -> int:
-    """Return the total number of tokens in the background texts that a prompt shows."""
+    """Return how many tokens of background text a prompt shows."""
     return sum(
         message_tokens(block.message, count) for block in blocks if block.priority == truncation.OPTIONAL
     )
@@ -193,7 +193,7 @@ def background_tokens(blocks: Sequence[truncation.Block], count: TokenCounter) -
 def with_background(
     blocks: Sequence[truncation.Block], background: Sequence[truncation.Block]
 ) -> list[truncation.Block]:
-    """Insert the background and pinned messages, without duplicates, after the shared prefix of the prompt.
+    """Insert background and pinned messages after the prompt's shared prefix, without duplicates.
 
     A block that is always shown keeps its place. Any other copy of a pinned message is removed.
     """
@@ -233,7 +233,7 @@ class _Passages:
     def blocks(
         self, query: str, remaining: int, render: Render, count: TokenCounter, heading: str = ""
     ) -> tuple[list[truncation.Block], _Passages]:
-        """Return prompt blocks with passages that match `query`, and an index of the passages not shown yet.
+        """Return prompt blocks with passages that match `query`, and an index of the other passages.
 
         There is one block per message.
 
@@ -277,7 +277,7 @@ class _Passages:
 
 @memoize_by_identity(8)  # the background is the same in all prompts of a debate
 def _passages_of(*entries: Entry) -> _Passages:
-    """Return the given background messages as searchable passages.
+    """Convert the given background messages to searchable passages.
 
     The result includes a search index over the passages.
     """

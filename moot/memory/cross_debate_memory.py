@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 OTHER_DEBATES_HEADING = "# Your positions in earlier debates"
 MAX_SEARCHED, MAX_RETRIEVED = 200, 3
-"""Maximum numbers of earlier debates to search and of similar debates to retrieve."""
+"""Maximum number of earlier debates to search, and of similar debates to retrieve."""
 TOPIC_CHARS, TEXT_CHARS = 160, 240
 POSITIONS, CONCESSIONS = 4, 3
 _CITATION = re.compile(rf"(?<!\s)\s*[\[(]{ENTRY_ID.pattern}(?:,\s*{ENTRY_ID.pattern})*[\])]")
@@ -137,7 +137,7 @@ def earlier_positions_text(
 
 
 def identities(config: DebateConfig) -> dict[str, str]:
-    """Return the debaters' identities (used for memory across debates), keyed by debater id.
+    """Return the debater identities used for cross-debate memory, keyed by debater id.
 
     Empty unless `memory.cross_debate` is on.
     """
@@ -147,7 +147,7 @@ def identities(config: DebateConfig) -> dict[str, str]:
 
 
 def namespace_of(identity: str) -> tuple[str, ...]:
-    """Return the LangGraph store namespace that holds a debater's positions across debates.
+    """Return the LangGraph store namespace for a debater's positions across debates.
 
     Namespace labels cannot contain periods.
     """
@@ -205,7 +205,7 @@ def matching_passages(reference_documents: tuple[ReferenceDocument, ...], query:
 def reference_text(
     reference_documents: tuple[ReferenceDocument, ...], query: str, max_tokens: int, count: TokenCounter
 ) -> str:
-    """Return passages that match the query, limited to `max_tokens`, or `""` if none fits."""
+    """Return passages that match the query and together fit in `max_tokens`, or `""` if none fits."""
     lines = [REFERENCE_HEADING]
     for passage in matching_passages(reference_documents, query) if reference_documents else ():
         line = f"- [{passage.mark}] {passage.text}"
@@ -219,15 +219,14 @@ HEADING = "# Earlier messages that matter here"
 MIN_TOKENS = 48
 """Minimum number of unused prompt tokens required to retrieve memories."""
 READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
-"""Limits on the characters read from a message, and on the characters and tokens of its excerpt."""
+"""Limits on the characters read from a message, and on its excerpt's characters and tokens."""
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of candidate messages to try in addition to `top_k`, and a token cost too high for any prompt. All
-further candidates get this cost."""
+"""Number of candidates to try beyond `top_k`, and a token cost that never fits in a prompt. All further
+candidates get this cost."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
-"""Maximum numbers of the newest position changes, reflections and side-discussion results that retrieval
-considers."""
+"""Maximum numbers of the newest position changes, reflections and crux cards to search."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
@@ -325,7 +324,7 @@ def retrieve_messages(
     names: Mapping[str, str],
     exclude: Collection[int],
 ) -> list[Entry]:
-    """Return the earlier debate messages that match `query`, up to a limit of prompt tokens.
+    """Return earlier messages that match `query`, within a limit of prompt tokens.
 
     The limit is `remaining`.
 
@@ -364,7 +363,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Return the result of the search function `look`.
+    """Run the search function `look`, and return its result.
 
     If the embedding service fails, search again by words only.
     """
@@ -396,7 +395,7 @@ def embedding_job(
     *,
     everything: bool = False,
 ) -> LocalJob | None:
-    """Return a job that embeds a step's queries and entries, or `None` if everything is already embedded.
+    """Return a job to embed a step's queries and entries, or `None` if nothing is left to embed.
 
     A worker thread runs it before prompts are assembled, so assembly finds all vectors in the cache.
     `everything`: prompts retrieve from the whole transcript, not only from what has left the window.
@@ -419,7 +418,7 @@ def embedding_job(
 
 
 class _MemoryLines:
-    """Renderer that shortens transcript entries to one line, starting at the best-matching sentence."""
+    """Renderer that shortens an entry to one line, starting where it best matches the query."""
 
     def __init__(
         self,
@@ -435,7 +434,7 @@ class _MemoryLines:
         self._known: dict[int, str] = {}
 
     def text(self, seq: int) -> str:
-        """Return an excerpt of an entry, starting at the sentence that contains the most query terms."""
+        """Return an excerpt of an entry that starts at the sentence with the most query terms."""
         if seq not in self._known:
             entry, content, start = self.transcript[seq], self.transcript[seq]["content"], 0
             if len(content) > EXCERPT_CHARS:
@@ -460,7 +459,7 @@ def _excerpt_from(content: str, start: int, count: TokenCounter) -> str:
 
 @memoize_by_identity(8)  # the ledger changes only when messages leave the window
 def noted_importance(ledger: Ledger) -> Mapping[int, int]:
-    """Return the importance (1 to 10) of each message with claim events, keyed by `seq`.
+    """Return the importance, from 1 to 10, of messages with claim events, keyed by `seq`.
 
     Each claim event adds 1 to the lowest importance, up to 4. A concession gives 7, from which a message is
     always a candidate, and a change of position gives 8. These weights were not measured. For messages
@@ -481,7 +480,7 @@ def memory_items(
     names: Mapping[str, str],
     count: TokenCounter,
 ) -> list[MemoryItem]:
-    """Return the position changes, result cards and reflections of a debate as items to retrieve.
+    """Return a debate's position changes, result cards and reflections as items to retrieve.
 
     A result card records the outcome of a side discussion.
     """
@@ -518,7 +517,7 @@ def _memory_item(key: str, text: str, importance: int, seq: int, count: TokenCou
 
 
 def retrieval_query(state: ConversationState, window: Sequence[Entry], turn: Turn) -> RetrievalQuery:
-    """Return the query for retrieving memories in a speaker's turn.
+    """Return the query that retrieves memories for a speaker's turn.
 
     It combines the aspect or topic with the message to answer. That message is a target of the turn, or else
     the newest message of another speaker in the window.

@@ -41,12 +41,12 @@ class PerspectiveResult:
 
     summary: Summary | None
     failure: str
-    """Reason why the configured summarizer failed, or `""` if the summarizer succeeded."""
+    """Reason why the configured summarizer failed, or `""` if it succeeded."""
     owner: str
 
 
 def perspective_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
-    """Return a debater's proposals and the critiques addressed to the debater, oldest first."""
+    """Return a debater's proposals and the critiques that the debater received, oldest first."""
     return [
         entry
         for entry in transcript
@@ -62,7 +62,7 @@ def latest_proposals(transcript: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def perspective_of(state: StateValues, debater: str) -> Perspective:
-    """Return a debater's summary of the debate and the messages that the summary does not cover."""
+    """Return a debater's summary of the debate, and the messages that are not yet in it."""
     summary = (state.get("perspective_summaries") or {}).get(debater) or {}
     covered = summary.get("covers_through_seq", -1)
     entries = perspective_entries(state["full_transcript"], debater)
@@ -102,7 +102,7 @@ def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig, *, 
 
 
 def due_debaters(state: ConversationState, config: DebateConfig, room: Callable[[str], int]) -> list[str]:
-    """Return the ids of the debaters whose personal summaries of the debate must be updated.
+    """Return the ids of the debaters whose perspective summaries need an update.
 
     `room` returns the number of tokens that a debater's next prompt has for its replaced messages.
     """
@@ -130,7 +130,7 @@ def whole_tokens(entries: Sequence[Entry]) -> int:
 def judge_summary(
     state: ConversationState, config: DebateConfig, entries: Sequence[Entry], count: TokenCounter, now: str
 ) -> CallGenerator[PerspectiveResult | None]:
-    """Return a summary of the final round for the judge, or `None` if the round needs no summary."""
+    """Return a summary of the final round for the judge, or `None` if none is needed."""
     own = config.judge.summary
     settings = config.memory.perspectives.with_overrides(own)
     # The caller asks for a summary only if the round does not fit the judge's prompt.

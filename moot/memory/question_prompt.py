@@ -43,14 +43,14 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
 the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Approximate number of passages in a message just above the length limit, and minimum tokens in a passage.
-A passage has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
+"""Approximate number of passages in the shortest long message, and minimum tokens per passage. A passage
+has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
 
 
 class Place(NamedTuple):
-    """Position of a passage, consisting of the message's `seq` and the passage number within the message."""
+    """Position of a passage: the `seq` of its message and its number within the message."""
 
     seq: int
     """Sequence number of the message that contains the passage."""
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Start and end offsets of a passage, counted in characters of the message's content."""
+    """Start and end of a passage, as character offsets in the message's content."""
 
     start: int
     end: int
@@ -71,7 +71,7 @@ def key_of(place: Place) -> int:
 
 
 def place_of(key: int) -> Place:
-    """Return the message's `seq` and the passage number that an integer key encodes."""
+    """Decode an integer key into a message's `seq` and a passage number."""
     return Place(*divmod(key, PARTS))
 
 
@@ -80,13 +80,13 @@ class Splitting:
     """Token limits for splitting long messages into passages."""
 
     long: int
-    """Number of tokens above which a message is split into passages."""
+    """Number of tokens above which Moot splits a message into passages."""
     passage: int
-    """Approximate length in tokens of each passage of a split message."""
+    """Approximate number of tokens in each passage of a split message."""
 
     @classmethod
     def within(cls, total: int) -> Splitting:
-        """Return the settings for splitting long messages that suit a prompt of `total` tokens."""
+        """Return the limits for splitting long messages in a prompt of `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
@@ -160,7 +160,7 @@ class EntryLines:
         return self._paragraph(seq, truncation.source_time(self.transcript[seq]))
 
     def cost(self, seq: int) -> int:
-        """Return the number of tokens that an entry takes in the prompt."""
+        """Return the number of prompt tokens that an entry needs."""
         return self.count(self.text(seq))
 
     def passages(self, keys: Iterable[int]) -> str:
@@ -184,7 +184,7 @@ class EntryLines:
         return templates.fenced_items(text, self.fence, HEADING)
 
     def size(self, text: str) -> int:
-        """Return the number of tokens that quoting `text` adds to a prompt, not counting the heading."""
+        """Return how many tokens a quotation of `text` adds to a prompt, without the heading."""
         return self.count(self.block(text)) - self.count(self.block(""))
 
     def fit(self, index: EvidenceIndex, remaining: int) -> bool:
@@ -205,28 +205,28 @@ class EntryLines:
         return self._costs[key]
 
     def is_part(self, key: int) -> bool:
-        """Return True if the key identifies one passage of a message that was split into several."""
+        """Return True if the key identifies one passage of a split message."""
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the passage's message has a timestamp that an adjacent message may share.
+        """Return True if the passage's message has a timestamp, which an adjacent message may share.
 
         A prompt omits the timestamp if the message above has the same one.
         """
         return bool(truncation.source_time(self.transcript[place_of(key).seq]))
 
     def keys(self, seqs: Iterable[int]) -> list[int]:
-        """Return the integer keys of all passages of the messages that `seqs` lists."""
+        """Return the integer keys of all passages in the messages listed in `seqs`."""
         return [key_of(Place(seq, part)) for seq in seqs for part in range(len(self.spans(seq)))]
 
     def spans(self, seq: int) -> list[Span]:
-        """Return the character ranges of the passages in a message."""
+        """Return the character range of each passage in a message."""
         if seq not in self._spans:
             self._spans[seq] = self.splitting.spans(self.transcript[seq])
         return self._spans[seq]
 
     def lack(self, seq: int, shown: str) -> int:
-        """Return approximately how many tokens of a message are missing from the `shown` text."""
+        """Return roughly how many of a message's tokens are missing from the `shown` text."""
         return max(0, self.transcript[seq]["tokens"] - self.count(shown))
 
     def _paragraph(self, seq: int, time: str) -> str:
@@ -255,7 +255,7 @@ class EntryLines:
 
 
 def by_message(keys: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each message's `seq` and passage numbers, decoded from the given passage keys."""
+    """Decode passage keys, and yield each message's `seq` and passage numbers."""
     for seq, group in groupby(keys, key=lambda key: key // PARTS):
         yield seq, [key % PARTS for key in group]
 
@@ -266,9 +266,9 @@ class Quoted:
 
     text: str
     whole: tuple[int, ...]
-    """Sequence numbers (`seq`) of the messages that the prompt shows in full."""
+    """`seq` of each message that the prompt shows in full."""
     cut: Mapping[int, int]
-    """Approximate number of tokens omitted from each message that is shown in part, keyed by `seq`."""
+    """Approximate number of tokens cut from each partly shown message, keyed by `seq`."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -281,7 +281,7 @@ class Quoted:
         return [e for e in transcript if e["seq"] not in shown and entry_types.traits_of(e).in_prompts]
 
     def notes(self, transcript: Sequence[entry_types.Entry]) -> list[entry_types.JsonObject]:
-        """Return a record for each message that the prompt shortens, and one for all omitted messages."""
+        """Return one record per shortened message in the prompt, and one for all omitted messages."""
         notes: list[entry_types.JsonObject] = [
             {"what": entry_types.entry_id(seq), "why": TOO_LONG, "tokens": tokens, "count": 1}
             for seq, tokens in self.cut.items()
@@ -309,7 +309,7 @@ def quote(keys: Sequence[int], lines: EntryLines, remaining: int) -> Quoted:
 
 
 def quote_cut(key: int, lines: EntryLines, remaining: int) -> Quoted:
-    """Return a passage with its middle removed, for prompts too small for the whole passage."""
+    """Quote a passage without its middle, so that it fits in `remaining` tokens."""
     text = truncate_middle(lines.passages([key]), max(1, remaining), lines.count)
     seq = place_of(key).seq
     return Quoted(text, (), {seq: lines.lack(seq, text)})
@@ -326,25 +326,24 @@ _VERDICT_HEADING = f"# Verdict (id: {VERDICT_ID})"
 QUESTION = templates.load_prompt_template("question", "question")
 
 SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
-"""Maximum shares of the prompt's token budget that the summary and the most recent messages may use.
-Retrieved messages get the rest of the budget."""
+"""Maximum shares of the prompt's token budget for the summary and the latest messages. Retrieved messages
+get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum concentration of search matches at which a question counts as one about specific messages. It is
-the minimum total probability of the 2,000 best-matching tokens.
+"""Minimum concentration of search matches for a question about specific messages. It is the minimum total
+probability of the 2,000 best-matching tokens.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason recorded when a prompt omits the debate's summary because the question concerns certain
-messages."""
+"""Reason recorded for omitting the debate's summary if a question concerns certain messages."""
 FRAME_SHARE = 0.2
 """Maximum share of the prompt's token budget that the instruction message may use. The same share applies
 to the question."""
 VERDICT_SHARE = 0.15
 """Maximum share of the prompt's token budget that the verdict may use."""
 LEDGER_SHARE = 0.4
-"""Maximum share of the summary's tokens that a list of the debaters' positions may use."""
+"""Maximum share of the summary's tokens for a list of the debaters' positions."""
 
 # Chinese function words, longest first, and all other characters outside Han and Katakana
 _BETWEEN = re.compile(
@@ -518,7 +517,7 @@ def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCoun
 def ask_index(
     indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
 ) -> EvidenceIndex:
-    """Return the search index over the passages of all messages, used to answer questions about a debate."""
+    """Return a search index of all message passages for answering questions about a debate."""
     splitting = Splitting.within(config.memory.budget.total)
     use = f"ask {splitting.long}"
     return indexes.of(
@@ -535,7 +534,7 @@ def _shared_prefix(
     *,
     summarize: bool = True,
 ) -> list[truncation.Block]:
-    """Return the opening messages of a prompt that asks a question about a debate.
+    """Return the opening messages of a prompt for a question about a debate.
 
     They contain the instruction and, if available, the debaters' positions, the summary and the verdict.
 
@@ -602,7 +601,7 @@ def _summary_text(
 def _summary_shortener(
     points: SummaryPoints, names: Mapping[str, str], count: TokenCounter
 ) -> Callable[[int], str]:
-    """Return a function that shortens a rule-based summary to a number of tokens."""
+    """Return a function that shortens a rule-based summary to a given number of tokens."""
 
     @lru_cache(maxsize=8)
     def shorten(remaining: int) -> str:
@@ -665,7 +664,7 @@ QUOTE_TRUNCATION_MARK = "[…]"
 
 
 class AskAnswer(BaseModel):
-    """Structured reply of the model to a question about a debate."""
+    """A model's structured answer to a question about a debate."""
 
     reasoning: str = Field(
         description="Facts about the question that are in the transcript, and facts that are missing from it."
@@ -695,7 +694,7 @@ NO_ANSWER = AskAnswer(reasoning="", answer="", citations=[], not_found=["the mod
 
 @dataclass(frozen=True)
 class DebateAnswer:
-    """Answer to a question that a person asked about a debate."""
+    """Answer to a person's question about a debate."""
 
     text: str
     """Text of the answer as Markdown, or `""` if the transcript contains no answer."""
@@ -710,7 +709,7 @@ class DebateAnswer:
     placeholder: bool = False
     """True if no model answered and the answer only quotes passages of the debate."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
-    """Record of the prompt's contents, such as its message ids and the tokens of each section. The record
+    """Record of what the prompt contains, such as its message ids and the tokens per section. The record
     also lists omissions with reasons, unknown terms, and errors of the embedding model."""
 
     def to_markdown(self) -> str:
@@ -784,7 +783,7 @@ def ask(
 def check_citations(
     cited: Iterable[str], entries: int, others: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], int]:
-    """Return the cited ids that exist, without duplicates, and the number of cited ids that do not exist.
+    """Return the cited ids that exist, without duplicates, and how many do not exist.
 
     `others` are existing ids that are no entry's.
     """

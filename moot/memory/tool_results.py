@@ -75,8 +75,8 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines that a tool result needs to get an outline in the summary. A shorter result is
-outlined only if it has exports."""
+"""Minimum number of lines in a tool result that the summary outlines. A shorter result is outlined only if
+it has exports."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -92,7 +92,7 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
 def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
-    """Return a record of a tool call with the tool's name, the main argument, and whether the call failed.
+    """Return a record of a tool call: the tool, the main argument and whether the call failed.
 
     `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
     status is read from the result.
@@ -110,7 +110,7 @@ def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | N
 
 
 def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
-    """Return an entry's tool-call record and result text, or `None` if the entry is not a tool result."""
+    """Return a tool result's call record and text, or `None` if the entry is not a tool result."""
     content = entry["content"]
     if use := entry.get("tool"):
         return use, content.removeprefix(f"{use['name']}: ")
@@ -122,7 +122,7 @@ def tool_use(entry: Entry) -> tuple[ToolUse, str] | None:
 
 
 def input_tool_use(entry: Entry, given: Mapping[str, object]) -> ToolUse:
-    """Return the tool-call record for a tool result that was imported from another system.
+    """Return the tool-call record for a tool result imported from another system.
 
     Args:
         entry: the result as an entry.
@@ -248,7 +248,7 @@ def _parts(data: object, text: str) -> list[str]:
 
 
 def _rows(lines: list[str]) -> list[str]:
-    """Parse lines as table rows with named values, and return `[]` if the lines are not a table."""
+    """Parse lines as table rows with named values, or return `[]` if they form no table."""
     for mark in "\t", ";", ",", "|":
         if len(lines) < 2 or mark not in lines[0] or lines[0].rstrip().endswith((".", ":", "{")):
             continue

@@ -28,14 +28,13 @@ If a long topic leaves less than that budget, the share applies to what is left.
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
 """
 MESSAGE_SHARE = 0.5
-"""Maximum share of the message budget that one message in the context window may use. A longer message is
-cut."""
+"""Maximum share of the message budget for one message in the context window. A longer message is cut."""
 MIN_TOKENS = 150
 """Minimum number of tokens for the context window, even if the topic is very long."""
 
 MARGIN = 16
-"""Number of tokens in the context window that stay unused as a safety margin. The turn suffix may have a few
-tokens more than planned."""
+"""Safety margin: the number of tokens in the context window that stay unused. The turn suffix may have a
+few tokens more than planned."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,13 @@ class WindowLimits:
     high_messages: int
     """Number of messages at which the context window is compacted."""
     low_messages: int
-    """Maximum number of messages left in the context window after compaction."""
+    """Maximum number of messages that compaction leaves in the context window."""
     high_tokens: int
     """Number of tokens above which the context window is compacted. A larger number triggers one."""
     low_tokens: int
-    """Minimum number of tokens that messages use in the context window after compaction."""
+    """Minimum number of message tokens that compaction leaves in the context window."""
     message_tokens: int | None = None
-    """Maximum number of tokens to show in a prompt for each message in the context window. `None` means no
-    maximum."""
+    """Maximum number of prompt tokens for each message in the context window. `None` means no maximum."""
 
     @classmethod
     def of(cls, memory: MemoryConfig, shared_prefix: int | None = None) -> "WindowLimits":
@@ -97,7 +95,7 @@ class WindowLimits:
 def shown_message(
     entry: entry_types.Entry, names: Mapping[str, str], fence: str, limits: WindowLimits, count: TokenCounter
 ) -> tuple[WireMessage, int]:
-    """Return an entry in the form shown in the context window, and its token count.
+    """Return an entry as the context window shows it, and its token count.
 
     A message that is too long is cut. The cut ends at a sentence or word, so the message may have fewer
     tokens than the limit.
@@ -116,7 +114,7 @@ def compact(
     fence: str,
     count: TokenCounter,
 ) -> int | None:
-    """Return the `seq` of the last entry to remove from the context window, or `None` if nothing is removed.
+    """Return the `seq` of the last entry to remove from the window, or `None` if there is none.
 
     A tool call and its result stay or leave together, and so do a question and its answer.
     """
@@ -147,7 +145,7 @@ def compact(
 
 
 def window_start(state: StateValues) -> int:
-    """Return the `seq` of the context window's first entry, or of the next entry if the window is empty."""
+    """Return the `seq` of the window's first entry, or of the next entry if the window is empty."""
     told = entry_types.seqs_of(map(entry_id_of, state["messages"]))
     return next(told, len(state["full_transcript"]))
 
@@ -158,7 +156,7 @@ def needs_summary(state: StateValues) -> bool:
 
 
 def entries_to_cover(state: StateValues, leaving: int = -1) -> list[entry_types.Entry]:
-    """Return the entries outside the context window that are not yet covered by a summary.
+    """Return the entries outside the context window that no summary covers yet.
 
     Entries up to the `seq` `leaving` are about to leave the window and are included. -1 means none.
     """
@@ -196,7 +194,7 @@ def _usage_metadata(usage: entry_types.EntryUsage) -> UsageMetadata:
 
 
 class TranscriptWriter:
-    """Writer for the transcript entries added by one node.
+    """Writer that adds one node's entries to the transcript.
 
     It assigns sequence numbers, timestamps and token counts.
     """
@@ -246,7 +244,7 @@ class TranscriptWriter:
         return entry
 
     def enter(self) -> Generator[Emit, None, Update]:
-        """Emit the new transcript entries, and return the update that adds the entries to the state."""
+        """Emit the new transcript entries, and return the state update that adds them."""
         for entry in self.entries:
             yield Emit({"event": "entry", "entry": entry})
         if not self.entries:

@@ -31,11 +31,11 @@ Method = Literal["json_schema", "function_calling", "json_mode", "prompt"]
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\n(.*?)```", re.DOTALL)
 MAX_CANDIDATES = 40
-"""Maximum number of opening braces in a reply that the parser tries as the start of a JSON object."""
+"""Maximum number of opening braces in a reply at which the parser looks for a JSON object."""
 ECHO_CHARS = 2_000
-"""Maximum number of characters quoted from an invalid reply when the model is asked for a correction."""
+"""Maximum number of characters quoted from an invalid reply that the model must correct."""
 ERROR_CHARS = 1_000
-"""Maximum number of characters quoted from a validation error when the model is asked for a correction."""
+"""Maximum number of characters of a validation error that a correction request quotes."""
 
 
 def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) -> tuple[WireMessage, ...]:
@@ -53,7 +53,7 @@ def with_correction(messages: tuple[WireMessage, ...], text: str, error: str) ->
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """Result of parsing a structured reply, either the data or an error message."""
+    """Data parsed from a structured reply, or an error message if parsing failed."""
 
     data: JsonObject | None = None
     error: str = ""
@@ -146,7 +146,7 @@ class OpenAICompatible:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Parameters of one attempt at a model call, independent of the chat model's class."""
+    """Parameters of one attempt at a model call, for any class of chat model."""
 
     call: ModelCall
     messages: tuple[WireMessage, ...]
@@ -198,7 +198,7 @@ def request_of(chat: BaseChatModel, attempt: Attempt) -> ChatRequest:
 
 
 def weaker_method(chat: BaseChatModel, method: Method) -> Method | None:
-    """Return the structured output method to try after `method` was refused, or `None`."""
+    """Return the structured output method to try after `method`, or `None` if none is left."""
     if method == "prompt":
         return None
     if isinstance(chat, OpenAICompatible):
@@ -214,14 +214,14 @@ def cache_of(chat: BaseChatModel) -> BaseCache | None:
 
 
 def cached_reply(generations: Sequence[Generation] | None) -> AIMessage | None:
-    """Return the message from a LangChain cache lookup, or `None` if the lookup found nothing."""
+    """Return the message that a LangChain cache lookup found, or `None` if it found none."""
     found = generations[0] if generations else None
     message = found.message if isinstance(found, ChatGeneration) else None
     return message if isinstance(message, AIMessage) else None
 
 
 def can_stream(chat: BaseChatModel, attempt: Attempt) -> bool:
-    """Return True if the chat model can stream its reply in the given attempt at a model call."""
+    """Return True if the chat model can stream its reply in the given attempt."""
     refused = chat.disable_streaming is True or (chat.disable_streaming and bool(attempt.call.tools))
     return attempt.settings.stream and streams_tokens(chat) and not refused
 
@@ -267,7 +267,7 @@ def _field_of(chat: BaseChatModel, names: Sequence[str]) -> str | None:
 
 
 def _open_field(chat: BaseChatModel, names: Sequence[str], value: float | None) -> JsonObject:
-    """Return keyword arguments that set a field of a chat model, or `{}` if the field cannot be set.
+    """Return keyword arguments to set a chat model's field, or `{}` if it cannot be set.
 
     `names` are the possible names of the field.
     """

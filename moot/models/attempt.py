@@ -26,7 +26,7 @@ MAX_REPLY_CHUNKS = 50_000
 """Maximum number of text chunks in one streamed reply. LangChain keeps every chunk in memory, about 3 KB
 each."""
 STREAM_ENDED_EARLY = "stream_ended_early"
-"""Key set in a message's `response_metadata` if the stream was cut off by a closed connection."""
+"""Key in a message's `response_metadata`, set if a closed connection cut off the stream."""
 
 _OPEN = re.compile(r"<(?:think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -56,7 +56,7 @@ class ThinkFilter:
         self._begun = False
 
     def feed(self, piece: str) -> SplitText:
-        """Process one chunk of a stream, and return the visible text and the reasoning in the chunk."""
+        """Process a chunk of a stream, and return its visible text and its reasoning."""
         self._buffer += piece
         text: list[str] = []
         reasoning: list[str] = []
@@ -144,7 +144,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     inner: BaseChatModel
     """The provider's chat model that this wrapper calls."""
     message_id: str | None = None
-    """Id of the reply's message in the state. `None` uses LangChain's own id."""
+    """Id of the message that holds the reply in the debate's state. `None` uses LangChain's own id."""
     speaker: str | None = None
     """Id of the debater whose message the model writes."""
     on_chunk: Callable[[], None] = lambda: None
@@ -152,8 +152,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     price: Callable[[AIMessage], float | None] = lambda _: None
     """Function that computes a reply's cost in US dollars for use in traces."""
     cache: Any = False
-    """Setting that turns off LangChain's cache for this wrapper around a provider's model. It is always
-    `False`, because the wrapped provider model already uses LangChain's cache."""
+    """Setting that turns off LangChain's cache for this model wrapper. It is always `False`, because the
+    wrapped provider model already uses LangChain's cache."""
 
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""
@@ -215,7 +215,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         yield ChatGenerationChunk(message=last, generation_info=dict(last.response_metadata))
 
     def _without_thoughts(self, message: BaseMessage) -> str:
-        """Return a copy of a message without its reasoning, and store the reasoning in the model wrapper."""
+        """Store a message's reasoning, and return the message's text without it."""
         parts = content_parts(message.content)
         split = self._splitter.feed(parts.text)
         thoughts = parts.reasoning + reasoning_field(message.additional_kwargs) + split.reasoning
@@ -225,7 +225,7 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
         return self._redactor.feed(split.text[:remaining])
 
     def _rest(self) -> str:
-        """Return the text that output filters still held back when the reply ended.
+        """Return the text that output filters still hold when the reply ends.
 
         The filters remove reasoning and secrets.
         """

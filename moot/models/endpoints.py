@@ -86,7 +86,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report the wait before a retry, as a `retry` event or in the log."""
+    """Report how long Moot waits before a retry, as a `retry` event or in the log."""
     words = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()
@@ -105,7 +105,7 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the key that identifies a model at its endpoint, used to store rate limits.
+    """Return the key for storing the rate limits of a model at its endpoint.
 
     It consists of the endpoint's address and the model's name.
     """

@@ -20,7 +20,7 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 """HTTP status codes below 500 for which a call is retried."""
 
 FATAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""Provider error codes for which a call is never retried, whatever the HTTP status."""
+"""Provider error codes after which Moot never retries a call, whatever the HTTP status."""
 
 REFUSALS = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 """Codes by which Azure and OpenAI report that a content filter blocked a reply. They occur as error codes
@@ -32,7 +32,7 @@ NOT_TRUSTED = (
     "SSL_CERT_FILE to the certificate of its authority"
 )
 MAX_CAUSES = 10
-"""Maximum number of chained exceptions that are searched for a TLS error."""
+"""Maximum number of chained exceptions to search for a TLS error."""
 NO_API = (
     "{url} is not an API's address: check {endpoint}, which for OpenAI-compatible servers often ends in /v1"
 )
@@ -52,10 +52,10 @@ _FINISHES = {
     "blocklist": "content_filter",
     "guardrail_intervened": "content_filter",
 }
-"""Mapping from provider-specific finish reasons to OpenAI's."""
+"""Mapping from providers' finish reasons to the names that OpenAI uses."""
 
 _FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
-"""Keys under which LangChain messages of different providers store the finish reason."""
+"""Keys under which providers' LangChain messages store the finish reason."""
 
 # Exceptions of httpx, httpx2 and the provider SDKs are recognized by class name, so that the offline model
 # imports none of these packages.
@@ -64,11 +64,11 @@ _TIMEOUT = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeout
 _TRANSIENT = frozenset(
     {"APIError", "ValueError", "LookupError", "TypeError", "ModelAPIError", "ResponseError"}
 )
-"""Exceptions that signal a malformed reply or a broken stream, for which a retry may help. `ResponseError` is
+"""Exceptions for malformed replies and broken streams, after which a retry may help. `ResponseError` is
 Ollama's."""
 
 MESSAGE_CHARS = 300
-"""Maximum stored length of a provider's error message, in characters."""
+"""Maximum number of characters that Moot stores from a provider's error message."""
 
 
 @dataclass(eq=False)
@@ -79,7 +79,7 @@ class Failure(Exception):
     status: int | None = None
     retryable: bool = False
     retry_after: float | None = None
-    """Number of seconds to wait before a retry, as requested by the provider."""
+    """Number of seconds that the provider asks the caller to wait before a retry."""
     code: str = ""
     """Provider's error code, such as `context_length_exceeded`."""
     empty: bool = False
@@ -126,7 +126,7 @@ class Backoff:
     """
 
     initial_wait_s: float = 0.5
-    """Wait in seconds after a call's first failure, before jitter is applied to the wait."""
+    """Wait in seconds after a call's first failure, not counting random jitter."""
     max_wait_s: float = 30.0
     """Maximum wait in seconds that the backoff policy sets before a retry."""
     max_requested_wait_s: float = 300.0
@@ -150,7 +150,7 @@ class Backoff:
 
 
 def failure_of(error: Exception, *, timeout_s: float) -> Failure:
-    """Return a `Failure` that describes the exception raised by an attempt at a model call."""
+    """Convert the exception raised by an attempt at a model call to a `Failure`."""
     for each in (error, error.__cause__):  # the SDK wraps exceptions from the hooks of its HTTP client
         if isinstance(each, Failure):
             return each
@@ -211,7 +211,7 @@ def is_context_overflow(failure: Failure) -> bool:
 
 
 def excess_tokens(failure: Failure, prompt_tokens: int) -> int:
-    """Return the number of tokens by which a request exceeded the model's context window.
+    """Return how many tokens too long a request was for the model's context window.
 
     The number is taken from the server's error text. If the text contains no number, it is a quarter of the
     prompt.

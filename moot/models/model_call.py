@@ -33,7 +33,7 @@ SUMMARY_ATTEMPTS = 2
 """Maximum number of attempts that each model gets to write a summary. After these attempts, a rule-based
 summary is used for now."""
 MAX_EMPTY = 2
-"""Maximum number of retries of one call after empty replies."""
+"""Maximum number of times to retry a call that returns an empty reply."""
 
 MAX_BACKOFF_FAILURES = 30
 """Number of failures after which the wait before a retry stops growing."""
@@ -112,7 +112,7 @@ class _CallState:
     """True once some text of the reply has been streamed. Later attempts are not streamed, so that no text
     appears twice."""
     first_chunk_s: float | None = None
-    """Number of seconds between the latest request and the first chunk of the reply."""
+    """Number of seconds from the latest request to the reply's first chunk."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _ModelRequest:
             return answer
 
     async def _whole_answer(self, messages: Messages, method: adapters.Method | None) -> _ModelResponse:
-        """Call the model, and call it again with twice the `max_tokens` if the reply was cut off."""
+        """Call the model, and if its reply is cut off, call it again with twice the `max_tokens`."""
         answer = await self._with_retries(messages, method)
         max_tokens = 2 * self.max_tokens
         if self.settings.context_size:
@@ -291,7 +291,7 @@ class _ModelRequest:
             return answer
 
     def _cache_key(self, request: adapters.ChatRequest) -> tuple[str, str]:
-        """Return the prompt and settings that identify a reply in LangChain's cache.
+        """Return the prompt and settings under which LangChain's cache stores a reply.
 
         The seed is part of the key even if the model takes none, so that samples stay independent.
         """

@@ -36,8 +36,7 @@ from moot.state.settings import redact
 from moot.state.verdict import PLACEHOLDER
 
 _WORDS = re.compile(" ?[^ ]+| ")
-"""Pattern that matches a word together with the space before it. All matches together form the
-text."""
+"""Pattern that matches a word and the space before it. All matches together form the text."""
 
 
 class LocalModel(BaseChatModel):
@@ -117,7 +116,7 @@ class ScriptedModel(LocalModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     script: Any
-    """Replies to return, given as a list, an iterator or a function that maps a call to its reply."""
+    """Replies to return: a list, an iterator, or a function that maps a call to its reply."""
     calls: list[ScriptedCall] = Field(default_factory=list)
     """All calls to this model so far, oldest first."""
 
@@ -132,7 +131,7 @@ class ScriptedModel(LocalModel):
         return "scripted"
 
     def respond(self, messages: list[BaseMessage], **kwargs: Any) -> AIMessage:
-        """Return the next scripted reply, or raise the scripted error in its place."""
+        """Return the next scripted reply, or raise it if it is an error."""
         call = ScriptedCall(messages, kwargs)
         self.calls.append(call)
         try:
@@ -168,7 +167,7 @@ def check_command(name: str, command: Sequence[str]) -> None:
 
 
 def prompt_text(messages: Sequence[BaseMessage]) -> str:
-    """Join the messages of a prompt into one text for a command's stdin."""
+    """Join a prompt's messages into one text for a command's stdin."""
     return "\n\n".join(f"{_HEADINGS.get(each.type, '')}{each.text}" for each in messages) + "\n"
 
 
@@ -300,7 +299,7 @@ class _Generator:
         self.root, self.text = root, text
 
     def value(self, node: JsonObject, number: int = 0) -> object:
-        """Return a minimal example value that is valid for one node of a JSON Schema.
+        """Return a minimal example value that satisfies a JSON Schema node.
 
         A different `number` gives a different value if the schema allows it.
         """

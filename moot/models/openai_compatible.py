@@ -34,7 +34,7 @@ END_OF_STREAM = b"\n\ndata: [DONE]\n\n"
 CONNECT_S = 15.0
 """Timeout in seconds for opening a connection to an endpoint."""
 MAX_BODY_BYTES = 8_000_000
-"""Maximum size in bytes of a non-streaming response or of one event in a stream."""
+"""Maximum number of bytes in a non-streaming response or in one streamed event."""
 _DONE = re.compile(rb"^data: ?\[DONE\]", re.MULTILINE)
 _EARLY_END = json.dumps(
     {
@@ -52,7 +52,7 @@ class CompatibleChat(ChatOpenAIHooks, OpenAICompatible, ChatOpenAI):
     """`ChatOpenAI` client that also reads reasoning fields and supports the older token limit field."""
 
     limit_field: str = "max_completion_tokens"
-    """Name of the request field that limits the length of the reply in tokens."""
+    """Name of the request field that sets the maximum number of reply tokens."""
 
     @override
     def change_request(self, payload: JsonObject) -> JsonObject:

@@ -61,7 +61,7 @@ class RunnableModel(BaseChatModel):
     def with_structured_output(
         self, schema: JsonObject | type, **kwargs: object
     ) -> Runnable[LanguageModelInput, JsonObject | BaseModel]:
-        """Return a model that gives structured output in the form of the given schema.
+        """Return a model whose output follows the given schema.
 
         The chat model inside `runnable` determines how the schema is sent.
         """
@@ -109,7 +109,7 @@ def _result(message: object) -> ChatResult:
 
 
 def _checked(message: object) -> AIMessage:
-    """Return a runnable's output, or raise an error if the output is not an `AIMessage`.
+    """Check that a runnable's output is an `AIMessage`, and return it.
 
     Raises:
         ConfigError: it is not a message of a model.
@@ -149,7 +149,7 @@ KNOWN_MODELS: tuple[tuple[str, JsonObject], ...] = (
     ("qwq", _REASONING_MODEL),
     ("magistral", _REASONING_MODEL),
 )
-"""Default settings of well-known models, keyed by the beginning of the model's name. The first match
+"""Default settings of well-known models, each paired with the start of a model's name. The first match
 applies."""
 
 
@@ -176,8 +176,8 @@ def check_name(name: str) -> None:
         raise ConfigError("the model's name is empty: give a name, or use `offline`")
     if "://" in name:
         raise ConfigError(
-            f"{name!r} is a URL, not the name of a model: set OPENAI_BASE_URL (or `base_url` in "
-            "the model's settings) to this URL, and give the name of a model on that server"
+            f"{name!r} is a URL, not the name of a model: set OPENAI_BASE_URL or the model's setting "
+            "`base_url` to this URL, and name a model on that server"
         )
 
 
@@ -190,7 +190,7 @@ class Access:
 
 
 def access_to(name: str, settings: model_settings.ModelSettings) -> Access:
-    """Return the API key and URL for a model, read from the model's settings and the environment.
+    """Return a model's API key and URL from its settings and the environment.
 
     Raises:
         ConfigError: both key and address are missing, or the model's API is not OpenAI-compatible.
@@ -263,7 +263,7 @@ def check_source(name: str, source: object) -> None:
 
 
 def chat_model_of(name: str, model: object) -> BaseChatModel:
-    """Return `model` as a LangChain chat model, wrapping a runnable if necessary.
+    """Return `model` as a LangChain chat model, and wrap it if it is another kind of runnable.
 
     Raises:
         ConfigError: the value is not a runnable.
@@ -280,13 +280,13 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """State of one event loop, consisting of its model clients, a lock and a cleanup generator."""
+    """State of one event loop: its model clients, a lock and a cleanup generator."""
 
     clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """List that holds the generator for closing the model clients. The generator runs when `asyncio.run`
-    shuts down the event loop. The list is empty until the first client is needed."""
+    """List with the generator that closes the model clients. The generator runs when `asyncio.run` shuts
+    down the event loop. The list is empty until the first client is needed."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Models:
     settings: Mapping[str, model_settings.ModelSettings] = field(default_factory=dict)
     """Configured settings of the models, keyed by model name. Models without an entry get the defaults."""
     factory: Factory = make_model
-    """Function that creates the client for a model that is not in `chats`."""
+    """Function that creates a client for a model missing from `chats`."""
     chats: Mapping[str, ChatSource] = field(default_factory=dict)
     """LangChain model objects passed in from Python, keyed by the name in the configuration. These models
     override the factory."""
@@ -446,7 +446,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Mapping from each model provider to the extra of the `moot` package that supports the provider."""
+"""Mapping from each model provider to the `moot` package extra that supports it."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

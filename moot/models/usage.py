@@ -18,7 +18,7 @@ from moot.text.tokens import counter, encoding_for, prompt_tokens
 MAX_TOKENS = 10**8
 """Highest plausible token count for one call."""
 UNREADABLE = -1
-"""Value recorded if a reported token count is negative, too large or not a number."""
+"""Value stored in place of a token count that is negative, too large or not a number."""
 _PRICE_LIST_NAMES = {
     "azure_openai": "azure",
     "bedrock": "aws",
@@ -28,8 +28,7 @@ _PRICE_LIST_NAMES = {
     "mistralai": "mistral",
     "xai": "x-ai",
 }
-"""Mapping from LangChain's provider names to the names in `genai-prices`, for providers whose names
-differ."""
+"""Mapping from LangChain's provider names to those in `genai-prices`, where they differ."""
 
 
 def readable_usage(report: object) -> JsonObject:
@@ -117,7 +116,7 @@ def configured_price(settings: ModelSettings, tokens: EntryUsage) -> float | Non
 
 
 def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
-    """Return the cost of one call in US dollars at list prices, or `None` if the model is not listed."""
+    """Return a call's cost in US dollars at list prices, or `None` if the model is not listed."""
     from genai_prices import Usage, calc_price
 
     usage = Usage(
@@ -136,7 +135,7 @@ def list_price(name: str, base_url: str, tokens: EntryUsage) -> float | None:
 
 @lru_cache(maxsize=1)
 def price_list_text() -> str:
-    """Return text that states the version of the price lists and the date of the latest price change."""
+    """Return the version of the price lists and the date of the latest price change as text."""
     from datetime import UTC, datetime
 
     from genai_prices import __version__

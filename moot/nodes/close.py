@@ -38,7 +38,7 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def with_final_answer(state: ConversationState, solution: str) -> str:
-    """Return the solution, with the protocol's final answer appended if one is needed."""
+    """Return the solution, followed by the protocol's final answer if one is needed."""
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution

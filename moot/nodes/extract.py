@@ -44,7 +44,7 @@ def extract(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def extraction_due(state: ConversationState, leaving: int) -> bool:
-    """Return True if claims must be extracted or messages in side discussions must be recorded.
+    """Return True if it is time to extract claims or to record messages of side discussions.
 
     Args:
         state: the debate's state.
@@ -54,14 +54,14 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the side discussions that have new messages, and the ids of the new messages."""
+    """Return the side discussions that have new messages, with the ids of those messages added."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the sequence number of the last message from which claims must be extracted now.
+    """Return the sequence number of the last message whose claims must be extracted now.
 
     The number is -1 if there is no such message. Claims are extracted before something reads them. A
     protocol with phases names those after which claims are read. In the long form, claims are extracted
@@ -122,7 +122,7 @@ def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
 
 
 def _subject(state: ConversationState, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the aspect of the topic that the entries discuss, and a description of the aspect."""
+    """Return the aspect of the topic that the entries discuss, and its description."""
     rooms = state.get("crux_rooms", {})
     first = rooms.get(entries[0]["room"])
     claim = ledger_of(state).claims.get(first["claim"]) if first else None

@@ -27,9 +27,9 @@ from moot.state.errors import InputError
 from moot.tools.registry import check_tools
 
 MAX_RECORDS = 1_000
-"""Maximum number of earlier debates whose records are read, starting with the newest."""
+"""Maximum number of earlier debates whose records are read, newest first."""
 _CARRIED = ("phase", "round", "room", "importance", "model")
-"""Names of optional entry fields that are carried over when a transcript entry is imported."""
+"""Names of optional fields that an imported transcript entry keeps."""
 
 
 def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeBody:

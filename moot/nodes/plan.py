@@ -65,7 +65,7 @@ def plan(state: ConversationState, context: NodeContext) -> effects.NodeBody:
 
 
 def _next_step(given: StateValues, config: DebateConfig) -> effects.CallGenerator[tuple[Step, list[str]]]:
-    """Return the next step of the debate, and an error for each model call that failed."""
+    """Return the debate's next step, and one error for each failed model call."""
     state = cast(ConversationState, given)
     clarifying = None if limit_reached(state, config) else clarification_step(state, config)
     if clarifying is not None:

@@ -48,7 +48,7 @@ def summarize(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def perspectives_due(state: ConversationState, count: TokenCounter) -> list[str]:
-    """Return the ids of the debaters whose summaries of the debate must be updated now."""
+    """Return the ids of the debaters whose perspective summaries must now be updated."""
     config = frozen_config(state)
     protocol = protocol_named(config.protocol)
     if not protocol.perspectives or not state.get("step"):
@@ -97,7 +97,7 @@ def judge_sees_everything(state: ConversationState, count: TokenCounter) -> bool
 
 
 def _update_rolling_summary(state: ConversationState, context: NodeContext) -> NodeBody:
-    """Write the next version of the rolling summary of earlier messages.
+    """Write the next version of the rolling summary.
 
     If the summarizer fails, `rule-based` is used instead. It covers the previous version and the new
     messages; with `memory.mode: fresh`, all messages that left the window.

@@ -30,14 +30,14 @@ TRUNCATION_MARKS = {
     **dict.fromkeys(("length", INCOMPLETE), " […cut off]"),
     **dict.fromkeys(REFUSALS, " […cut off by the provider's content filter]"),
 }
-"""Text appended to a truncated message, keyed by the finish reason of the reply."""
+"""Texts that Moot appends to truncated messages, keyed by the reply's finish reason."""
 PASSES = "[passes: would not answer]"
-"""Text shown in the transcript if a debater's turn is skipped because the model refused to reply. The
-debate's errors contain the reason."""
+"""Transcript text for a turn that is skipped because the model refused to reply. The debate's errors
+contain the reason."""
 
 
 def is_pass(reply: Reply, config: DebateConfig) -> bool:
-    """Return True if the model refused to reply and the debate treats a refusal as a passed turn."""
+    """Return True if the model refused to reply and the debate counts that as a passed turn."""
     return reply.refused and config.limits.refusals == "pass"
 
 
@@ -96,7 +96,7 @@ def turn(state: ConversationState, context: NodeContext) -> NodeBody:
 def _write_tools(
     writer: TranscriptWriter, turn: Turn, exchanges: Sequence[ToolExchange], count: TokenCounter
 ) -> None:
-    """Write each tool call of a debater's turn, and its result, to the transcript.
+    """Write a turn's tool calls and their results to the transcript.
 
     Text and usage of a reply with several calls are stored with the first call.
     """

@@ -23,7 +23,7 @@ from moot.text.tokens import TokenCounter, counter, encoding_for
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_IDS = 250
-"""Maximum number of message ids to list as allowed values in the JSON schema of a reply. OpenAI's strict mode
+"""Maximum number of message ids that a reply's JSON schema lists as allowed values. OpenAI's strict mode
 accepts 1,000 values in a schema."""
 _MESSAGE_ID = r"^m[0-9]{6,9}$"
 
@@ -137,7 +137,7 @@ def sent_form(schema: JsonObject) -> JsonObject:
 
 
 def _with_single_uses_inlined(schema: JsonObject) -> JsonObject:
-    """Replace the reference to each definition that is used once by the definition itself."""
+    """Inline each schema definition that is referenced exactly once."""
     parts: JsonObject = schema.get("$defs", {})
     uses = Counter(_references(schema))
     single = {f"#/$defs/{name}": part for name, part in parts.items() if uses[f"#/$defs/{name}"] == 1}
@@ -234,7 +234,7 @@ def _without_unsupported(node: object, *, names: bool = False) -> object:
 
 
 def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> int:
-    """Return a prompt's token budget after subtracting the tokens that the reply's JSON schema needs.
+    """Return a prompt's token budget minus the tokens for the reply's JSON schema.
 
     It is at least half of `total`.
     """
@@ -242,7 +242,7 @@ def prompt_budget(total: int, schema: type[BaseModel], count: TokenCounter) -> i
 
 
 def with_schema(prompt: Prompt, schema: type[BaseModel], count: TokenCounter) -> Prompt:
-    """Return a copy of a prompt with the tokens of the reply's JSON schema added to its token counts.
+    """Return a copy of a prompt whose token counts include the reply's JSON schema.
 
     The messages stay the same.
     """
@@ -275,7 +275,7 @@ def like(pattern: str, name: str = "") -> Any:
 
 
 def either(first: Any, second: Any, name: str = "") -> Any:
-    """Return a Pydantic type for a value of one of two types. A `name` works as in `one_of`."""
+    """Return a Pydantic type that accepts either of two types. A `name` works as in `one_of`."""
     kind = Union[first, second]  # noqa: UP007  # built at run time
     return TypeAliasType(name, kind) if name else kind
 
@@ -293,7 +293,7 @@ def citation_type(ids: Sequence[str], others: Sequence[str] = ()) -> Any:
 
 
 def cause_type(ids: Sequence[str]) -> Any:
-    """Return a Pydantic type for the id of a message that made a debater change position.
+    """Return a Pydantic type for the id of the message that changed a debater's position.
 
     The empty string means that no message is cited.
     """

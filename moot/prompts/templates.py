@@ -103,7 +103,7 @@ ROLES = ("architect", "data-modeling", "generalist", "performance", "security", 
 """Names of all built-in debater roles."""
 
 MEMBER = "member"
-"""Name of the role for debaters that have no built-in role. No configuration names this role."""
+"""Role name for debaters without a built-in role. No configuration names this role."""
 
 _ALIASES = {
     "kiss": "simplicity",
@@ -119,7 +119,7 @@ _ALIASES = {
 }
 
 ROLE_NAMES = frozenset({*ROLES, *_ALIASES})
-"""All names by which a built-in role can be selected, including aliases."""
+"""All names that select a built-in role, including aliases."""
 _HEADING = re.compile(r"^## (\w+)[ \t]*$", re.MULTILINE)
 
 
@@ -183,7 +183,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message, either a block of quoted text or text written by Moot."""
+    """Part of a prompt message: either a block of quoted text or text written by Moot."""
 
     title: str
     """Title on the first line of the quoted block. The program's own text has no title."""
@@ -198,18 +198,18 @@ def fenced(text: str, fence: str, title: str = "") -> str:
 
 
 def fenced_section(text: str, fence: str) -> str:
-    """Return a section as a delimited block of quoted text, titled with the section's heading."""
+    """Quote a section in a delimited block under the section's heading."""
     title, _, body = text.partition("\n")
     return fenced(body, fence, title) if body else text
 
 
 def fenced_item(label: str, text: str, fence: str) -> str:
-    """Return a message as a labelled paragraph for a block that quotes several messages."""
+    """Format a message as a labelled paragraph for a block that quotes several messages."""
     return f"{fence} {break_fence(label, fence)}: {break_fence(break_template_tokens(text), fence)}\n"
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return one delimited block that quotes several paragraphs made by `fenced_item`.
+    """Return several paragraphs made by `fenced_item` as one delimited block.
 
     It costs fewer tokens than a block for each message.
     """
@@ -223,7 +223,7 @@ def system_message(text: str, fence: str) -> WireMessage:
 
 @lru_cache(maxsize=4096)  # a window's messages are rendered every turn
 def break_fence(text: str, fence: str) -> str:
-    """Break up every occurrence of the delimiter `fence`, so that quoted text cannot close its own block.
+    """Break up every `fence` delimiter in a text, so that quoted text cannot end its own block.
 
     Upper case, look-alike letters, accents and invisible characters in between count as occurrences.
     """
@@ -260,8 +260,7 @@ class _Folds(dict[int, str]):
 _FOLDS = _Folds()
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _UNSEEN = frozenset(("Cc", "Cf", "Zl", "Zp"))
-"""Unicode categories of invisible characters, namely control characters, format characters, and line and
-paragraph separators."""
+"""Unicode categories of invisible characters (control, format, line and paragraph separator)."""
 _BLANK = "\u2800\ufffc"
 """Characters that count as printable but look blank in most or all fonts."""
 

@@ -34,9 +34,9 @@ tokens, and a name of three words needs 18."""
 NAME_CHARS = 40
 """Maximum length of a speaker's name in a message label, in characters."""
 TIME_TOKENS = 14
-"""Estimated number of tokens that a timestamp adds to the label of a message in a prompt."""
+"""Estimated number of tokens that a timestamp adds to a message's label."""
 TIME_CHARS = 40
-"""Maximum length of a time in a message label, in characters."""
+"""Maximum number of characters for the time in a message label."""
 _ISO_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*")
 _PLAIN_NUMBER = re.compile(r"[\d.,\s]+")
 _NO_BRACKETS = str.maketrans("", "", "()[]")
@@ -107,7 +107,7 @@ def render_entry(entry: Entry, names: Mapping[str, str], fence: str, note: str =
 
 @memoize_by_identity(4096)
 def entry_tokens(entry: Entry, names: Mapping[str, str], fence: str, count: TokenCounter) -> int:
-    """Return the number of tokens that a transcript entry takes in a prompt."""
+    """Count the tokens that a transcript entry uses in a prompt."""
     return message_tokens(render_entry(entry, names, fence), count)
 
 
@@ -118,20 +118,20 @@ def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> W
 
 
 SHOWN_IN_PART = "shown in part"
-"""Omission reason that is recorded when a prompt shows only part of a message."""
+"""Reason recorded for an omission when a prompt shows only part of a message."""
 
 _Sized = tuple[WireMessage, int]
 """Prompt message paired with its token count."""
 
 MIN_PART_TOKENS = 60
-"""Minimum number of free tokens needed to restore part of a dropped message."""
+"""Minimum number of free tokens needed to show at least part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priority of prompt blocks that are never dropped, and priority of the blocks that are dropped last."""
+"""Priorities of prompt blocks that are never dropped, and of blocks that are dropped last."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
-"""Priorities of the summary, recent messages and older messages when blocks must be dropped from a prompt.
-Blocks with the lowest number are dropped last, so a summary is kept longer than recent messages, and recent
-messages longer than older ones."""
+"""Priorities of the summary, recent messages and older messages if prompt blocks are dropped. Blocks with
+the lowest number are dropped last, so a summary is kept longer than recent messages, and recent messages
+longer than older ones."""
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ class Block:
     """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
-    """Priority that determines whether the block is dropped from a prompt that is too long. `KEEP`
-    blocks are never dropped. Otherwise the block with the highest number is dropped first, and the earliest
-    of equal ones."""
+    """Priority that decides whether the block is dropped when the prompt is too long. `KEEP` blocks are
+    never dropped. Otherwise the block with the highest number is dropped first, and the earliest of equal
+    ones."""
     ids: tuple[str, ...] = ()
     """Ids of the transcript entries that the block contains."""
     group: str = ""
@@ -156,13 +156,13 @@ class Block:
     """Full text of a truncated message, or `None` if the message is not truncated. Unused tokens restore the
     full message."""
     grows: bool = True
-    """True if unused prompt tokens may be spent on showing more of a truncated message."""
+    """True if spare prompt tokens may be used to show more of a truncated message."""
     retrieved: tuple[str, ...] = ()
     """Ids of the retrieved entries and memories that the block contains."""
     cites: tuple[str, ...] = ()
     """Ids of entries that the text of the block cites without containing them, such as a summary's."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
-    """Approximate number of tokens in this prompt block for each kind of memory that the block shows."""
+    """Approximate token count of each kind of memory in this prompt block."""
 
 
 def cut_block(
@@ -188,7 +188,7 @@ def cut_block(
 
 
 def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -> Prompt:
-    """Combine blocks into a prompt of at most `budget` tokens, truncating or dropping some if needed.
+    """Combine blocks into a prompt of at most `budget` tokens, and cut or drop blocks if needed.
 
     Raises:
         ValueError: the frame of the required messages exceeds the budget. A validated budget prevents this.
@@ -208,9 +208,7 @@ def truncate_blocks(blocks: Sequence[Block], budget: int, count: TokenCounter) -
         shorter = cut_message(message, cost - over, count)
         smaller = message_tokens(shorter, count)
         if smaller >= cost:
-            raise ValueError(
-                f"the messages that the prompt must contain exceed the prompt's budget of {budget} tokens"
-            )
+            raise ValueError(f"the prompt's required messages do not fit in its budget of {budget} tokens")
         shown[index] = shorter, smaller
 
     _fill_up(shown, blocks, wholes, budget, count)
@@ -236,7 +234,7 @@ def truncate_messages(messages: Sequence[WireMessage], budget: int, count: Token
 
 
 def _choose_dropped(blocks: Sequence[Block], costs: Sequence[int], budget: int) -> set[int]:
-    """Return the indices of the blocks to drop so that the prompt does not exceed `budget` tokens.
+    """Return the indices of the blocks to drop so that the prompt fits in `budget` tokens.
 
     The least important and earliest blocks are dropped first, and whole groups at once.
     """
@@ -311,7 +309,7 @@ def _fill_up(
 def _make_prompt(
     shown: Mapping[int, _Sized], blocks: Sequence[Block], wholes: Sequence[int], budget: int
 ) -> Prompt:
-    """Return a prompt made of the given blocks, with a record of the omitted blocks.
+    """Make a prompt from the given blocks, and record which blocks it omits.
 
     Receipt entries about the same block label are merged.
     """
@@ -350,8 +348,8 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority given to a prompt block that is too long for the remaining tokens. The block is dropped
-first and named in the receipt."""
+"""Priority of a prompt block that does not fit into the remaining tokens. The block is dropped first and
+named in the receipt."""
 
 PROBLEM_SHARE = 0.5
 """Maximum share of the prompt budget for the problem statement, from 0 to 1."""

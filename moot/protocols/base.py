@@ -32,7 +32,7 @@ class End:
 
 
 DECIDE = "decide"
-"""Name of the phase in which each debater gives a final answer independently before the vote."""
+"""Name of the phase before the vote, in which each debater gives an independent final answer."""
 TOKENS_PER_WORD = 1.35
 """Average number of o200k tokens per English word."""
 TURN_WORDS = 150
@@ -43,14 +43,14 @@ class TurnCount(NamedTuple):
     """Number of debaters' turns in a debate, including turns taken by people."""
 
     planned: int
-    """Number of turns outside crux rooms (side discussions), if nothing ends the debate early."""
+    """Number of turns outside crux rooms (side discussions), unless the debate ends early."""
     most: int
     """Highest possible number of turns, including turns in crux rooms (side discussions)."""
 
 
 @dataclass(frozen=True)
 class ConsultModels:
-    """Request by a protocol to call models before the protocol chooses the debate's next step."""
+    """Protocol's request to call models before it chooses the debate's next step."""
 
     calls: Callable[[], Sequence[ModelCall]]
     """Function that returns the model calls to make before the debate's next step is chosen. It runs
@@ -75,31 +75,31 @@ class Protocol(ProtocolSpec):
     judge_spec: JudgeSpec = JudgeSpec()
     """Default instructions for the judge of a debate."""
     extract_after: tuple[str, ...] = ()
-    """Phases after which claims are extracted for use in the next prompts or decisions. If empty,
-    claims are extracted when messages leave the window. `extracts_after` may leave a phase out."""
+    """Phases after which Moot extracts claims for the next prompts or decisions. If empty, claims are
+    extracted when messages leave the window. `extracts_after` may leave a phase out."""
     extracts_by_default: bool = False
-    """True if claims are extracted when `blackboard.extraction` has its default value `auto`."""
+    """True if claims are extracted under the default setting `blackboard.extraction: auto`."""
     reflect_after: tuple[str, ...] | None = None
     """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
     perspectives: bool = False
-    """True if every debater has a perspective summary that is updated before each round."""
+    """True if Moot updates a perspective summary for each debater before every round."""
     shows_summary: bool = True
     """True if the debaters' prompts show the rolling summary. If only a judge reads the summary, it is
     made without a model."""
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the verdict's solution always includes the text that `final_answer` returns. Otherwise it is
+    """True if the solution in the verdict always includes the text from `final_answer`. Otherwise it is
     used only if the verdict has no solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
-    """Mapping from each phase to the kind of transcript entry written in that phase. Phases that are not
-    listed produce entries of kind `speech`."""
+    """Mapping from each phase to the kind of transcript entry that debaters write in it. Phases that are
+    not listed produce entries of kind `speech`."""
     win_text: str = "{} wins"
     """Template of the text that announces the debate's winner. `{}` is replaced by the winner's name."""
     decides_by: Literal["judge", "vote", "weighted-vote"] = "judge"
-    """Method that decides a debate of this protocol unless the setting `decide` names another method."""
+    """Method that decides this protocol's debates unless the setting `decide` names another."""
     compares_answers: bool = True
     """True if the `stop` setting can end a debate early, for example when the debaters' answers agree."""
     result: str = "Verdict"
@@ -108,8 +108,7 @@ class Protocol(ProtocolSpec):
     """Heading under which reports can show the debate's answer above the verdict. If it is `""`, the answer
     appears only below the verdict."""
     retrieves_transcript: bool = False
-    """True if prompts can contain messages retrieved from the whole transcript, including messages still in
-    the context window."""
+    """True if retrieval searches the whole transcript, including messages still in the window."""
     phases: tuple[str, ...] = ()
     """Names of the phases in which debaters take turns, or `()` if unknown."""
     phase_budgets: Mapping[str, int] = MappingProxyType({})
@@ -155,7 +154,7 @@ class Protocol(ProtocolSpec):
         return ctx.query
 
     def instruction(self, ctx: PromptContext) -> str:
-        """Return the instruction that is shown to the model or person who takes the turn."""
+        """Return the instruction for the model or person who takes the turn."""
         return ctx.turn["instruction"]
 
     def fallback_entry(
@@ -188,11 +187,11 @@ class Protocol(ProtocolSpec):
         return config.memory.budget.messages
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the entries that the judge must read, or `None` to include all debaters' messages."""
+        """Return the entries that the judge must read, or `None` for all debaters' messages."""
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
-        """Return the final round's entries, so that they can be summarized if too long for the judge."""
+        """Return the final round's entries, for a summary if they are too long for the judge."""
         return []
 
     def deciders(self, state: ConversationState, config: DebateConfig) -> list[str]:
@@ -208,7 +207,7 @@ class Protocol(ProtocolSpec):
         return ballots_of_answers([each for each in state.get("final_answers", []) if each["turns"] == turns])
 
     def method(self, config: DebateConfig) -> Literal["judge", "vote", "weighted-vote"]:
-        """Return the method by which the debate reaches its decision."""
+        """Return how the debate reaches its decision."""
         return config.decide or self.decides_by
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
@@ -219,7 +218,7 @@ class Protocol(ProtocolSpec):
         return VoteCount(self.ballots(state, config), config, weighted=method == "weighted-vote")
 
     def protocol_verdict(self, state: ConversationState, config: DebateConfig) -> PanelVerdict | None:
-        """Return the verdict reached by the vote or the protocol, or `None` if a judge decides."""
+        """Return the verdict of the vote or protocol, or `None` if a judge decides."""
         count = self.vote(state, config)
         return count.verdict(state["topic"]) if count else None
 
@@ -232,7 +231,7 @@ class Protocol(ProtocolSpec):
         return {}
 
     def store_record(self, state: ConversationState, config: DebateConfig) -> JsonObject:
-        """Return the record of a finished debate to store for later debates, or `{}` to store nothing."""
+        """Return a finished debate's record for later debates, or `{}` to store nothing."""
         return {}
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
@@ -277,7 +276,7 @@ class Protocol(ProtocolSpec):
 def make_step(
     phase: str, round_no: int, turns: Sequence[Turn], *, kind: StepKind = "turn", aspect: str = ""
 ) -> Step:
-    """Return a step in which all turns are taken at the same time.
+    """Return a step in which all speakers take their turns at the same time.
 
     Args:
         phase: name of the phase. Entries and prompts show it.
@@ -315,11 +314,11 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Pairs of a maximum `agreement_intensity` and an instruction on how readily to agree."""
+"""Instructions on how readily to agree, each with its maximum `agreement_intensity`."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:
-    """Return `instruction` with added rules about agreement and about the final answer line.
+    """Return `instruction` followed by rules about agreement and the final answer line.
 
     The rules about agreement say how readily to agree.
 

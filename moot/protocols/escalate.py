@@ -31,20 +31,19 @@ DEBATE = load_prompt_template("escalate", "own", "words", "ending", home=__packa
 SYSTEM = "You are one of several authors who answered a question differently."
 DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
-"""Number of answers that the protocol requests at first, and total number of answers after a second
-request."""
+"""Number of answers that the protocol requests first, and the total after a second request."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed probabilities that a vote of five answers rejects the answer on which the first two agree. The
-first value assumes that agreement is informative."""
+"""Assumed probabilities that a vote of five answers rejects the answer the first two share. The first
+value assumes that agreement is informative."""
 EVIDENCE = log(0.95 / 0.05)
 """Threshold at which a sequential test stops trusting agreement between two answers. It is a log-likelihood
 ratio. It allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical Hypotheses*)."""
 
 EARLIER = "earlier"
-"""Key in `protocol_state` for the statistics of earlier debates."""
+"""Key under which `protocol_state` stores the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Settings for checking with further answers whether agreement of the first two answers is reliable. They
-are the number of agreements before the first audit, the number of early audits, and the share of agreements
+"""Settings for extra answers that check whether two agreeing first answers are reliable. They are the
+number of agreements before the first audit, the number of early audits, and the share of agreements
 audited early. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
 
 
@@ -54,10 +53,9 @@ class EscalateConfig(ProtocolSettings):
     key = "escalate"
 
     rounds: int = Field(1, ge=0, le=10)
-    """Number of rounds in which the authors of different answers debate if no answer has a majority. 0: no
-    debate."""
+    """Number of rounds that authors of different answers debate if no answer has a majority. 0: no debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of debates to audit by requesting more answers even though the first two agree. An audit
+    """Share of debates with two agreeing first answers that are audited with more answers. An audit
     requests all five answers of the protocol. The results show later debates of the same debaters whether
     such agreement can be trusted. The first five agreements in a database are not audited. Half of the
     following ones are, until there are 15 audits. 0: no audit."""
@@ -143,7 +141,7 @@ class Escalate(IndependentAnswers):
         return [*debated.values(), *kept]
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Return the vote count. Without a debate, the answers are counted even if `decide` names a judge."""
+        """Count the votes. Without a debate, the answers are counted even if `decide` names a judge."""
         count = _independent_count(state, config)
         clear = _agreed(state, config) if len(_answers(state)) < ALL else count.majority
         return count if clear or not count.counted else super().vote(state, config)
@@ -160,7 +158,7 @@ class Escalate(IndependentAnswers):
         return stages
 
     def notes(self, state: ConversationState, config: DebateConfig) -> list[str]:
-        """Return notes on why agreement of the first two answers was not enough to end the debate."""
+        """Return notes on why the agreement of the first two answers did not end the debate."""
         agreed, earlier = _agreed(state, config), _earlier(state)
         if len(_answers(state)) <= PAIR:
             return []
@@ -174,7 +172,7 @@ class Escalate(IndependentAnswers):
         return [f"The first two answers agree on “{agreed}”. All five were taken to audit such agreement."]
 
     def store_namespace(self, config: DebateConfig) -> tuple[str, ...]:
-        """Return the storage namespace shared by debates with the same debaters and models."""
+        """Return the storage namespace for all debates with the same debaters and models."""
         debaters = [
             [config.model_of(each), each.temperature, each.role, each.stance] for each in config.debaters
         ]
@@ -182,7 +180,7 @@ class Escalate(IndependentAnswers):
         return ("moot", "escalate", hashlib.sha256(facts.encode()).hexdigest()[:16])
 
     def state_from_records(self, records: Sequence[Mapping[str, object]]) -> JsonObject:
-        """Return the protocol state with statistics computed from the records of earlier debates."""
+        """Compute statistics from records of earlier debates, and return them as protocol state."""
         keys = ("agreed", "audited", "overturned")
         return {EARLIER: {key: sum(bool(each.get(key)) for each in records) for key in keys}}
 
@@ -205,16 +203,16 @@ class Earlier(TypedDict):
     """Statistics of earlier debates between the same debaters."""
 
     agreed: int
-    """Number of debates in which the first two answers that the protocol requested agreed."""
+    """Number of debates in which the first two requested answers agreed."""
     audited: int
     """Number of audited debates. An audit requests all five answers although the first two agree."""
     overturned: int
-    """Number of debates in which two answers agreed but a vote of five answers chose another. Only audited
-    debates count."""
+    """Number of debates in which the first two answers agreed, but a vote of five chose another. Only
+    audited debates count."""
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return True unless earlier debates show that agreement of the first two answers is unreliable.
+    """Return True unless earlier debates show that two agreeing first answers are unreliable.
 
     A sequential probability ratio test of how often a vote of five overturned the first two answers.
     """

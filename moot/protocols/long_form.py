@@ -30,7 +30,7 @@ INSTRUCTIONS = {
 }
 UNREAD = "You have not read the other debaters' opening statements yet."
 _LOOKBACK_ENTRIES = 8
-"""Number of recent transcript entries to search for the latest speakers, counted per debater."""
+"""Number of recent transcript entries per debater to search for the latest speakers."""
 
 
 PATIENCE = 2
@@ -49,7 +49,7 @@ class ModeratorConfig(ProtocolSettings):
     """Sampling temperature of the moderator's model, from 0 to 2. `None`: the provider's default."""
 
     def model_names(self) -> tuple[str, ...]:
-        """Return a tuple with the moderator's model name, or an empty tuple if no model is configured."""
+        """Return the moderator's model name in a tuple, or an empty tuple if none is configured."""
         return (self.model,) if self.model else ()
 
 
@@ -127,7 +127,7 @@ class RandomOrder(LongForm):
 
 
 def first_round(config: DebateConfig) -> tuple[str, ...]:
-    """Return the order of turns in the first round of a debate with independent opening statements.
+    """Return the order of turns in a first round with independent opening statements.
 
     Each debater's opening comes first. The other turns of a debater whom `order` repeats follow.
     """
@@ -157,7 +157,7 @@ def opening_step(config: DebateConfig) -> Step:
 
 
 def _has_begun(state: ConversationState, config: DebateConfig) -> bool:
-    """Return True if a debater has already taken a turn in this debate or in an imported transcript."""
+    """Return True if a debater has taken a turn in this debate or in an imported transcript."""
     names = config.names()
     return bool(state.get("turn_count")) or any(
         entry["speaker"] in names for entry in state.get("full_transcript", ())
@@ -231,7 +231,7 @@ def is_stuck(state: ConversationState, config: DebateConfig, speaker: str) -> bo
 
 
 def _turns(entries: Sequence[Entry], config: DebateConfig) -> list[str]:
-    """Return the ids of the debaters who took the turns in a list of entries, in order.
+    """Return the debater's id for each turn in a list of entries, in order.
 
     Tool calls, notices and interjections are not turns.
     """

@@ -19,8 +19,8 @@ from moot.text.plain_text import break_template_tokens, plain_line
 from moot.text.tokens import TokenCounter, message_tokens, prompt_tokens, truncate_middle_cached
 
 TOOL_RANK = 5
-"""Amount added to a message's priority number to get the priority number of its tool results. Tool results
-are dropped first."""
+"""Number added to a message's priority to get the priority of its tool results. Tool results are dropped
+first."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class PromptContext:
     """Maximum number of tokens in the whole prompt. `None` stands for `memory.budget.total`. A smaller budget
     leaves space for tool definitions or applies to the phase."""
     memories: cross_debate_memory.MemoryIndexes | None = None
-    """Indexes from which earlier messages are retrieved, or `None` for no retrieval."""
+    """Indexes used to retrieve earlier messages, or `None` to retrieve none."""
     tool_tokens: int = 0
-    """Number of tokens in the largest set of tool definitions that a debater has. The window leaves space
-    for them in every turn, so that all debaters see the same window."""
+    """Largest number of tokens that any debater's tool definitions need. The window leaves space for them
+    in every turn, so that all debaters see the same window."""
     known_background: Background | None = None
     """Background of the debate, or `None` if it has not been selected yet."""
 
@@ -49,7 +49,7 @@ class PromptContext:
 
     @property
     def token_budget(self) -> int:
-        """Number of tokens left for the prompt after subtracting background and pinned messages."""
+        """Number of tokens left for the prompt after the background and pinned messages."""
         total = self.config.memory.budget.total if self.total is None else self.total
         return total - self.background.tokens
 
@@ -65,7 +65,7 @@ class PromptContext:
 
     @property
     def persona_first(self) -> bool:
-        """True if prompts state the debater's persona at the beginning and do not repeat it at the end."""
+        """True if prompts state the debater's persona only at the beginning."""
         return self.config.memory.layout == "per-speaker"
 
     @cached_property
@@ -223,7 +223,7 @@ def topic_block(topic: str, config: DebateConfig, count: TokenCounter) -> trunca
 
 @memoize_by_identity()
 def shared_prefix_tokens(topic: str, config: DebateConfig, count: TokenCounter) -> int:
-    """Return the number of tokens that the rules and the topic take at the start of every prompt.
+    """Return the number of tokens in the rules and topic at the start of every prompt.
 
     If prompts begin with a persona, whose length differs, the rules count as the whole `system` budget.
     """
@@ -271,7 +271,7 @@ def fill_with_earlier(
     make_block: EarlierBlock,
     hidden: Iterable[Entry] = (),
 ) -> list[truncation.Block]:
-    """Fill the remaining token budget of a prompt with earlier messages that match the turn's `query`.
+    """Fill a prompt's remaining tokens with earlier messages that match the turn's `query`.
 
     The messages are shown whole, in the order of the transcript, before `blocks`. Nothing is retrieved if
     `blocks` have to be truncated.
@@ -313,12 +313,12 @@ def fill_with_earlier(
 MIN_SUMMARY_TOKENS = 32
 """Minimum number of tokens reserved for a summary or for the notice that replaces it."""
 RECENT_MESSAGES = 4
-"""Number of messages that are treated as recent when a prompt is truncated. Messages before them get the
-lower priority of older ones."""
+"""Number of messages that count as recent when Moot truncates a prompt. Messages before them get the lower
+priority of older ones."""
 
 
 def summary_blocks(ctx: PromptContext) -> list[truncation.Block]:
-    """Return a list with the rolling summary's prompt block, or `[]` if there is no summary."""
+    """Return the rolling summary's prompt block in a list, or `[]` if there is no summary."""
     summary = ctx.state.get("rolling_summary", {})
     text = summary.get("text", "")
     if not text:
@@ -411,7 +411,7 @@ def _message_block(
 def evict_through(
     entries: Sequence[Entry], topic: str, config: DebateConfig, count: TokenCounter, *, reserved: int = 0
 ) -> int:
-    """Return the `seq` up to which entries must leave the context window, or -1 if all may stay.
+    """Return the last `seq` that must leave the context window, or -1 if all entries may stay.
 
     `reserved`: tokens of background, pinned messages and tool definitions.
     """
@@ -421,7 +421,7 @@ def evict_through(
 
 
 def reserved_tokens(background: Background, config: DebateConfig, tool_tokens: int) -> int:
-    """Return the number of tokens that background, passages and tool definitions need in a prompt."""
+    """Return how many tokens the background, passages and tool definitions need in a prompt."""
     retrieved = 0 if background.is_whole else int(config.memory.budget.total * PASSAGES_SHARE)
     return background.tokens + retrieved + tool_tokens
 
@@ -436,7 +436,7 @@ def window_limits(topic: str, config: DebateConfig, count: TokenCounter, reserve
 
 @lru_cache(maxsize=64)
 def _one_object(limits: WindowLimits) -> WindowLimits:
-    """Return one shared object for all equal limits, so that caches can compare limits by identity."""
+    """Return the same object for equal limits, so that caches can compare limits by identity."""
     return limits
 
 
@@ -450,27 +450,26 @@ NAMED_NEWS = 3
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of the tokens left in a prompt's last message to reserve for retrieved messages. It applies to
+"""Share of the unused tokens in a prompt's last message, reserved for retrieved messages. It applies to
 long-form prompts."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors of a token budget that give the shares of cross-debate memory and reference documents. They
-divide the budget of the prompt's last message."""
+"""Divisors that set the budget shares of cross-debate memory and reference documents. They divide the
+budget of the prompt's last message."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
-"""Minimum tokens for an optional part, minimum tokens for the blackboard, and tokens kept free as a
-margin."""
+"""Minimum tokens for an optional part and for the blackboard, and tokens kept as a margin."""
 SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "cross-debate memory",
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from the names of optional prompt parts to the kind of memory that each part shows. The
-blackboard contains several kinds."""
+"""Mapping from each optional prompt part to the kind of memory it shows. The blackboard contains several
+kinds."""
 
 
 def turn_suffix_block(
     ctx: PromptContext, parts: Mapping[str, str] | None = None, retrieved: tuple[str, ...] = ()
 ) -> truncation.Block:
-    """Return the prompt block of the turn suffix (the last message of a prompt).
+    """Return the prompt's last message, called the turn suffix, as a prompt block.
 
     The instruction is always included, and so is the contract, unless the prompt begins with it. The other
     parts get the remaining tokens, the most important first, and are truncated if they are too long.
@@ -523,7 +522,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return the parts of a prompt's last message, leaving all optional parts empty.
+    """Return a prompt's last message in parts, with all optional parts empty.
 
     If the prompt begins with the contract, the turn suffix has none.
     """
@@ -552,7 +551,7 @@ def _turn_suffix_tokens(texts: dict[str, str], count: TokenCounter) -> int:
 
 
 def turn_suffix_remaining(ctx: PromptContext, parts: Mapping[str, str] | None = None) -> int:
-    """Return the number of tokens left for further parts of the turn suffix (last prompt message)."""
+    """Return how many tokens are left for more parts of the turn suffix (last prompt message)."""
     quoted = {name: templates.fenced_section(text, ctx.config.fence) for name, text in (parts or {}).items()}
     texts = {**_bare_turn_suffix(ctx), **quoted}
     return ctx.config.memory.budget.turn_suffix - _turn_suffix_tokens(texts, ctx.count) - TURN_SUFFIX_MARGIN

@@ -35,7 +35,8 @@ PROTOCOLS: dict[str, Protocol] = {
 """Protocols registered in this process, keyed by protocol name."""
 
 ENTRY_POINT_GROUP = "moot.protocols"
-"""Entry-point group of protocol plug-ins. An entry point has the protocol's name and refers to its class."""
+"""Entry-point group in which packages register protocol plug-ins. An entry point has the protocol's name
+and refers to its class."""
 
 
 def register(protocol: Protocol) -> None:
@@ -53,8 +54,8 @@ def register(protocol: Protocol) -> None:
     settings = protocol.settings
     if settings and protocol_sections(PROTOCOLS).get(settings.key, settings) is not settings:
         raise ConfigError(
-            f"the settings key {settings.key!r} chosen for protocol {name!r} is already used by another "
-            "protocol: choose another key"
+            f"the settings key {settings.key!r} of protocol {name!r} already belongs to another protocol: "
+            "choose another key"
         )
     if settings and settings.key in DebateConfig.model_fields:
         raise ConfigError(

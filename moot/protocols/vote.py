@@ -55,7 +55,7 @@ class IndependentAnswers(SoloProtocol):
     result = "Answer"
 
     def answer_ending(self, config: DebateConfig) -> str:
-        """Return the instruction on how an answer must end."""
+        """Return the instruction that says how an answer must end."""
         form = answer_form(config) if config.options else "your final answer in as few words as possible"
         if self.method(config) == "weighted-vote":
             return (
@@ -85,7 +85,7 @@ class IndependentAnswers(SoloProtocol):
     def fallback_entry(
         self, state: ConversationState, config: DebateConfig, turn: Turn, error: str
     ) -> str | None:
-        """Return a notice to show in place of an answer whose model call failed."""
+        """Return a notice that replaces an answer whose model call failed."""
         return "One answer is missing: its call failed."
 
     def headline(self, verdict: PanelVerdict, names: Mapping[str, str]) -> str:
@@ -116,7 +116,7 @@ class Vote(IndependentAnswers):
     length_settings = ("vote.answers",)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the configured number of answers, because each answer takes one turn."""
+        """Return the number of turns: the configured number of answers, one for each turn."""
         answers = VoteConfig.of(config).answers
         return TurnCount(answers, answers)
 

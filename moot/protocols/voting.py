@@ -41,7 +41,7 @@ def answer_as_written(text: str) -> str:
 
 
 def parse_final_answer(text: str) -> str:
-    """Return the answer in a text's last `Answer:` line, or else the whole text, normalised.
+    """Return the normalised answer from a text's last `Answer:` line, or else from the whole text.
 
     Normalisation removes case, markup, outer punctuation, character width and digit grouping. Numbers of
     equal value have the same form.
@@ -114,7 +114,7 @@ def with_answer_line(instruction: str, config: DebateConfig) -> str:
 
 
 class CurrentAnswer(NamedTuple):
-    """Latest answer of one debater, together with the debater's previous answer.
+    """Latest answer and previous answer of one debater.
 
     Both answers are in normalised form.
     """
@@ -125,7 +125,7 @@ class CurrentAnswer(NamedTuple):
 
 
 def current_answers(state: ConversationState, config: DebateConfig) -> Mapping[str, CurrentAnswer]:
-    """Return the two latest answers of each debater since the last message from a person.
+    """Return each debater's two latest answers since the last message from a person.
 
     Crux rooms and critiques are about other questions. Placeholders of the offline model are no answers.
     """
@@ -148,7 +148,7 @@ def _states_answer(entry: Entry) -> bool:
 
 
 def stop_reason(state: ConversationState, config: DebateConfig) -> str:
-    """Return the reason why a `stop` condition ends the debate now, or `""` if no condition is met.
+    """Return why a `stop` condition ends the debate now, or `""` if no condition is met.
 
     A debate does not stop before it has read all planned interjections. If a debate that stopped here is
     continued, it goes on until the next message.
@@ -172,11 +172,11 @@ def stop_reason(state: ConversationState, config: DebateConfig) -> str:
 ASK = load_prompt_template("final_answer", "form", home=__package__)
 
 SHOWN_CHARS = 100
-"""Maximum length of an answer in the displayed tally, in characters."""
+"""Maximum number of characters that the displayed tally shows of an answer."""
 QUESTION_CHARS = 160
 """Maximum length of the question in a verdict, in characters."""
 UNSTATED = 50.0
-"""Confidence, from 0 to 100, that a weighted vote uses for an answer without a stated confidence."""
+"""Confidence, from 0 to 100, that a weighted vote assumes for an answer that states none."""
 
 
 class FinalAnswerReply(BaseModel):
@@ -290,7 +290,7 @@ class AnswerBallot:
 
 
 def ballots_of_answers(given: Sequence[verdict_types.FinalAnswer]) -> list[AnswerBallot]:
-    """Return one ballot for each final answer that is neither empty nor undecided."""
+    """Return one ballot per final answer, skipping empty and undecided answers."""
     return [
         AnswerBallot(each["debater"], each["answer"], each["confidence"], each["model"], each["placeholder"])
         for each in given
@@ -299,7 +299,7 @@ def ballots_of_answers(given: Sequence[verdict_types.FinalAnswer]) -> list[Answe
 
 
 def ballots_of_entries(entries: Sequence[Entry], config: DebateConfig) -> list[AnswerBallot]:
-    """Return a ballot for the answer in each message.
+    """Return one ballot for each message that gives an answer.
 
     With options, a message that names none of them casts no ballot.
     """

@@ -21,7 +21,7 @@ TEXT_CHARS, TITLE_CHARS = 600, 60
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 """Pattern for ASCII punctuation. Argdown reads any escaped character as text."""
 _UNTITLED = re.compile(r"[^\w .'-]+|_")
-"""Pattern for characters that cannot stand in the title of an argument-map node."""
+"""Pattern for characters that may not appear in a node title of an argument map."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class MapNode:
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
-        """Yield the indented lines of the node and its children."""
+        """Yield indented lines that show the node and its children."""
         start = f"{'  ' * depth}{relation} " if relation else ""
         tag = f" #({self.tag})" if self.tag else ""
         yield f"{start}{self.reference}{f': {_escaped(self.text)}' if self.text else ''}{tag}"
@@ -90,7 +90,7 @@ def _claims(
 
 
 def _grounds(ledger: Ledger, claims: Iterable[str]) -> Iterator[tuple[str, MapNode]]:
-    """Yield the claims that support or attack a position on the main question."""
+    """Yield the claims that speak for or against a position on the main question."""
     found: dict[tuple[str, str], None] = {}
     for key in claims:
         for who in ledger.timeline(key).grounds if key != MAIN_QUESTION else ():
@@ -156,7 +156,7 @@ def _argument(names: Mapping[str, str], who: str, what: str) -> str:
 
 
 def _title(text: str, otherwise: str) -> str:
-    """Return `text` without the characters that are not allowed in a title.
+    """Return `text` without characters that a title may not contain.
 
     `otherwise` is used if nothing is left of it.
     """
@@ -169,5 +169,5 @@ def _one_line(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text on one line with all Argdown syntax escaped."""
+    """Escape all Argdown syntax in a text, and return the text on one line."""
     return _PUNCTUATION.sub(lambda mark: f"\\{mark[0]}", _one_line(text))

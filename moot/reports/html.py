@@ -28,7 +28,7 @@ from moot.state.verdict import import_note
 from moot.text.plain_text import clip, count_noun, show_reordering
 
 TITLE = 160
-"""Maximum length of a report's title, in characters."""
+"""Maximum number of characters in a report's title."""
 NOTES = {
     "running": "Still running. The report shows the debate so far.",
     "paused": "Paused. The report shows the debate so far.",

@@ -46,7 +46,7 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Return Markdown text for a report section, without unsafe content and with adjusted headings.
+    """Prepare Markdown for a report section: remove unsafe content and adjust headings.
 
     They start at `base` and skip no level.
     """
@@ -105,8 +105,8 @@ def _is_misleading_link(text: str) -> bool:
 
 
 MAX_REASONS = {"brief": 2, "adr": 3}
-"""Maximum number of reasons for each option in a report, keyed by report type. The same limit applies to
-reasons against the option. A brief fits on one page."""
+"""Maximum number of reasons that a report shows for each option, keyed by report type. The same limit
+applies to reasons against the option. A brief fits on one page."""
 REASON_CHARS, MAX_CITED = 240, 4
 BACKGROUND_CHARS = 600
 """Maximum length of each background document in a decision record, in characters."""
@@ -314,7 +314,7 @@ def _solution_excerpt(text: str) -> str:
 
 
 def _whole_lines(text: str, limit: int) -> str:
-    """Return as many whole lines of a text as fit into `limit` characters, and mark any omission.
+    """Return the first whole lines of a text that fit in `limit` characters, and mark omissions.
 
     Of a first line that is too long, return whole sentences. Headings become plain lines.
     """

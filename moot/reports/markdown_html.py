@@ -61,7 +61,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def as_json(value: object) -> str:
-    """Format a configuration as indented JSON in which secrets are masked."""
+    """Format a configuration as indented JSON with its secrets masked."""
     return json.dumps(_without_secrets(value), ensure_ascii=False, indent=2, default=str)
 
 
@@ -74,7 +74,7 @@ def _without_secrets(value: object) -> object:
 
 
 PLAIN_ABOVE = 20_000
-"""Number of characters above which a text is shown without Markdown formatting."""
+"""Length in characters above which a text is shown without Markdown formatting."""
 
 _SAFE_LINK = re.compile(r"(?i)(?:https?://|mailto:)[^\s\\]+\Z")
 _TAGS = "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr li ol p pre s strong table tbody td th thead tr ul"
@@ -130,7 +130,7 @@ class Prose:
         return Markup(_FLAT_LIST.sub(fold, self.block(text, base)))  # noqa: S704  # sanitised
 
     def inline(self, text: str) -> Markup:
-        """Render plain text as HTML, and link the message ids in it."""
+        """Render plain text as HTML, and turn the message ids in it into links."""
         parts = self._parts(text)
         return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
 
@@ -165,7 +165,7 @@ class Prose:
         return out
 
     def _parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Split text into parts, and yield each part with a flag that is True for message ids."""
+        """Split a text, and yield each part and whether it is a message id."""
         done = 0
         for match in ENTRY_ID.finditer(text):
             if match[0] in self._anchors:

@@ -22,7 +22,7 @@ EVIDENCE_SOURCES = {
     "message": "from a message",
     "none": "no source",
 }
-"""Mapping from the source of a piece of evidence to its description in reports."""
+"""Descriptions that reports show for the sources of evidence, keyed by source."""
 MAX_MOMENTS = 24
 """Maximum number of entries on a debater's timeline. Longer timelines show only changes of mind."""
 
@@ -43,9 +43,9 @@ class Moment:
 
     when: str
     kind: str
-    """Kind of event on a debater's timeline, such as a statement (`held`) or a change of position
-    (`shift`). The other kinds are `start`, `move`, `conditions` and `end`. A `move` is a change that the
-    judge describes. In `conditions`, the debater kept its answer and changed the conditions."""
+    """Kind of timeline event, such as `held` (statement) or `shift` (change of position). The other kinds
+    are `start`, `move`, `conditions` and `end`. A `move` is a change that the judge describes. In
+    `conditions`, the debater kept its answer and changed the conditions."""
     text: str
     before: str = ""
     message_id: str = ""
@@ -66,7 +66,7 @@ class DebaterPosition:
 
     person: Participant
     stance: str
-    """The debater's final position, or the last known stance if no final position is known."""
+    """Final position of the debater or, if unknown, the last known stance."""
     quoted: str
     """Quotation of the debater's stance on the main question. Empty if `stance` shows it or nothing is
     known."""
@@ -156,7 +156,7 @@ def quoted_stance(stance: Stance, side: str = "") -> str:
 
 
 def cited_quotation(event: Stance | StanceEvent | Evidence | Challenge | PositionChange) -> str:
-    """Return a claim event's quotation together with the id of the quoted message."""
+    """Return a claim event's quotation and the id of the quoted message."""
     return f"“{event['quote']}” [{event['message_id']}]"
 
 
@@ -267,7 +267,7 @@ def _statements(
     rounds: Mapping[str, int],
     changed: Set[str],
 ) -> Iterator[Moment]:
-    """Yield a debater's statements on the main question and the debater's changes of position.
+    """Yield a debater's statements on the main question and changes of position.
 
     Changes on the main question in the rounds `changed`, which the judge reports, are left out.
     """
@@ -336,7 +336,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a planned amount, such as a number of tokens, with the actual amount."""
+    """Comparison of a planned and an actual amount, such as a number of tokens."""
 
     name: str
     planned: float
@@ -344,11 +344,11 @@ class Comparison:
 
     @property
     def ratio(self) -> str:
-        """Percentage of the planned amount of a resource that the debate actually used, such as `80 %`."""
+        """Actual amount as a percentage of the planned amount, such as `80 %`."""
         return f"{100 * self.actual / self.planned:.0f} %" if self.planned else "–"
 
     def share(self, value: float) -> int:
-        """Return the length of the bar for `value`, as a percentage of the longest bar."""
+        """Return the bar length for `value` as a percentage of the longest bar."""
         return round(100 * value / (max(self.planned, self.actual) or 1))
 
 
@@ -367,7 +367,7 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
 
 
 def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
-    """Return comparisons of a debate's planned and actual amounts, such as numbers of tokens."""
+    """Compare a debate's planned and actual amounts, such as numbers of tokens."""
     planned = document.get("planned", {})
     used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
@@ -417,7 +417,7 @@ class BarChart(NamedTuple):
     right: float
     bottom: float
     lines: Sequence[tuple[str, float, bool]]
-    """Label and height of each horizontal line, and whether the line marks the token budget."""
+    """Horizontal lines, each as a label, a height and whether it marks the token budget."""
     names: Sequence[tuple[str, float]]
     """Labels on the horizontal axis, each with its position."""
     series: Sequence[Sequence[Bar]]
@@ -447,7 +447,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """Return the debaters who wrote the most words, limited to the number of chart colors."""
+    """For each chart color, return the debater of that color who wrote the most words."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:
@@ -483,7 +483,7 @@ def _stacked_bars(
     label: str,
     budget: int | None = None,
 ) -> BarChart:
-    """Return a stacked bar chart with one bar for each label and one segment for each series."""
+    """Draw a stacked bar chart with one bar for each label and one segment for each series."""
     top = 1.04 * max([budget or 0.0, *(sum(column) for column in zip(*series.values(), strict=True))]) or 1.0
     ticks = [0.0, budget / 2, float(budget)] if budget else _ticks(top)
     left = max(7 * len(f"{tick:,.0f}") for tick in ticks) + 10
@@ -512,7 +512,7 @@ def _stacked_bars(
 
 
 def _ticks(top: float) -> list[float]:
-    """Return three to five round numbers from 0 to `top` for the labels of an axis."""
+    """Return three to five round numbers from 0 to `top` as axis labels."""
     unit = 10.0 ** math.floor(math.log10(top))
     step = next((each for each in (0.2, 0.25, 0.5, 1.0) if top / (each * unit) < 5), 2.0) * unit
     return [step * number for number in range(math.floor(top / step) + 1)]

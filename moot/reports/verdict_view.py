@@ -29,7 +29,7 @@ class Score:
     person: "Participant"
     value: float | None
     share: int
-    """Length of the bar that displays the score, as a percentage of the full bar length."""
+    """Length of the score bar, as a percentage of its full length."""
     reasoning: str = ""
     citations: tuple[str, ...] = ()
 
@@ -210,8 +210,8 @@ def _in_order(keys: Iterable[str], people: "Participants") -> "list[Participant]
 
 
 COLOURS = 8
-"""Number of colors available to distinguish debaters in a report. Further debaters reuse a color; monograms
-tell them apart."""
+"""Number of colors that distinguish debaters in a report. Further debaters reuse a color; monograms tell
+them apart."""
 
 _SYSTEM_SPEAKERS = {"moot": "Moot", "user": "Person", "moderator": "Moderator", "tools": "Tools"}
 
@@ -266,7 +266,7 @@ class Participants(dict[str, Participant]):
         self._by_name = {person.name: person for person in reversed(self.values())}
 
     def __missing__(self, key: str) -> Participant:
-        """Return the debater with this display name, or a new participant if no debater has this name."""
+        """Return the debater with this display name, or a new participant if there is none."""
         name = _SYSTEM_SPEAKERS.get(key, key or "Unknown")
         return self._by_name.get(key) or Participant(key, name, "house", name[:1].upper())
 
@@ -279,7 +279,7 @@ class Participants(dict[str, Participant]):
 
 
 def _monogram(name: str, taken: set[str], numbers: Counter[str]) -> str:
-    """Return unique initials for a debater's name, and add them to the initials that are already taken.
+    """Return unique initials for a debater's name, and add them to `taken`.
 
     If all initials from the name are taken, its first letter gets a number. `numbers` holds the last number
     of each letter.
@@ -302,9 +302,9 @@ BLOCK = 100
 """Maximum number of messages in one block of the transcript. A browser lays out such a block without
 delay."""
 MAX_ROUND_BLOCKS = 40
-"""Number of rounds above which several short rounds share one block of the transcript."""
+"""Number of rounds above which the transcript puts several short rounds into one block."""
 OPEN_UP_TO = 24
-"""Number of messages up to which a report initially expands the whole transcript."""
+"""Maximum number of messages for which a report opens with the whole transcript expanded."""
 LAZY_ABOVE = 300
 """Number of messages above which transcript blocks are rendered only when a reader opens them."""
 LAZY_CHARACTERS = 1_000_000
@@ -326,8 +326,8 @@ class Message:
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Size of the prompt that produced the message, compared with the token budget, such as `900 of 4,000`.
-    Empty without a receipt."""
+    """Tokens in the message's prompt, out of the token budget, such as `900 of 4,000`. Empty without a
+    receipt."""
 
 
 class Fold:

@@ -127,7 +127,7 @@ def _unit(vectors: list[list[float]]) -> Vectors:
 
 
 IMPORTANT = 7
-"""Minimum importance at which entries may be retrieved without sharing a word with the query."""
+"""Minimum importance for retrieving entries that share no word with the query."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -139,12 +139,12 @@ def as_ints(column: array[int]) -> Ints:
 
 
 class Occurrences(NamedTuple):
-    """Occurrences of several terms in the indexed texts, as arrays grouped by term."""
+    """Arrays that tell where and how often several terms occur in the indexed texts."""
 
     positions: Ints
     """Index positions of the texts that contain each term, grouped by term."""
     counts: Ints
-    """Number of occurrences of the term in each text listed in `positions`."""
+    """Number of times that the term occurs in each text of `positions`, in the same order."""
     texts: Ints
     """Number of texts that contain each term."""
 
@@ -182,12 +182,12 @@ class Postings:
         return position
 
     def occurrences(self, term: str) -> tuple[Ints, Ints]:
-        """Return the index positions of texts that contain a term, and the term's count in each text."""
+        """Return the positions of the texts that contain a term, and how often each contains it."""
         found = self.all_occurrences([term])
         return found.positions, found.counts
 
     def all_occurrences(self, terms: Iterable[str]) -> Occurrences:
-        """Return the occurrences of the terms in the indexed texts, grouped by term."""
+        """Return where and how often the terms occur in the indexed texts, grouped by term."""
         positions, counts, texts = array("q"), array("q"), array("q")
         for term in terms:
             texts.append(self.frequency(term))
@@ -215,7 +215,7 @@ class Postings:
 
 
 class EvidenceIndex:
-    """Inverted index of a transcript that does not store the texts themselves.
+    """Inverted index of a transcript, without the texts themselves.
 
     It contains terms, token counts, speakers and importance. Adding an entry takes time proportional to its
     own length.

@@ -25,7 +25,7 @@ CACHED_INDEXES = 16
 
 
 class Indexes:
-    """Thread-safe cache of the search indexes of debates. Indexes are keyed by debate and index name."""
+    """Thread-safe cache of the debates' search indexes. Indexes are keyed by debate and index name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,7 +72,7 @@ class Indexes:
             return index
 
     def items(self, debate: str, items: Sequence[MemoryItem]) -> MemoryItems:
-        """Return the debate's search index of memory items, containing exactly `items`."""
+        """Return a search index of exactly these memory items, cached for the debate."""
         from moot.retrieval import MemoryItems
 
         with self._lock:
@@ -90,7 +90,7 @@ def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
 
 
 def embeddings_of(permissions: Permissions, given: Any = None) -> Any:
-    """Return the LangChain embedding model for retrieval, or `None` if retrieval compares only words.
+    """Return the LangChain embedding model for retrieval, or `None` to compare only words.
 
     Raises:
         ConfigError: the name cannot be imported, or is not permitted.

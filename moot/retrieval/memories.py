@@ -25,7 +25,7 @@ from moot.text.terms import question_terms
 
 RECENCY_DECAY = 0.99
 ANSWERING_SHARE = 0.5
-"""Weight added to a search term that occurs in the message being answered."""
+"""Extra weight for a search term that occurs in the message being answered."""
 MAX_TERMS = 16
 """Maximum number of query terms to look up, starting with the rarest. The maximum keeps the cost of a turn
 constant."""
@@ -34,10 +34,10 @@ MAX_PER_TERM = 32
 importance."""
 MAX_CANDIDATES = 128
 CONTEXT_MESSAGES = 4
-"""Number of messages on each side of a candidate message that serve as context for scoring it."""
+"""Number of messages on each side of a candidate message that count as its context."""
 RELEVANCE_FLOOR = 0.1
-"""Minimum relevance, from 0 to 1, for retrieving a memory that is not important. Relevance is the memory's
-share of the maximum evidence for the query."""
+"""Minimum relevance, from 0 to 1, for retrieving a memory less important than `IMPORTANT`. Relevance is
+the memory's share of the maximum evidence for the query."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _Candidate(NamedTuple):
     """Transcript entry or memory item that may be retrieved."""
 
     position: int
-    """Position of the transcript entry or memory item in the index that contains it."""
+    """Position of the transcript entry or memory item in its index."""
     is_entry: bool
     seq: int
     importance: int
@@ -182,7 +182,7 @@ def _query_weights(
     answering: str,
     exclude: Collection[int] = (),
 ) -> dict[str, float]:
-    """Return the weights of the query terms to search for.
+    """Return the query terms to search for, with their weights.
 
     These are the rarest terms that memories contain, and all terms that none contains. The other terms keep
     relevance absolute: a memory that shares one word with a long question is not relevant. `exclude` holds
@@ -266,7 +266,7 @@ def _items(
 def _matching(
     postings: Postings, wanted: Mapping[str, float], limit: int, important: Sequence[int] = ()
 ) -> Ints:
-    """Return the index positions of texts that contain a query term or are marked as important.
+    """Return the positions of texts that contain a query term or are marked as important.
 
     Only positions below `limit` count. `important` holds positions that are important in addition to the
     indexed ones.

@@ -73,7 +73,7 @@ def read_question(index: EvidenceIndex, text: str) -> RetrievalQuestion:
 def _speakers_in(
     names: Sequence[Sequence[frozenset[str]]], asked: Mapping[str, float]
 ) -> dict[int, list[frozenset[str]]]:
-    """Return the names that a question uses for speakers, keyed by the speaker's index in `names`.
+    """Return the names by which a question mentions speakers, keyed by index in `names`.
 
     A word has less weight if several speakers share it. A word that belongs to one speaker's full name does
     not name another speaker. For example, "Grad E" is not "Grad A".
@@ -118,7 +118,7 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the sets of words that may be used in place of a speaker's name.
+    """Return the sets of words that can stand for a speaker's name.
 
     The words in parentheses form a set of their own.
     """
@@ -133,57 +133,57 @@ def _aliases(name: str) -> list[frozenset[str]]:
 
 
 SPAN_TOKENS = (128, 192, 288, 432, 640, 960, 1440, 2160, 3240, 4860, 7290)
-"""Target lengths of spans of messages, in tokens. They range from a short exchange to a whole topic."""
+"""Target lengths of message spans, in tokens. They range from a short exchange to a whole topic."""
 LEAD_TOKENS = 200
-"""Number of tokens directly before a span of messages that are treated as the span's introduction."""
+"""Number of tokens just before a message span that count as its introduction."""
 SIDE_TOKENS = 150
-"""Number of tokens compared before and after each message boundary to detect a change of speaker."""
+"""Number of tokens compared on each side of a message boundary to detect speaker changes."""
 MAX_SPEAKERS_SCORED = 32
-"""Maximum number of speakers to distinguish, starting with the most frequent. All other speakers count as
+"""Maximum number of speakers to tell apart: those who wrote the most tokens. All other speakers count as
 one."""
 
 
 @dataclass(frozen=True)
 class SpanWeights:
-    """Weights of the features that score how well a span of messages answers a question."""
+    """Weights for scoring how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of the evidence from question terms that occur in a message span. They are scored by their
-    log-likelihood ratio."""
+    """Weight of question terms that occur in a message span. They are scored by their log-likelihood
+    ratio."""
     front: float = 0.7
-    """Weight given to question terms that occur in the first quarter of a span of messages. A passage often
-    names its topic there."""
+    """Weight of question terms that occur in the first quarter of a message span. A passage often names
+    its topic there."""
     lead: float = 0.2
-    """Weight of question terms that occur just before a message span or in the span's first quarter."""
+    """Weight of question terms just before a message span or in its first quarter."""
     turning: float = 0.15
     """Weight of speaker changes at the boundaries of a message span. Changes are measured
     in standard deviations."""
     speaker: float = 2.5
-    """Weight given to a speaker's share of a span of messages if the question names that speaker. The share
-    is relative to the speaker's share of the whole transcript."""
+    """Weight of a speaker's share of a message span if the question names that speaker. The share is
+    relative to the speaker's share of the whole transcript."""
     length: float = 0.3
-    """Weight of the logarithm of a message span's length if the question names no speaker. The logarithm
-    is ln(tokens / 1,097)."""
+    """Weight of the logarithm of a span's length, for questions that name no speaker. The logarithm is
+    ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight of the logarithm of a message span's length if the question names a speaker."""
+    """Weight of the logarithm of a span's length, for questions that name a speaker."""
     length_square: float = -0.42
     """Weight of the squared logarithm of a message span's length."""
     meaning: float = 0.85
-    """Weight given to the mean embedding similarity between the question and a span of messages. The
-    similarity is a z-score."""
+    """Weight of the mean embedding similarity between the question and a message span. The similarity is a
+    z-score."""
     meaning_front: float = 0.5
-    """Weight of the embedding similarity between the question and the first quarter of a message span. The
-    similarity is a z-score."""
+    """Weight of the question's embedding similarity to a message span's first quarter. The similarity is a
+    z-score."""
     smoothing: float = 300.0
-    """Number of virtual words added to each transcript span to smooth its word frequencies (Dirichlet
-    smoothing). The words represent the whole transcript."""
+    """Number of virtual words added to smooth each span's word frequencies (Dirichlet smoothing). The
+    words represent the whole transcript."""
     share_smoothing: float = 0.03
     """Amount added to each speaker's share, so that no share is zero."""
 
 
 SEMANTIC_WEIGHTS = SpanWeights(evidence=0.77, front=0.49, lead=0.14)
-"""Default weights for scoring spans of messages in transcripts that have embeddings. Embeddings replace
-three tenths of the lexical weights. Two or four tenths give .002 less."""
+"""Default weights for scoring message spans if the transcript has embeddings. Embeddings replace three
+tenths of the lexical weights. Two or four tenths give .002 less."""
 
 
 @dataclass(frozen=True)
@@ -193,25 +193,25 @@ class ScoreWeights:
     own: float = 0.35
     """Weight of a message's own BM25 score. Nearby messages have a separate weight (`context`)."""
     context: float = 0.25
-    """Weight given to the BM25 scores of the surrounding messages when a message is scored."""
+    """Weight of the BM25 scores of nearby messages in a message's score."""
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight given to how much of the text near a message comes from speakers named in the question."""
+    """Weight of the share of nearby text that comes from speakers named in the question."""
     passage: float = 0.9
     """Weight of the log probability that a message belongs to a passage that answers the question. It is
     less than 1, because a passage repeats the evidence of its messages."""
     alone: float = 0.2
-    """Prior probability that single messages, rather than a passage, answer the question. Values from .15 to
-    .35 differ by .01."""
+    """Prior probability that separate messages, not a continuous passage, answer the question. Values from
+    .15 to .35 differ by .01."""
     recency: float = 0.5
-    """Weight of a memory's recency in its retrieval score. Recency halves every 69 memories."""
+    """Weight of recency in a memory's retrieval score. Recency halves every 69 memories."""
     relevance: float = 3.0
     """Weight of a memory's relevance to the question."""
     importance: float = 2.0
     """Weight of a memory's importance rating in its retrieval score, alongside recency and relevance."""
     spans: SpanWeights = field(default_factory=SpanWeights)
-    """Weights for scoring message spans in a transcript that has no embeddings. They are tuned on the
+    """Weights for scoring message spans if the transcript has no embeddings. They are tuned on the
     validation meetings of QMSum. They improve the results on each of five parts of the set."""
     spans_with_embeddings: SpanWeights = SEMANTIC_WEIGHTS
     """Weights for scoring message spans in a transcript that has embeddings."""
@@ -221,11 +221,10 @@ WEIGHTS = ScoreWeights()
 """Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
 of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Distance, in tokens, at which a nearby message's words have 1/e of their full influence on a message's
-score. From 60 to 100 tokens, results differ by less than .01."""
+"""Distance in tokens at which a nearby word's influence on a message's score falls to 1/e. From 60 to 100
+tokens, results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance, in tokens, at which a nearby message's speaker has 1/e of the full influence on a message's
-score."""
+"""Distance in tokens at which a nearby speaker's influence on a message's score is 1/e."""
 FOCUS_TOKENS = 2_000
 """Maximum number of tokens in the part of the transcript that `concentration` considers. The part consists
 of the best-matching messages."""
@@ -252,7 +251,7 @@ def most_evidence(weights: Mapping[str, float]) -> float:
 
 
 def own_evidence(postings: Postings, weights: Mapping[str, float], positions: Ints | None = None) -> Floats:
-    """Return the BM25 score of each text, calculated from the weighted query terms.
+    """Return each text's BM25 score for the weighted query terms.
 
     Only the texts at the given positions are scored.
 
@@ -275,7 +274,7 @@ def own_evidence(postings: Postings, weights: Mapping[str, float], positions: In
 
 
 def context_sum(own: Floats, middle: Floats, distance: int = CONTEXT_TOKENS) -> Floats:
-    """Return for each message the sum of the values of nearby messages, weighted by distance.
+    """For each message, add up the values of nearby messages, weighted by distance.
 
     `middle` holds the position of each message's middle in the transcript, in tokens, ascending. A value at
     `distance` tokens counts 1/e.
@@ -302,7 +301,7 @@ def message_evidence(
     weights: ScoreWeights,
     positions: Ints | None = None,
 ) -> Floats:
-    """Return a score for how well each message appears to answer the question.
+    """Score how well each message appears to answer the question.
 
     The evidence is measured in nats.
 
@@ -365,13 +364,13 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Scores of the message spans for changes of speaker. Each score is the sum for the start and the end
+    """Score of each message span for changes of speaker. Each score is the sum for the start and the end
     of the span."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of candidate message spans, keyed by the search index of the transcript. The
-spans do not depend on the question."""
+"""Cache of candidate message spans, keyed by the transcript's search index. The spans do not depend on the
+question."""
 
 
 def densities(
@@ -442,7 +441,7 @@ def _spans_of(index: EvidenceIndex) -> _Spans:
 
 
 def _turning(index: EvidenceIndex, tokens: Ints, cumulated: Ints) -> Floats:
-    """Return a score for how much the mix of speakers changes at each boundary between two messages.
+    """Score how much the mix of speakers changes at each boundary between two messages.
 
     It is the standardised Jensen–Shannon divergence between the speakers' shares before and after the
     boundary.
@@ -471,7 +470,7 @@ def _entropy(share: Floats) -> Floats:
 def _evidence(
     index: EvidenceIndex, question: RetrievalQuestion, spans: _Spans, weights: SpanWeights
 ) -> Floats:
-    """Return a score for how well each span matches the question's terms.
+    """Score how well each span matches the question's terms.
 
     The score is the weighted sum of ln((tf + μp) / ((n + μ)p)) over the terms of the question.
     """
@@ -491,7 +490,7 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return one score per message span, counting values near the start of the span more heavily.
+    """Score each message span, giving more weight to values near the start of the span.
 
     The score sums values over the whole span, its first quarter and its introduction.
     """
@@ -517,7 +516,7 @@ def _speaker_ratio(
 
 
 def _meaning(cosine: Floats, tokens: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Return a score for how similar in meaning each message span is to the question.
+    """Score how similar in meaning each message span is to the question.
 
     Meaning is compared by embeddings.
     """
@@ -533,13 +532,13 @@ Costs = Mapping[int, int] | Callable[[int], int]
 """Number of tokens that each entry takes in a prompt, keyed by the entry's sequence number."""
 
 SHARE_TOLERANCE = 0.1
-"""Fraction of a debater's token budget that may stay unused when messages are selected. More of its
-messages might fit."""
+"""Fraction of a debater's token budget that message selection may leave unused. More of its messages might
+fit."""
 
 LABEL_TOKENS = 7
-"""Approximate number of tokens in the label of a message."""
+"""Approximate number of tokens in a message's label."""
 MIN_LABELLED = 6
-"""Minimum number of tokens that a message with its label takes up in a prompt."""
+"""Minimum number of tokens that a message and its label need in a prompt."""
 
 _SWAP_POOL = 64
 _MERGED = 8  # rendering may merge this many tokens

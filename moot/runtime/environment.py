@@ -28,11 +28,11 @@ from moot.tools.registry import GivenTools, given_tools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels whose changes can affect a debate's stored result or its revisit date."""
+"""State channels that affect a debate's stored result or its revisit date."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
-    """Return True if a state update changes data that the list of debates shows for a debate."""
+    """Return True if a state update changes what the list of debates shows."""
     return bool(_WATCHED & update.keys()) or ("step" in update and not state.get("step"))
 
 
@@ -98,7 +98,7 @@ class ProgressRecorder(Protocol):
     def __call__(
         self, records: Records, debate: str, state: StateValues, update: StateValues, now: str
     ) -> None:
-        """Update a debate's status, turns and usage in the list of debates after a graph node has run."""
+        """After a graph node runs, update the debate's status, turns and usage in the list of debates."""
         ...
 
 
@@ -158,7 +158,7 @@ class Environment:
     _models: dict[str, Models] = field(default_factory=dict, repr=False, compare=False)
 
     def token_counter_for(self, config: DebateConfig | None = None, *models: str) -> TokenCounter:
-        """Return a token counter that is valid for all models of a debate.
+        """Return a token counter that works for all models of a debate.
 
         If all models use the same encoding, the count is exact. Otherwise the count is the maximum over the
         encodings, so a prompt within its budget fits every model, including fallbacks.
@@ -212,15 +212,15 @@ def make_environment(
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Inputs of a graph node other than the state, such as the environment and permissions."""
+    """Inputs of a graph node besides the state, such as the environment and permissions."""
 
     env: Environment
     permissions: Permissions = field(default_factory=lambda: Permissions(DebateConfig()))
-    """Permissions of the debate, consisting of its configuration and the capabilities granted to it."""
+    """Permissions of the debate: its configuration and the capabilities granted to it."""
     debate: str = ""
     """LangGraph thread id of the debate. `""`: no checkpointer."""
     checkpoint: str = ""
-    """Id of the checkpoint from which the node was started."""
+    """Id of the checkpoint from which the node started."""
     nested: bool = False
     """True if the debate runs as a subgraph of another graph."""
 

@@ -28,10 +28,9 @@ from moot.state.verdict import PLACEHOLDER, PanelVerdict
 from moot.text.plain_text import clip
 
 WHY_CHARS, SOLUTION_CHARS = 700, 2_000
-"""Maximum numbers of characters in the judge's reasons and in the solution, as shown in the result
-message."""
+"""Maximum lengths, in characters, of the reasons and the solution in the result message."""
 MOST = 6
-"""Maximum number of items in each list of the message that announces the debate's result."""
+"""Maximum number of items in each list of the debate's result message."""
 
 
 def judged_headline(values: StateValues) -> str:

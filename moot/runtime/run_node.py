@@ -48,7 +48,7 @@ HandledEffect = TypeVar("HandledEffect")
 
 @dataclass(frozen=True)
 class JournalPosition:
-    """Location in a debate's journal at which the replies to a group of model calls are stored."""
+    """Place in a debate's journal where the replies to a group of model calls are stored."""
 
     records: Records | None = None
     """Database tables that hold the debate's records, including rate limits and shared budgets. `None` if
@@ -60,16 +60,16 @@ class JournalPosition:
     node: str = ""
     """Name of the graph node that makes the model calls."""
     base_checkpoint: str = ""
-    """Id of the checkpoint from which the node was started."""
+    """Id of the checkpoint from which the node started."""
     resumed: bool = False
     """True if the run continues an interrupted step."""
     stores_replies: bool = True
-    """True if the debate's journal stores model replies and supplies stored ones. Calls outside the debate's
-    graph do not use the journal."""
+    """True if model replies are stored in the debate's journal and reused from it. Calls outside the
+    debate's graph do not use the journal."""
 
     @property
     def journal(self) -> Journal | None:
-        """The journal that stores the replies, or `None` if replies are not stored."""
+        """The journal that stores replies, or `None` if they are not stored."""
         return self.records.journal if self.records is not None and self.stores_replies else None
 
 
@@ -144,7 +144,7 @@ class EffectHandler:
         return [reply.text for reply in done]
 
     def numbered_receipts(self, before: Sequence[conversation.CallReceipt]) -> list[conversation.CallReceipt]:
-        """Return the current run's model call records, continuing the numbering of earlier calls."""
+        """Return this run's model call records, numbered after those of earlier calls."""
         return [
             {**receipt, "id": f"c{number:06d}"} for number, receipt in enumerate(self.receipts, len(before))
         ]
@@ -152,7 +152,7 @@ class EffectHandler:
     async def gather(
         self, asked: Sequence[tuple[str, Callable[[], Awaitable[effects.Reply]]]]
     ) -> list[effects.Reply]:
-        """Return the reply to each request, using stored replies where available.
+        """Return the reply to each request, reusing stored replies where possible.
 
         Requests are identified by their digests and run concurrently. Failures are not stored.
         """
@@ -247,7 +247,7 @@ async def run_to_end(
     permissions: boundary.Permissions,
     position: JournalPosition | None = None,
 ) -> tuple[T, EffectHandler]:
-    """Run a generator outside a LangGraph graph, and carry out the model calls and local jobs that it yields.
+    """Run a generator outside LangGraph, and carry out the model calls and local jobs it yields.
 
     Return its result and the effect handler.
     """
@@ -329,7 +329,7 @@ class _NodeRun:
         )
 
     def _with_grants(self, records: Records) -> boundary.Permissions:
-        """Return the permissions of the debate, including the capabilities that were granted to it.
+        """Return the debate's permissions, including the capabilities granted to it.
 
         A configuration that the operator gave this debate is granted. Otherwise only what the operator's
         default configuration names is granted.

@@ -51,7 +51,7 @@ class ModelTurnRequest:
         )
 
     def with_shorter_prompt(self, excess: int) -> effects.ModelCall:
-        """Return the first model call of the turn, with its prompt shortened by `excess` tokens.
+        """Shorten the prompt of the turn's first model call by `excess` tokens, and return the call.
 
         Used after a server refused the prompt because it exceeded the model's context.
         """
@@ -208,7 +208,7 @@ def turn_prompt(
 
 
 def turn_embedding_job(state: ConversationState, context: NodeContext) -> effects.LocalJob | None:
-    """Return a job that embeds this step's texts for retrieval, or `None` if there are no such texts."""
+    """Return a job that embeds this step's texts for retrieval, or `None` if none is needed."""
     config, memories = frozen_config(state), _memories(context)
     if memories.embeddings is None or not config.memory.retrieval.enabled:
         return None
@@ -245,7 +245,7 @@ ARGUMENT_CHARS = 1000
 """Maximum number of characters that prompts show from a tool call's arguments."""
 
 PASSES = "(passes)"
-"""Text that the transcript shows when a person passes by sending an empty reply."""
+"""Text shown in the transcript when a person passes by sending an empty reply."""
 
 
 @dataclass(frozen=True)

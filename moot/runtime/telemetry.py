@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""Environment variable that allows OpenTelemetry spans to contain the text of prompts and replies."""
+"""Environment variable that allows prompt and reply text in OpenTelemetry spans."""
 _CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TOKENS = (
@@ -47,7 +47,7 @@ _TOKENS = (
     16_777_216,
     67_108_864,
 )
-"""Histogram bucket bounds for token counts, taken from OpenTelemetry's conventions."""
+"""Histogram bucket bounds for token counts, as OpenTelemetry's conventions define them."""
 
 _KEY = "__moot_span"  # LangGraph stores no keys with this prefix in the metadata of checkpoints
 SpanAttributes = Mapping[str, object]
@@ -137,7 +137,7 @@ def step_span(node: str, step: Mapping[str, object], config: RunnableConfig) -> 
 
 
 def note_recovered(update: Mapping[str, object]) -> None:
-    """Add an event to the current OpenTelemetry span for each failure that a node recovered from.
+    """Record each failure that a node recovered from as an event in the OpenTelemetry span.
 
     Such failures are those of summaries and extractions, and of tool calls.
     """
@@ -186,7 +186,7 @@ def _measure(facts: SpanAttributes, reply: Reply | None, seconds: float) -> None
 
 
 def _texts(call: ModelCall, reply: Reply) -> SpanAttributes:
-    """If the operator permits it, return the texts of a model call as span attributes."""
+    """Return a model call's texts as span attributes if the operator permits it, or else `{}`."""
     if (variable(CAPTURE) or "").lower() not in _CAPTURING:
         return {}
     written: JsonObject = {"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}

@@ -29,7 +29,7 @@ _INTERNAL = (
     "receipts",
     "calls",
 )
-"""State channels whose values only the debate's own nodes can write. Their form is that of a protocol or of
+"""State channels that only the debate's own nodes can write. Their form is that of a protocol or of
 earlier debates, or they say what the debate has read, counted and called."""
 _NARROWER: Mapping[str, Any] = {
     "usage": dict[str, Annotated[float, Field(ge=0)]],  # usage cannot be negative
@@ -39,14 +39,15 @@ _NARROWER: Mapping[str, Any] = {
     "planned_interjections_used": Annotated[int, Field(ge=0)],
     "full_transcript": list[dict[str, Any]],  # fields of entries to continue are optional
 }
-"""Stricter replacements for the declared types of some LangGraph state channels. They validate values that
-come from outside the graph."""
+"""Stricter types that replace the declared types of some LangGraph state channels. They validate values
+that come from outside the graph."""
 _STEP_KEYS = ("number", "kind", "phase", "round", "turns")
 MAX_NUMBER = 2**53 - 1
-"""Largest absolute value of a number from outside. A checkpoint stores integers below 2**63, so the debate
-can still add to such a number. JavaScript reads integers up to this value exactly."""
+"""Largest allowed absolute value of a number that comes from outside the graph. A checkpoint stores
+integers below 2**63, so the debate can still add to such a number. JavaScript reads integers up to this
+value exactly."""
 MAX_DEPTH = 100
-"""Maximum number of levels at which values from outside are nested. msgpack stores about 1,000 levels."""
+"""Maximum nesting depth of values that come from outside. msgpack stores about 1,000 levels."""
 
 
 @lru_cache
@@ -98,7 +99,7 @@ def check_types(values: Mapping[str, object]) -> None:
 
 
 def check_storable(place: str, value: object, *, cleans: bool = False, depth: int = 1) -> None:
-    """Check that a value from outside can be stored in a checkpoint and counted towards a limit.
+    """Check that a value from outside the graph can be stored and counted towards a limit.
 
     Args:
         place: Name of the value in errors.
@@ -129,7 +130,7 @@ def check_storable(place: str, value: object, *, cleans: bool = False, depth: in
 
 
 def _is_valid_text(text: str) -> bool:
-    """Return True if a text has no lone surrogates, so that it can be encoded."""
+    """Return True if a text can be encoded as UTF-8, that is, has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -141,7 +142,7 @@ def _check_messages(given: Any) -> None:
     for number, item in enumerate(given if isinstance(given, list) else [given]):
         if isinstance(item, Mapping) and "op" in item:
             raise InputError(
-                f"messages.{number}: the key `op` is only for internal use: give a message without it"
+                f"messages.{number}: only Moot may use the key `op`: remove the key from the message"
             )
         try:
             convert_to_messages([item])
@@ -219,7 +220,7 @@ def check_update(update: Mapping[str, Any], state: StateValues) -> JsonObject:
 
 
 def _check_usage(added: Mapping[str, float], usage: Mapping[str, float]) -> None:
-    """Raise an error if a total would be too large after an update."""
+    """Raise an error if the added usage would make a total too large."""
     for key, total in add_totals(usage, [added]).items():
         if key in added and total > MAX_NUMBER:
             raise InputError(f"usage.{key}: the total would be too large: it can be at most {MAX_NUMBER}")

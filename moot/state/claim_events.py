@@ -13,11 +13,11 @@ MAIN_QUESTION = "p000"
 """Claim id reserved for the main question of the debate."""
 
 OVERALL = "overall"
-"""Name of the aspect that stands for the whole topic if the topic is not split into aspects."""
+"""Aspect name for the whole topic, used if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Type of the source that recorded a claim event, either a model or a person. If both recorded events for
-the same message, the person's events are used."""
+"""Source that recorded a claim event: a model or a person. If both recorded events for the same message,
+the person's events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
@@ -47,7 +47,7 @@ class Claim(TypedDict):
 
 
 class StanceFields(TypedDict):
-    """A debater's stance on a claim, including any condition attached to the stance."""
+    """Debater's stance on a claim, with its condition if there is one."""
 
     kind: StanceKind
     condition: str
@@ -57,7 +57,7 @@ class StanceFields(TypedDict):
     """Number of separate conditions that the text in `condition` combines. Missing if no
     conditions were combined."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Whether a conditional stance leans towards accepting (`yes`) or rejecting (`no`) the claim. The
+    """Direction in which a conditional stance leans: `yes` to accept the claim, `no` to reject it. The
     default is `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question. It may be another
@@ -84,14 +84,14 @@ class StanceEvent(StanceFields, QuotedEvent):
     claim: str
     """Id of the claim that the stance is about."""
     ground: bool
-    """True if the debater uses this claim as a reason for its position on the main question."""
+    """True if this claim is a reason for the debater's position on the main question."""
     confidence: float
     """Extractor's confidence, from 0 to 1, that the debater takes this stance."""
     condition_id: NotRequired[str]
     """Id of the condition of a `conditional` stance, such as `k002`. Stances with the same condition share
     this id."""
     replaces: NotRequired[str]
-    """Id of the debater's earlier condition, if this stance replaces that condition with a new one."""
+    """Id of the debater's earlier condition that this stance replaces with a new one."""
 
 
 class Challenge(QuotedEvent):
@@ -101,7 +101,7 @@ class Challenge(QuotedEvent):
     id: str
     to: str
     claim: str
-    """Id of the challenged claim, or `""` if the challenged claim is unknown."""
+    """Id of the challenged claim, or `""` if it is unknown."""
 
 
 class Question(QuotedEvent):
@@ -110,7 +110,7 @@ class Question(QuotedEvent):
     type: Literal["question"]
     id: str
     to: str
-    """Id of the debater to whom the question is addressed, or `""` if it is addressed to all debaters."""
+    """Id of the debater asked, or `""` if the question goes to all debaters."""
 
 
 class Answer(QuotedEvent):
@@ -128,14 +128,14 @@ class Evidence(QuotedEvent):
     id: str
     kind: EvidenceKind
     claim: str
-    """Id of the claim that the evidence supports, or `""` if the supported claim is unknown."""
+    """Id of the claim that the evidence supports, or `""` if that claim is unknown."""
     source: NotRequired[EvidenceSource]
     """Source of the evidence, such as a tool result. Debates stored by older versions lack this
     field."""
 
 
 class Gap(QuotedEvent):
-    """Claim event that records a debater's admission of a gap in its knowledge."""
+    """Claim event that records that a debater admitted not knowing something."""
 
     type: Literal["gap"]
     id: str
@@ -170,19 +170,19 @@ class ExtractionPass(TypedDict):
     """`seq` of the last transcript entry from which claims were extracted."""
     by: Extractor
     dropped: dict[str, int]
-    """Number of rejected claim changes that the extractor proposed, keyed by the reason for rejection."""
+    """Number of the extractor's claim changes that were rejected, keyed by reason."""
 
 
 class ReflectionPass(TypedDict):
-    """Claim event that records that a model has written reflections on the debate so far.
+    """Claim event that marks the point up to which a model has reflected on the debate.
 
     The next reflection ignores earlier events.
     """
 
     type: Literal["reflection_pass"]
     dropped: NotRequired[list[str]]
-    """Ids of earlier reflections on the debate that are dropped because later messages contradict them.
-    Prompts no longer show them."""
+    """Ids of earlier reflections to drop because later messages contradict them. Prompts no longer show
+    them."""
 
 
 ClaimEvent = Annotated[
@@ -221,7 +221,8 @@ class Reflection(TypedDict):
 
 CardResult = Literal["yes", "no", "nuanced"]
 CruxType = Literal["horizon", "evidence", "values", "definition", "claim", "premise"]
-"""Type of disagreement that underlies a crux. A crux is the question on which a dispute depends."""
+"""Type of disagreement behind a crux, such as `values` or `definition`. A crux is the question on which a
+dispute depends."""
 
 
 class CruxSide(TypedDict):
@@ -234,7 +235,7 @@ class CruxSide(TypedDict):
 
 
 class CruxCard(TypedDict):
-    """Result of a crux room (a side discussion in which two debaters examined one disputed claim)."""
+    """Result of a crux room (two debaters' side discussion of one disputed claim)."""
 
     id: str
     question: str
@@ -267,14 +268,13 @@ class Room(TypedDict):
     stage: RoomStage
     """Current stage of the crux room (side discussion), or `""` before the first stage."""
     cycle: int
-    """Sequence number of the current exchange of steelman arguments. In an exchange, each debater states
-    the other's position as strongly as possible."""
+    """Sequence number of the current exchange in this crux room (side discussion). In an exchange, each
+    debater states the other's position as strongly as possible."""
     cycles: NotRequired[int]
     """Maximum number of exchanges in this crux room (side discussion). Debates stored by older versions
     lack this field."""
     second: NotRequired[bool]
-    """True if one debater has already spoken and the second is next in the current stage of the side
-    discussion."""
+    """True if the second debater speaks next in this stage of the side discussion."""
     assessed: int
     """Number of times that this crux room (side discussion) has been assessed. It is assessed after the
     positions and after every exchange."""

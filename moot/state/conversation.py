@@ -20,10 +20,10 @@ from moot.state.reducers import add_totals, append, fold_window, latest, merge, 
 from moot.state.verdict import FinalAnswer, PanelVerdict, Verdict
 
 SCHEMA_VERSION = 2
-"""Version number of the storage format of debates. `check_schema_version` refuses other versions."""
+"""Version number of the format in which debates are stored. `check_schema_version` refuses other versions."""
 
 SNAPSHOT_FREQUENCY = 1000
-"""Number of updates after which LangGraph stores a full snapshot of a state channel. A lower value makes the
+"""Number of updates between LangGraph's full snapshots of a state channel. A lower value makes the
 database larger, and a higher value makes loading slower."""
 
 ENDED_STATUSES = frozenset({"done", "limit"})
@@ -49,7 +49,7 @@ def check_schema_version(values: StateValues) -> None:
     todo = "update Moot" if newer else "read it with the version that stored it, or start the debate again"
     raise InputError(
         f"this debate was stored by {'a newer' if newer else 'another'} version of Moot (it has "
-        f"schema_version {version}, the installed Moot reads schema_version {SCHEMA_VERSION}): {todo}"
+        f"schema_version {version}, but the installed Moot reads schema_version {SCHEMA_VERSION}): {todo}"
     )
 
 
@@ -60,7 +60,7 @@ class Turn(TypedDict):
     targets: list[str]
     """Ids of the debaters or transcript entries that the speaker replies to in this turn."""
     instruction: str
-    """Instruction given to the speaker in this turn in addition to the prompt of the current phase."""
+    """Extra instruction for the speaker in this turn, added to the phase's prompt."""
     room: str
     """Id of the crux room (side discussion) in which the turn takes place, or `""` if there is none."""
 
@@ -73,7 +73,7 @@ class EndReason(TypedDict):
 
     cause: Literal["limit", "protocol", "import", "person"]
     setting: str
-    """Dotted key of the setting whose limit ended the debate, or `""` if no limit ended the debate."""
+    """Dotted key of the limit that ended the debate, or `""` if no limit ended it."""
     reason: str
     """Explanation of why the debate ended, shown in the report."""
 
@@ -93,17 +93,17 @@ class Step(TypedDict, total=False):
     split."""
     turns: list[Turn]
     entry_count: int
-    """Length of the transcript, in entries, at the time this step of the debate was planned. The number
-    stays the same while the step waits to run."""
+    """Number of transcript entries when this step of the debate was planned. The number stays the same
+    while the step waits to run."""
     resumed: bool
     """True if an earlier run already started this step. Messages that people sent since then are replies to
     the step's question."""
     is_final: bool
-    """True if the protocol's rules do not allow any debater to speak after this step."""
+    """True if the protocol lets no debater speak after this step."""
     end_reason: EndReason
     """Reason why the debate ends, set only for the last step."""
     protocol_update: JsonObject
-    """Update of `protocol_state` that the `plan` node applies. The node then removes this key from the
+    """Changes that the `plan` node makes to `protocol_state`. The node then removes this key from the
     step."""
     rooms: dict[str, Room]
     """Crux rooms (side discussions) that this step opens or continues, keyed by id. The `plan` node moves
@@ -111,7 +111,7 @@ class Step(TypedDict, total=False):
 
 
 class Clarifications(TypedDict, total=False):
-    """Progress of the questions that debaters ask a person before the first round."""
+    """Progress of the debaters' questions to a person before the first round."""
 
     rounds: int
     """Number of question rounds that have taken place."""
@@ -167,12 +167,12 @@ def step_number(state: StateValues) -> int:
 
 
 class SummaryMetadata(TypedDict):
-    """Metadata that describes how one version of a summary was written."""
+    """Metadata about how one version of a summary was written."""
 
     kind: str
     """Kind of the summary, one of `rolling`, `perspective` and `judge`."""
     owner: str
-    """Id of the debater whose perspective is summarised, or `""` for a summary shared by all debaters."""
+    """Id of the debater whose perspective is summarised, or `""` for a shared summary."""
     role: NotRequired[str]
     """Role of the debater whose perspective is summarised. Other summaries lack this field."""
     round: NotRequired[int]
@@ -185,7 +185,7 @@ class SummaryMetadata(TypedDict):
     messages: int
     """Number of messages that the summary covers."""
     before_tokens: int
-    """Number of tokens in the summarizer's input, counting the old summary and the new messages."""
+    """Number of tokens in the summarizer's input: the old summary and the new messages."""
     after_tokens: int
     before_chars: int
     after_chars: int
@@ -195,18 +195,16 @@ class SummaryMetadata(TypedDict):
     model: str
     """Name of the model called for this version of the summary, or `""` if no model was called."""
     provider: NotRequired[str]
-    """Provider of the model that was called for this version of the summary. Debates stored by older
-    versions lack this field and `tokens_used`."""
+    """Provider of the model called for this version of the summary. Debates stored by older versions lack
+    this field and `tokens_used`."""
     temperature: float | None
     latency_s: float
     tokens_used: NotRequired[int]
-    """Number of prompt and completion tokens used by all model calls for this and earlier versions of the
-    summary."""
+    """Prompt and completion tokens used for this and all earlier versions of the summary."""
     created_at: str
     updated_at: str
     failure: NotRequired[str]
-    """Error of the configured summarizer, set only if a fallback summarizer wrote this version of the
-    summary."""
+    """Error of the configured summarizer, set only if a fallback wrote this summary version."""
 
 
 class Summary(SummaryMetadata):
@@ -228,7 +226,7 @@ class SummaryVersion(SummaryMetadata):
     """One version of a summary, as stored in the `summary_versions` channel."""
 
     points: list[SummaryPoint]
-    """Statements (points) that appear in the text of the summary."""
+    """Statements (points) that the summary's text contains."""
 
 
 class ErrorRecord(TypedDict):
@@ -254,7 +252,7 @@ class Omission(TypedDict):
     why: str
     tokens: int
     count: NotRequired[int]
-    """Number of prompt items whose omission this record describes."""
+    """Number of omitted prompt items that this record describes."""
 
 
 MemoryKind = Literal[
@@ -276,7 +274,7 @@ class PromptRecord(TypedDict):
     """Description of a prompt's contents, stored in the record of a model call."""
 
     budget: int
-    """Maximum number of tokens that the prompt was allowed to contain."""
+    """Maximum number of tokens allowed in the prompt."""
     total_tokens: int
     """Exact number of tokens in the prompt."""
     sections: dict[str, int]
@@ -290,14 +288,14 @@ class PromptRecord(TypedDict):
 
 
 class RequestRecord(PromptRecord):
-    """Description of a request to a model, stored in the record of the model call."""
+    """Description of a request to a model, stored in the call's record."""
 
     step: int
     call_index: int
     digest: str
     """SHA-256 hash of the request sent to the model."""
     checkpoint: str
-    """Id of the checkpoint from which the prompt can be reconstructed, or `""` if there is none."""
+    """Id of the checkpoint from which the prompt can be rebuilt, or `""` if there is none."""
 
 
 class Receipt(RequestRecord):
@@ -321,8 +319,7 @@ class CallReceipt(RequestRecord):
     """Id of the receipt (the record of a model call), such as `c000012`."""
     purpose: str
     memory_kind: str
-    """Kind of memory that the model's reply creates, such as `ledger`, or `""` if the reply creates no
-    memory."""
+    """Kind of memory that the reply creates, such as `ledger`, or `""` if it creates none."""
     node: str
     model: str
     """Name of the model that replied."""
@@ -334,17 +331,17 @@ class CallReceipt(RequestRecord):
 
 
 class UIMessage(TypedDict):
-    """Data for a user interface component of a client, in LangGraph's generative UI format."""
+    """Data for a component of a client's user interface, in LangGraph's generative UI format."""
 
     type: Literal["ui"]
     id: str
-    """Id of the UI message, composed of the result message's id and the component's name."""
+    """Id of the UI message, built from the result message's id and the component's name."""
     name: str
     """Name of the UI component, either `verdict` or `positions`."""
     props: JsonObject
     """Properties of the UI component."""
     metadata: JsonObject
-    """Metadata with the id of the chat message beside which this UI component appears. The key is
+    """Metadata that holds the id of the chat message shown beside this UI component. The key is
     `message_id`."""
 
 
@@ -413,15 +410,15 @@ class ConversationOutput(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the debate's question in Markdown, consisting of the decision and the solution. Empty
-    before the end."""
+    """Answer to the debate's question in Markdown: the decision and the solution. Empty before the end."""
     status: str
     """Status of the debate, either `running` or `done`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
     """Most recent messages of the debate, each with the speaker stored in `name`. The last message is the
     result, from `judge`."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
+    """Verdict and positions as data for user interface components of a chat client. Each belongs to a
+    result message."""
 
 
 class ConversationState(TypedDict, total=False):
@@ -440,8 +437,8 @@ class ConversationState(TypedDict, total=False):
     """Most recent entries, as LangChain messages. Each message has the entry's id, and the speaker as
     `name`."""
     user_provided: Annotated[list[int], DeltaChannel(append, list, **_DELTA)]
-    """Values of `seq` for all transcript entries that contain a document or message from the user. Prompts
-    use this list instead of searching the transcript."""
+    """`seq` values of all transcript entries that contain a user's document or message. Prompts use this
+    list instead of searching the transcript."""
     pinned: Annotated[list[str], DeltaChannel(latest, list, **_DELTA)]
     """Ids of the pinned messages, in the order in which they were pinned. Prompts include pinned messages if
     the budget allows."""
@@ -469,7 +466,7 @@ class ConversationState(TypedDict, total=False):
     receipts: Annotated[list[Receipt], DeltaChannel(append, list, **_DELTA)]
     """Records of the prompts sent for debaters' turns, one per prompt."""
     calls: Annotated[list[CallReceipt], DeltaChannel(append, list, **_DELTA)]
-    """Records of all model calls other than those for debaters' turns."""
+    """Records of all model calls except those for debaters' turns."""
     config: Annotated[JsonObject, DeltaChannel(latest, dict, **_DELTA)]
     """Configuration of the debate as JSON, written by the `open` node."""
     prompt_sources: Annotated[dict[str, PromptSource | str], DeltaChannel(merge, dict, **_DELTA)]
@@ -479,19 +476,18 @@ class ConversationState(TypedDict, total=False):
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
     """Open and closed crux rooms (side discussions) of the debate, keyed by room id."""
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
-    """Progress of the questions that debaters ask a person before the first round."""
+    """Progress of the debaters' questions to a person before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
-    """Results of measuring how far the debaters' proposals agree, one for each round after which agreement
-    was measured."""
+    """Results of checking how far the debaters' proposals agree, one for each checked round."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
-    """Final answers that the debaters gave individually after the discussion, used for a vote."""
+    """Final answers that debaters gave separately after the discussion, to be counted in a vote."""
     cross_debate_memory: Annotated[dict[str, list[EarlierPosition]], DeltaChannel(merge, dict, **_DELTA)]
     """Arguments that the debaters made in earlier debates, keyed by debater. The `open` node loads them
     once."""
     last_inbox_number: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
-    """Sequence number of the last interjection read from the debate's inbox, or 0 if none was read."""
+    """Sequence number of the last interjection read from the debate's inbox, or 0 if none."""
     planned_interjections_used: Annotated[int, DeltaChannel(latest, int, **_DELTA)]
-    """Number of planned interjections that have been inserted so far."""
+    """Number of planned interjections inserted so far."""
     step: Annotated[Step, DeltaChannel(latest, dict, **_DELTA)]
     usage: Annotated[dict[str, float], DeltaChannel(add_totals, dict, **_DELTA)]
     """Total token usage, cost and running time of the debate. The keys are `calls`, `prompt_tokens`,
@@ -504,16 +500,16 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Final answer of the debate in Markdown, with the decision and the solution, or `""` before the debate
-    ends."""
+    """Debate's final answer in Markdown (decision and solution), or `""` before the debate ends."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
-    """Verdict and positions as data for components of a chat client. Each belongs to a result message."""
+    """Verdict and positions as data for user interface components of a chat client. Each belongs to a
+    result message."""
     turn_count: int
     """Number of turns that debaters have taken so far."""
     round: int
     current_speaker: str
     status: str
-    """Status of the debate, one of `new`, `running`, `waiting`, `done`, `limit` and `failed`."""
+    """Status of the debate: `new`, `running`, `waiting`, `done`, `limit` or `failed`."""
     schema_version: int
 
 
@@ -524,8 +520,8 @@ class FailedRun:
     record: ErrorRecord
     """Error record to append to the state's `errors` channel."""
     usage: dict[str, float]
-    """Token usage and duration in seconds of the failed model calls. The journal holds the usage of
-    successful calls."""
+    """Token usage of the failed model calls, and the duration of these calls in seconds. The journal holds
+    the usage of successful calls."""
 
 
 @dataclass(frozen=True)
@@ -533,9 +529,9 @@ class InboxMessage:
     """Unread message in a debate's inbox."""
 
     number: int
-    """Sequence number of the message within the debate, assigned in commit order and starting at 1."""
+    """Sequence number of the message in the debate, counted from 1 in commit order."""
     speaker: str
-    """Slug of the author, either `moderator`, a debater's id, or a guest's slug."""
+    """Slug of the author: `moderator`, a debater's id or a guest's slug."""
     content: str
     at: str
     """UTC time at which the message was sent, in ISO 8601 format."""

@@ -49,11 +49,11 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Category of the user input in entries of this kind, or `""` if entries of this kind contain no user
-    input. Questions count together with their answers."""
+    """Category of the user input in entries of this kind, or `""` if they contain none. Questions count
+    together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Place of this kind of entry in a pair of entries, such as a question and its answer. `opens` marks
-    the first entry. `closes` marks the second entry, which targets the first."""
+    """Role of this kind of entry in a pair, such as a question and its answer. `opens` marks the first
+    entry. `closes` marks the second entry, which targets the first."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -107,8 +107,7 @@ class EntryUsage(TypedDict, total=False):
     cached_tokens: int
     cost_usd: float
     recounted: int
-    """Number of calls for which Moot replaced the provider's implausible token counts with its own
-    counts."""
+    """Number of calls whose implausible token counts Moot replaced with its own counts."""
 
 
 def tokens_of(usage: Mapping[str, Any]) -> int:
@@ -121,8 +120,8 @@ class ToolUse(TypedDict):
 
     name: str
     about: str
-    """Path, command or query that the tool call is about, truncated to 80 characters. Empty if the tool
-    received none of these."""
+    """Path, command or query given to the tool, truncated to 80 characters. Empty if the tool received
+    none of these."""
     failed: bool
 
 
@@ -136,14 +135,14 @@ class Entry(TypedDict):
     """Id of the entry's message in `messages`, set only if a client provided the id. Other ids are made by
     the function `message_id`."""
     seq: int
-    """Zero-based position of the entry in the transcript; positions have no gaps."""
+    """Zero-based position of the entry in the transcript, counted without gaps."""
     speaker: str
     """Slug of the entry's author. `user` stands for the person who started the debate, and `moot` for
     notices."""
     kind: EntryKind
     """Kind of entry, such as `speech` or `proposal`."""
     phase: str
-    """Protocol phase in which the entry was written (such as `propose`), or `""` before the first phase."""
+    """Protocol phase of the entry, such as `propose`, or `""` before the first phase."""
     round: int
     """Protocol round in which the entry was written, starting at 1. The value is 0 before the first
     round."""
@@ -162,7 +161,7 @@ class Entry(TypedDict):
     """UTC time at which the entry was written, in ISO 8601 format. A dated entry has the time in the
     format of its source."""
     dated: NotRequired[bool]
-    """True if the source of an imported entry specifies when the entry was written. Prompts show it."""
+    """True if the source of an imported entry says when the entry was written. Prompts show it."""
     model: str
     """Name of the model that wrote the entry, or `""` if no model wrote it."""
     usage: EntryUsage
@@ -192,7 +191,7 @@ class InputEntry(TypedDict):
     importance: NotRequired[int]
     """Importance of the message, from 1 (low) to 10 (high)."""
     at: NotRequired[str]
-    """Time at which the message was written; any format is accepted. Prompts show it."""
+    """Time at which the message was written, in any format. Prompts show it."""
     model: NotRequired[str]
     """Name of the model that wrote the message."""
     id: NotRequired[str]
@@ -209,19 +208,19 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Number of characters at the end of a message id that identify the debate and the checkpoint. With 12
+"""Number of final characters of a message id that identify the debate and the checkpoint. With 12
 hexadecimal digits, the probability that any two of a million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
 
 
 def entry_id(seq: int) -> str:
-    """Return the id of the transcript entry whose position is `seq`."""
+    """Return the id of the transcript entry at position `seq`."""
     return f"m{seq:06d}"
 
 
 def message_id(reference: str, *origin: str) -> str:
-    """Return a message id that is unique among all branches and debates, such as `m000123-5f0c1d2e3a`.
+    """Return a message id, such as `m000123-5f0c1d2e3a`, that no other debate or branch uses.
 
     Args:
         reference: id of the message's entry, or another name that is unique within one branch.
@@ -241,7 +240,7 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the properties shared by all entries of the same kind as this entry.
+    """Return the properties that all entries of this entry's kind share.
 
     Kinds that a protocol defines count as `speech`.
     """
@@ -255,7 +254,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Return the number of debater turns that end in the given transcript entries.
+    """Count the debater turns that end in the given transcript entries.
 
     `turn_count` holds the number for a debate.
     """
@@ -292,7 +291,7 @@ def ids_in(text: str) -> list[str]:
 
 
 def cited_id(said: str) -> str:
-    """Return the entry id to which a citation such as `[m000012]`, `#m000012` or `12` refers."""
+    """Return the id of the entry that a citation such as `[m000012]`, `#m000012` or `12` names."""
     bare = said.strip(" []()#")
     number = _NUMBER.fullmatch(bare)
     return next(iter(ids_in(said)), entry_id(int(number[1])) if number else bare)

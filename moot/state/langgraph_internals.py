@@ -55,7 +55,7 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config for a graph that runs inside a tool, detached from the caller's message stream.
+    """Return a config that detaches a graph inside a tool from the caller's message stream.
 
     The graph's messages do not appear in the caller's message stream.
 
@@ -79,7 +79,7 @@ def detached_config(config: RunnableConfig) -> RunnableConfig:
 
 
 def answers_in(pending_writes: Sequence[tuple[str, str, object]] | None) -> int:
-    """Return the number of answers to LangGraph interrupts among a checkpoint's pending writes."""
+    """Count the answers to LangGraph interrupts in a checkpoint's pending writes."""
     stored = [
         value for task, channel, value in pending_writes or () if channel == "__resume__" and _is_task(task)
     ]
@@ -91,7 +91,7 @@ def _is_task(task: str) -> bool:
 
 
 def runs_next(checkpoint: Checkpoint, node: str) -> bool:
-    """Return True if the given node is the next to run after a checkpoint.
+    """Return True if the given node runs next after a checkpoint.
 
     Reading a snapshot's `next` would rebuild every channel.
     """
@@ -104,7 +104,7 @@ def is_nested(checkpoint_ns: str) -> bool:
 
 
 def runs_in_task(config: RunnableConfig) -> bool:
-    """Return True if a task of a parent graph runs a graph with this config.
+    """Return True if a graph with this config runs in a task of a parent graph.
 
     A client can send LangGraph's internal keys as JSON, but not the function with which a task reads the
     parent's state.
@@ -114,7 +114,7 @@ def runs_in_task(config: RunnableConfig) -> bool:
 
 
 def set_by_parent(config: RunnableConfig) -> bool:
-    """Return True if a parent graph made the config of a run or of a state update."""
+    """Return True if the config of a run or state update comes from a parent graph."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     return runs_in_task(config) or isinstance(checkpointer_in(config), BaseCheckpointSaver)
@@ -127,7 +127,7 @@ def parent_keys_in(config: RunnableConfig) -> list[str]:
 
 
 def compiled_parts(compiled: object) -> JsonObject:
-    """Return the constructor arguments for copying a compiled LangGraph graph into an instance of a subclass.
+    """Return constructor arguments for copying a compiled LangGraph graph into a subclass.
 
     `StateGraph.compile` cannot create an instance of a subclass.
     """
@@ -135,14 +135,14 @@ def compiled_parts(compiled: object) -> JsonObject:
 
 
 async def close_store(store: AsyncBatchedBaseStore) -> None:
-    """Cancel a LangGraph store's background task so that the task does not outlive its event loop."""
+    """Cancel a LangGraph store's background task before its event loop ends."""
     if (task := store._task) is not None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
 class EveryKey(dict[str, object]):
-    """Dictionary of JSON Schema properties whose `in` operator returns True for every key.
+    """Dictionary of JSON Schema properties whose `in` test is True for every key.
 
     LangGraph's server drops the keys of a request's `context` that the schema does not know, without an
     error. With this class it passes them on, so that the graph can refuse them.
@@ -170,7 +170,7 @@ class PostgresCursorHook:
 def message_events(
     chunks: AsyncIterator[ChatGenerationChunk], message_id: str | None
 ) -> AsyncIterator[object]:
-    """Return the chunks of a reply as events of LangGraph's stream protocol (v3).
+    """Convert a reply's chunks to events of LangGraph's stream protocol (v3).
 
     LangChain would name the message after the run, unless a chat model makes the events itself.
     """
@@ -185,7 +185,7 @@ def model_type(chat: BaseChatModel) -> str:
 
 
 def model_settings_key(chat: BaseChatModel, fields: JsonObject) -> str:
-    """Return the text that LangChain's caches use to identify a chat model and its settings."""
+    """Return the key by which LangChain's caches identify a chat model and its settings."""
     return chat._get_llm_string(**fields)
 
 
@@ -226,7 +226,7 @@ class ChatDelegate:
     def stream_inner(
         self, messages: list[BaseMessage], stop: list[str] | None, options: JsonObject
     ) -> AsyncIterator[ChatGenerationChunk]:
-        """Return the inner chat model's reply as a stream of chunks."""
+        """Stream the inner chat model's reply in chunks."""
         set_by_inner = {key: value for key, value in options.items() if key != "stream"}
         return self.inner._astream(messages, stop=stop, **set_by_inner)
 
@@ -255,7 +255,7 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the request body to send to the model API, based on the body that `ChatOpenAI` built.
+        """Return the body of a model request, given the body that `ChatOpenAI` built.
 
         Subclasses override this method to change the body.
         """

@@ -46,7 +46,7 @@ def append(state: list[T], writes: Sequence[list[T]]) -> list[T]:
 
 
 def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> dict[str, T]:
-    """Return a dictionary with the items of `state`, updated by each dictionary in `writes`.
+    """Return a copy of `state`, updated with each dictionary in `writes`.
 
     A value of `None` removes the key.
     """
@@ -63,7 +63,7 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 def replace_by_id(
     state: list[Mapping[str, T]], writes: Sequence[list[Mapping[str, T]]]
 ) -> list[Mapping[str, T]]:
-    """Return the list after adding the items of all writes, replacing items that have the same id.
+    """Return the list with the items of all writes added.
 
     An item replaces the item with the same `id`.
     """
@@ -75,7 +75,7 @@ def replace_by_id(
 
 
 def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
-    """Return the totals after adding the numbers from each state update in `writes`."""
+    """Add the numbers from each update in `writes` to the totals, and return the new totals."""
     totals = dict[str, Any](state)
     for write in writes:
         for key, value in write.items():
@@ -84,14 +84,14 @@ def add_totals(state: Totals, writes: Sequence[Mapping[str, object]]) -> Totals:
 
 
 class DropThrough(TypedDict):
-    """Operation that removes all entries up to a given `seq` from the message window."""
+    """Operation that removes the oldest messages, up to a given `seq`, from the message window."""
 
     op: Literal["drop_through"]
     seq: int
 
 
 class AssignIds(TypedDict):
-    """Operation that assigns a transcript entry's id to each new input message.
+    """Operation that gives each new input message the id of its transcript entry.
 
     The oldest message comes first. A message keeps its own id.
     """
@@ -100,7 +100,7 @@ class AssignIds(TypedDict):
     ids: list[str]
     """Ids of the transcript entries, in the same order as the messages."""
     names: list[str]
-    """Names to assign to the messages, taken from the speakers of the corresponding transcript entries."""
+    """Names for the messages, taken from the speakers of the matching transcript entries."""
 
 
 RESULT_ID_PREFIX = "judge-"
@@ -115,10 +115,9 @@ class DropReplies(TypedDict):
 
 
 ENTRY = "entry"
-"""Key in a message's `additional_kwargs` that holds the id of the message's transcript entry."""
+"""Key in a message's `additional_kwargs` for the id of the message's transcript entry."""
 USER_PROVIDED = "given"
-"""Key in a message's `additional_kwargs` that marks user-provided messages already recorded in the
-transcript."""
+"""Key in `additional_kwargs` that marks a user's message as already in the transcript."""
 
 WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 
@@ -126,7 +125,7 @@ WindowItem = DropThrough | AssignIds | DropReplies | MessageLikeRepresentation
 def fold_window(
     state: list[BaseMessage], writes: Sequence[WindowItem | list[WindowItem]]
 ) -> list[BaseMessage]:
-    """Return the list of recent messages (the window) after applying all writes.
+    """Apply all writes to the window of recent messages, and return the new window.
 
     A write is one item or a list of items: messages in any form that LangChain converts, or operations.
     Operations are plain dicts, not messages, so that LangGraph's `messages` stream does not show them.
@@ -150,7 +149,7 @@ def entry_id_of(message: BaseMessage) -> str:
 
 
 def is_new_input(message: BaseMessage) -> bool:
-    """Return True if a message is new input that has not been recorded in the transcript yet."""
+    """Return True if a message is new input that is not in the transcript yet."""
     known = entry_id_of(message)
     return seq_of(known) is None and not known.startswith(RESULT_ID_PREFIX)
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 MIN_SECRET_CHARS = 8
-"""Minimum number of characters that a secret must have to be redacted in output. Redacting shorter values
-would hide ordinary words."""
+"""Minimum length in characters at which a secret is redacted in output. Redacting shorter values would
+hide ordinary words."""
 MIN_PART_CHARS = 4
-"""Minimum number of characters that a part of a malformed password must have to be redacted in output."""
+"""Minimum length in characters at which part of a malformed password is redacted in output."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
@@ -60,7 +60,7 @@ def register_password(url: str | None) -> str | None:
 
 
 def register_database_password(url: str) -> str:
-    """Register everything in a database URL that could be its password, and return the URL.
+    """Register all possible passwords in a database URL as secrets, and return the URL.
 
     If a password contains an unescaped `@`, `/` or space, the database driver takes its parts for a host, a
     port or a database, and prints them in its errors.
@@ -78,7 +78,7 @@ def register_database_password(url: str) -> str:
 
 
 def redact_values(value: object) -> object:
-    """Return JSON data in which all registered secrets are redacted."""
+    """Return JSON data with all registered secrets redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -94,13 +94,13 @@ def redact(text: str) -> str:
 
 
 class StreamRedactor:
-    """Redactor for a text that arrives in pieces, each of which may hold only a part of a secret."""
+    """Redactor for text that arrives in pieces, which may split a secret."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, piece: str) -> str:
-        """Return the redacted text that can be output after this piece of text has arrived.
+        """Take the next piece of text, and return the redacted text that can be output.
 
         An end that may be the beginning of a secret is held back.
         """
@@ -117,7 +117,7 @@ class StreamRedactor:
 
 
 def redact_url(url: str) -> str:
-    """Return a URL or other text with the passwords and keys in all URLs redacted."""
+    """Redact the passwords and keys in all URLs of a text, and return the text."""
     for place in _IN_URL:
         url = place.sub(rf"\g<1>{REDACTED}", url)
     return redact(url)
@@ -249,7 +249,7 @@ def set_variables(values: Mapping[str, str]) -> None:
 
 
 def write_user_settings(values: Mapping[str, str]) -> Path:
-    """Save variables in the user's settings file with owner-only access, and return the file's path.
+    """Save variables in the user's settings file (owner-only access), and return its path.
 
     Other variables and comments in the file are kept. An empty value removes the variable.
 
@@ -275,7 +275,7 @@ def write_user_settings(values: Mapping[str, str]) -> Path:
 
 
 def environment_with(**variables: str) -> dict[str, str]:
-    """Return this process's environment plus additional variables, for starting a child process."""
+    """Return the environment of a child process: this process's own plus the given variables."""
     return {**os.environ, **variables}
 
 
@@ -308,7 +308,7 @@ def sqlite_path(url: str) -> Path:
 
 
 def check_database(db: str | None = None) -> str:
-    """Check the URL of the given or default database, and return the URL.
+    """Check the URL of the given database or of the default one, and return it.
 
     Raises:
         InputError: The value is neither a path nor a supported URL.
@@ -332,7 +332,7 @@ _passed_in: dict[str, Callable[[], ProtocolSpecTable]] = {}
 
 
 def use_protocols(load: Callable[[], ProtocolSpecTable]) -> None:
-    """Set the protocols that `DebateConfig` uses if the caller passes none.
+    """Set the default protocols of `DebateConfig`, used if the caller passes none.
 
     The `moot` package calls this once.
 
@@ -349,7 +349,7 @@ def default_protocols() -> ProtocolSpecTable:
 
 @contextmanager
 def require_extra(name: str, what: str) -> Iterator[None]:
-    """Convert an `ImportError` in a `with` block to an error that names the package extra to install.
+    """Turn an `ImportError` in a `with` block into an error that names the extra to install.
 
     Raises:
         ConfigError: A package is missing.
@@ -361,7 +361,7 @@ def require_extra(name: str, what: str) -> Iterator[None]:
 
 
 def missing_extra(what: str, name: str) -> ConfigError:
-    """Return the error for missing packages of an extra. It says how to install the extra."""
+    """Return an error that reports the missing packages of an extra. It says how to install the extra."""
     pip = f"{shlex.quote(sys.executable)} -m pip"  # the bare command may belong to another Python
     return ConfigError(f"{what} needs additional packages: run `{pip} install 'moot[{name}]'`")
 

@@ -26,7 +26,7 @@ SYNTHESIS = "synthesis"
 
 
 def import_note(imported_at: str) -> str:
-    """Return a warning about a verdict that was imported at an ISO 8601 time, or `""` without a time."""
+    """Return a warning that a verdict was imported at an ISO 8601 time, or `""` without a time."""
     if not imported_at:
         return ""
     return (
@@ -36,9 +36,9 @@ def import_note(imported_at: str) -> str:
 
 
 NO_WINNER = {TIE: "a tie", SYNTHESIS: "a synthesis of several"}
-"""Texts shown instead of a winner's name if the result is a tie or a synthesis of several answers."""
+"""Texts shown instead of a winner's name for a tie or a synthesis of several answers."""
 UNDECIDED = "undecided"
-"""Decision recorded if a debate has options but none of the options is chosen."""
+"""Decision that Moot records if none of a debate's options is chosen."""
 PLACEHOLDER = "placeholder: no model judged this"
 """Text shown instead of a winner if the verdict comes from the offline model."""
 PANEL = "panel"
@@ -51,7 +51,7 @@ def tenths(figure: float) -> float:
 
 
 class CriterionScale(TypedDict):
-    """Name and scale of a rubric criterion, stored for showing a verdict without its rubric."""
+    """Name and scale of a rubric criterion, stored to show a verdict without its rubric."""
 
     id: str
     name: str
@@ -88,7 +88,7 @@ class Case(TypedDict):
 
 
 class Unmet(TypedDict):
-    """Requirement of the topic that none of the proposals meets."""
+    """Requirement in the topic that no proposal meets."""
 
     text: str
     major: bool
@@ -96,7 +96,7 @@ class Unmet(TypedDict):
 
 
 class Flip(TypedDict):
-    """Comparison of two verdicts reached with the debaters presented in different orders."""
+    """Comparison of a judge's two verdicts, given with the debaters in different orders."""
 
     orders: list[list[str]]
     """Orders in which the judge saw the debaters in the two judging passes."""
@@ -118,14 +118,14 @@ class Move(TypedDict):
 
 
 Judging = Literal["contest", "design", "synthesis", "scores"]
-"""Judging mode that determines what the judge must include in a verdict. `contest` asks for the better
-argument, `design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the
-second presentation order, which only scores again."""
+"""Judging mode, which determines what a verdict must include. `contest` asks for the better argument,
+`design` for a design, and `synthesis` for a synthesis of independent answers. `scores` is the second
+presentation order, which only scores again."""
 EVERY: tuple[Judging, ...] = ("contest", "design", "synthesis")
 SCORED: tuple[Judging, ...] = (*EVERY, "scores")
-"""Kinds of judging that include scores for the debaters. Every presentation order asks for these fields."""
+"""Kinds of judging in which the judge scores the debaters. Every presentation order asks for these fields."""
 SOLVED: tuple[Judging, ...] = ("design", "synthesis")
-"""Judging modes in which the verdict includes a solution written by the judge."""
+"""Judging modes in which the judge writes a solution as part of the verdict."""
 Section = Literal["title", "answer", "reasons", "scores", "solution", "hidden"]
 """Part of a displayed verdict, such as the title or the answer."""
 Combination = Literal["first", "union", "mean", "speaker", "own"]
@@ -135,12 +135,12 @@ Some methods are rules of the field in `moot.judging`."""
 
 @dataclass(frozen=True)
 class VerdictField:
-    """Definition of one verdict field, including how values are requested, combined and displayed."""
+    """Definition of a verdict field: how its values are requested, combined and displayed."""
 
     label: str
     """Label of the field in displayed verdicts."""
     ask: str
-    """Description of the field in the JSON schema, telling the model what to write. Empty: the prompt
+    """Description of the field in the JSON schema, which tells the model what to write. Empty: the prompt
     describes the field."""
     asked_for: tuple[Judging, ...] = EVERY
     required: bool = False
@@ -158,12 +158,12 @@ class VerdictField:
     """Method for combining this field's values from two judging passes. The two passes show the debaters in
     different orders."""
     panel: Combination = "speaker"
-    """Method for combining the values that a panel's judges give for this verdict field."""
+    """Method for combining the values of a panel's judges for this verdict field."""
     tokens: int = 60
-    """Expected number of tokens that this verdict field takes up in the judge's reply. If the field has
-    rows, the number applies to each debater's row."""
+    """Expected number of tokens for this verdict field in the judge's reply. If the field has rows, the
+    number applies to each debater's row."""
     name: str = ""
-    """Key of the field in the verdict, copied from its name in `VerdictContent`."""
+    """Key of this field in the verdict, the same as its name in `VerdictContent`."""
     kind: Any = str
     """Type of the value stored in this verdict field. It is copied from the field's annotation in
     `VerdictContent`."""
@@ -211,13 +211,13 @@ VERDICT_FIELDS: dict[str, VerdictField] = _fields_of(VerdictContent)
 
 
 def asked_fields(judging: Judging) -> list[VerdictField]:
-    """Return the fields that the judge must fill in, in the order of the judge's reply."""
+    """Return the fields that the judge's reply must contain, in the order of the reply."""
     asked = (field for field in VERDICT_FIELDS.values() if judging in field.asked_for)
     return sorted(asked, key=lambda field: field.ask_order)
 
 
 def shown_fields(*sections: Section) -> list[VerdictField]:
-    """Return the verdict fields that belong to `sections`, in display order."""
+    """Return the verdict fields of the given `sections`, in display order."""
     shown = (field for field in VERDICT_FIELDS.values() if field.section in sections)
     return sorted(shown, key=lambda field: field.show_order)
 
@@ -226,8 +226,7 @@ class Verdict(VerdictContent):
     """Stored verdict of one judge."""
 
     status: Literal["ok", "failed"]
-    """Status that shows whether the judge gave a usable verdict. Ignore the content of a `failed`
-    verdict."""
+    """Status that tells whether the judge's verdict is usable. Ignore the content of a `failed` verdict."""
     error: str
     """Reason for the judging failure, or empty if judging succeeded."""
     judge: str
@@ -254,10 +253,9 @@ class Verdict(VerdictContent):
     dropped_citations: int
     """Number of citations that were dropped because the cited message does not exist."""
     dropped_scores: int
-    """Number of scores dropped because they were duplicate, non-finite, or for an unknown debater or
-    criterion."""
+    """Number of scores dropped as duplicate or non-finite, or for an unknown debater or criterion."""
     clamped_scores: int
-    """Number of scores clamped because they were outside their criterion's scale."""
+    """Number of scores outside their criterion's scale that were clamped to the scale."""
     notes: list[str]
     """Remarks from the validation of the verdict, one sentence each."""
     flip: Flip
@@ -293,10 +291,9 @@ class Stage(TypedDict):
 
     name: str
     calls: int
-    """Number of model calls in this debate stage, counted as the answers and messages that debaters
-    wrote."""
+    """Number of model calls in this debate stage, one for each answer or message of a debater."""
     answer: str
-    """Answer that would have won if the debate had ended after this stage, or empty if none led."""
+    """Answer that would win if the debate ended after this stage, or empty if none leads."""
     votes: dict[str, float]
     """Number of votes for each answer at the end of this debate stage, keyed by answer."""
 
@@ -315,13 +312,13 @@ class RuleResult(TypedDict):
     winner: str
     """Id of the winning debater, or `tie` or `synthesis`."""
     tally: dict[str, float]
-    """Mean score, votes, Borda points or approvals of each debater, depending on the decision rule."""
+    """Each debater's mean score, votes, Borda points or approvals, as the decision rule requires."""
     tied: list[str]
     """Ids of the debaters tied for first place, in sorted order. Empty unless `winner` is `tie`."""
     mean_scores: dict[str, float]
-    """Mean total score of each debater across all judges who scored that debater."""
+    """Each debater's total score, averaged over the judges who scored that debater."""
     dissent: list[Dissent]
-    """Judges whose choice of winner differs from the decision, sorted by judge id."""
+    """Judges who chose a different winner than the panel did, sorted by judge id."""
     judges: int
     """Number of ballots cast by the judges."""
 
@@ -353,7 +350,7 @@ class PairAgreement(TypedDict):
 
 
 class PanelReport(TypedDict, total=False):
-    """Statistics on the agreement between the judges of a debate. Empty if the debate has no judges.
+    """Statistics on how far a debate's judges agree. Empty if the debate has no judges.
 
     `None` marks figures that are undefined, such as α of one judge.
     """
@@ -362,15 +359,15 @@ class PanelReport(TypedDict, total=False):
     """Number of judges who successfully gave a verdict."""
     failed: int
     alpha: float | None
-    """Krippendorff's α for interval data, computed only where at least two judges gave a score."""
+    """Krippendorff's α for interval data, computed from cases that at least two judges scored."""
     kappa: float | None
     """Mean of Cohen's κ over all pairs of judges for which κ is defined."""
     flip_rate: float | None
     """Share of two-pass judgements in which changing the order of the debaters changed the winner."""
     flips: Rate
-    """Flip rate (how often debater order changes the winner) with its 95 % confidence interval."""
+    """Flip rate with its 95 % confidence interval: how often debater order changes the winner."""
     flip_rates: dict[str, Rate]
-    """Flip rate of each judge (how often debater order changes the winner), keyed by judge id."""
+    """Flip rate of each judge, keyed by judge id: how often debater order changes the winner."""
     pairs: list[PairAgreement]
     """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
     debaters."""
@@ -379,7 +376,7 @@ class PanelReport(TypedDict, total=False):
     mean_scores: dict[str, float]
     """Mean total score of each debater over all judges, from 0 to 100."""
     dissent: list[Dissent]
-    """Judges whose choice of winner differs from the panel's decision."""
+    """Judges who chose a different winner than the panel did."""
 
 
 class PanelVerdict(Verdict):
@@ -390,8 +387,8 @@ class PanelVerdict(Verdict):
     """
 
     speaker: NotRequired[str]
-    """Id of the judge whose reasoning, solution and open questions appear in the combined verdict."""
+    """Id of the judge who wrote the combined verdict's reasoning, solution and open questions."""
     outcome: NotRequired[RuleResult]
     stages: NotRequired[list[Stage]]
-    """Results of each stage, for protocols that end a debate once a stage yields a clear answer."""
+    """Results of each stage, for protocols that stop after a stage with a clear answer."""
     agreement: NotRequired[PanelReport]

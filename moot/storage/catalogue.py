@@ -52,7 +52,7 @@ class RowUsage(TypedDict):
 
 
 def row_usage(usage: Mapping[str, float]) -> RowUsage:
-    """Return the values of the catalogue columns `tokens` and `cost_usd` for a debate's usage."""
+    """Return a debate's usage as values for the catalogue columns `tokens` and `cost_usd`."""
     return {"tokens": tokens_of(usage), "cost_usd": float(usage.get("cost_usd", 0.0))}
 
 
@@ -87,7 +87,7 @@ def check_name(name: str) -> None:
 
 
 def new_debate_id(name: str | None) -> str:
-    """Return a UUID for a new debate, derived from its name, or random if it has no name.
+    """Return a new debate's UUID, derived from its name if it has one, otherwise random.
 
     Raises:
         InputError: The name is not valid.
@@ -174,8 +174,7 @@ class Catalogue(DebateTable):
         """
         if len(name) > MAX_NAME or not name.isprintable():
             raise DebateNotFound(
-                f"no debate has this name, because the name of a debate has at most {MAX_NAME} printable "
-                "characters"
+                f"no debate has this name: a debate's name has at most {MAX_NAME} printable characters"
             )
         if name == LATEST:
             begun = "WHERE status <> 'new' ORDER BY updated_at DESC, id LIMIT 1"

@@ -80,7 +80,7 @@ class LazyStore(BaseStore):
 
 
 COMPRESS_FROM = 512
-"""Minimum size in bytes at which a serialized value is compressed. Compression shrinks snapshots to a
+"""Minimum size in bytes of a serialized value that Moot compresses. Compression shrinks snapshots to a
 fifth, but hardly shrinks small writes."""
 
 MAX_INFLATED = 2**30

@@ -18,20 +18,20 @@ from moot.state.reducers import add_totals
 from moot.storage.sqlite import DebateTable, Sql, reading, stored_number, stored_text
 
 HasOtherChild = Callable[[str, str, str], bool]
-"""Type of functions that check whether a checkpoint has a child checkpoint other than a given one. The
-parameters are `(debate, checkpoint, present)`."""
+"""Type of functions that check whether a checkpoint has a child other than a given one. The parameters are
+`(debate, checkpoint, present)`."""
 
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored model reply, consisting of the call's position and a hash of the request."""
+    """Key of a stored model reply: the call's position and a hash of the request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
     step: int
     node: str
     batch: int
-    """Zero-based index of the batch of calls within one run of a graph node."""
+    """Zero-based index of this batch of calls in one run of a graph node."""
     call_index: int
     """Index of the call within its batch, starting at 0."""
     digest: str
@@ -39,7 +39,7 @@ class JournalKey:
 
 
 class Journal(DebateTable):
-    """Table of model replies that lets an interrupted run continue without repeating completed calls."""
+    """Table of model replies, so that an interrupted run can continue without repeating calls."""
 
     name = "moot_journal"
     columns = """
@@ -183,7 +183,7 @@ def failures_update(state: StateValues, failed: Sequence[FailedRun]) -> JsonObje
 
 
 def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject:
-    """Return a copy of a debate's state that includes the usage and errors of failed runs."""
+    """Return a copy of a debate's state with the usage and errors of failed runs added."""
     update = failures_update(state, failed)
     if not update:
         return dict(state)
@@ -195,7 +195,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
-    """Return a copy of the debate's state, with the model usage of answered questions in the totals."""
+    """Return a copy of the debate's state whose usage totals include answered questions."""
     return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
 
 
@@ -204,12 +204,12 @@ _INTERJECTION, _PAUSE, _QUESTION = "interjection", "pause", "question"
 
 @dataclass(frozen=True)
 class UnreadInbox:
-    """Rows of a debate's inbox that the debate has not read yet."""
+    """Unread rows of a debate's inbox."""
 
     messages: Sequence[InboxMessage] = ()
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage spent on answering questions that people asked about the debate. The answers are
-    generated outside the debate's LangGraph graph."""
+    """Model usage for answering people's questions about the debate. The answers are generated outside the
+    debate's LangGraph graph."""
     last_number: int = 0
     """Sequence number of the newest unread row in the inbox, or 0 if no row is unread."""
 
@@ -234,14 +234,14 @@ class InboxTable(DebateTable):
         self._add(debate, _PAUSE, "", "", at)
 
     def add_question(self, debate: str, usage: Mapping[str, float], at: str) -> None:
-        """Record how much model usage was spent on answering a question about a debate.
+        """Record the model usage for answering a question about a debate.
 
         The debate's next step adds this usage to the debate's total.
         """
         self._add(debate, _QUESTION, "", json.dumps(usage), at)
 
     def since(self, debate: str, number: int) -> UnreadInbox:
-        """Return the contents of a debate's inbox after row `number`.
+        """Return the rows of a debate's inbox that follow row `number`.
 
         The rows are interjections and the model usage of answered questions.
         """

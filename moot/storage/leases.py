@@ -27,8 +27,7 @@ from moot.state.errors import DebateBusy, DebateNotFound, StorageError
 from moot.storage.sqlite import DebateTable, Permit, Row, Sql, Value
 
 _STATE, _STARTED = 0, 19
-"""Field positions of the process state and start time in `/proc/PID/stat`, counted after the command
-name."""
+"""Positions of a process's state and start time in `/proc/PID/stat`, after the command name."""
 
 
 @dataclass(frozen=True)
@@ -101,17 +100,18 @@ def _stat(pid: int) -> list[str]:
 
 
 LEASE_S = 30.0
-"""Number of seconds after which a lease expires if it is not renewed. The time allows for three missed
+"""Number of seconds after which a lease expires unless it is renewed. The time allows for three missed
 renewals."""
 RENEW_S = LEASE_S / 3
 """Interval in seconds at which a lease is renewed."""
 
 _own_tokens: set[str] = set()
-"""Tokens that identify the leases held by runs in this process. If releasing a lease failed, for example on
-a full disk, this process may acquire the lease again."""
+"""Tokens of the leases that runs in this process hold. If releasing a lease failed, for example on a full
+disk, this process may acquire the lease again."""
 
 _MAX_EPOCH = 2**53
-"""Exclusive upper bound for lease epochs (sequence numbers). A larger number in the database is damage."""
+"""Limit that every lease epoch (a sequence number) must stay below. A larger number in the database is
+damage."""
 _KEY = "__moot_lease"  # LangGraph writes no checkpoint metadata under keys with this prefix
 
 
@@ -121,7 +121,7 @@ class Lease:
 
     debate: str
     namespace: str
-    """LangGraph checkpoint namespace if the debate runs as a subgraph of another graph, otherwise `""`."""
+    """LangGraph checkpoint namespace if the debate runs as a subgraph, otherwise `""`."""
     epoch: int
     """Sequence number of the lease, starting at 1. The number grows each time another run acquires the
     debate."""
@@ -138,7 +138,7 @@ def lease_in(config: RunnableConfig) -> Lease | None:
 
 
 def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
-    """Return a copy of a run's configuration with a lease, the run's exclusive right to write."""
+    """Return a copy of a run's configuration with a lease, which lets only that run write."""
     return {**config, "configurable": {**config.get("configurable", {}), _KEY: lease}}
 
 
@@ -150,7 +150,7 @@ class _LeaseRow:
     """Identity of the process that holds the lease, exactly as stored."""
     expired: bool = False
     stored_epoch: Value = 0
-    """Lease epoch (sequence number) exactly as stored, even if the stored value is damaged."""
+    """Lease epoch (sequence number) exactly as stored, even if it is damaged."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Self:

@@ -30,7 +30,7 @@ _ADVICE = {
 """Advice to the user for each database error, keyed by SQLSTATE. The last codes come from a standby or from
 a server after a failover."""
 RECONNECT_S = 60.0
-"""Maximum time in seconds to wait for a database server that is restarting."""
+"""Maximum time in seconds to wait for a database server to restart."""
 _PAUSES_S = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Delays in seconds before successive reconnection attempts. The last waiting time repeats."""
 

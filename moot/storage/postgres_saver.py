@@ -28,7 +28,7 @@ Pool = AsyncConnectionPool[AsyncConnection[DictRow]]
 Cursor = AbstractAsyncContextManager[AsyncCursor[DictRow]]
 
 _permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
-"""Permission that is checked before the current task's next write to the database."""
+"""Permission to check before the current task's next write to the database."""
 
 
 def open_pool(url: str) -> Pool:
@@ -115,7 +115,7 @@ class MootPostgresSaver(CheckedSaver, PostgresCursorHook, AsyncPostgresSaver):  
     async def open_cursor(
         self, original: Callable[..., Cursor], pipeline: bool = False
     ) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """Open a database cursor, or raise an error if the run's permit to write is no longer valid.
+        """Open a database cursor, or raise an error if the run may no longer write.
 
         Without a permit, nothing is checked.
 

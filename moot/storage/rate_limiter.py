@@ -28,22 +28,22 @@ MAX_OPEN_S = 60.0
 """Maximum number of seconds that an endpoint's circuit breaker stays open before a trial call. The time
 starts at 1 second and doubles."""
 PROBE_S = 5.0
-"""Number of seconds that callers wait while another caller makes a trial call to an endpoint."""
+"""Number of seconds that callers wait while another caller tests an endpoint."""
 LONG_WAIT_S = 300.0
 """Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
 made at this interval."""
 LATEST_S = 86_400.0
-"""Maximum number of seconds that a plausible stored time may lie in the future. Later times are ignored
-as implausible."""
+"""Number of seconds in the future up to which a stored time is plausible. Later times are ignored as
+implausible."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Maximum number of seconds by which a call may start earlier than a configured rate allows."""
+"""Maximum number of seconds that a call may start before its configured rate allows it."""
 SLOT_PREFIX = "endpoint "
 """Prefix for the names of leases that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
-"""Prefix of the database keys that store when the next trial call to an endpoint is due."""
+"""Prefix of the database keys that store the time of an endpoint's next trial call."""
 
 _RESERVE = f"""
 INSERT INTO moot_endpoints VALUES (?, 0, 0, CLOCK + ?, CLOCK + ?) ON CONFLICT (endpoint) DO UPDATE SET
@@ -70,7 +70,7 @@ _CLOSED = "SELECT endpoint, until - CLOCK FROM moot_endpoints WHERE until > CLOC
 
 
 class RateLimiter(DebateTable):
-    """Rate limiter and circuit breaker for model endpoints that all processes share.
+    """Rate limiter and circuit breaker for model endpoints, shared by all processes.
 
     A database table holds the shared state.
     """
@@ -89,7 +89,7 @@ class RateLimiter(DebateTable):
         self._probing: set[str] = set()
 
     def wait_s(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> float:
-        """Return the number of seconds to wait before calling an endpoint, or 0 if it may be called now."""
+        """Return how many seconds to wait before calling an endpoint, or 0 for no wait."""
         now = time.monotonic()
         read, until, failures = self._cached.get(endpoint, (-CACHE_S, 0.0, 0))
         if now - read >= CACHE_S or (failures >= OPEN_AFTER_FAILURES and until <= now):
@@ -125,14 +125,14 @@ class RateLimiter(DebateTable):
         self._cached.pop(endpoint, None)
 
     def record_failure(self, endpoint: str) -> None:
-        """Count a failure of an endpoint, and open the circuit breaker after several failures."""
+        """Count a failure of an endpoint, and open its circuit breaker after several failures."""
         self._failing.add(endpoint)
         rows = self._run(_COUNT_FAILURE, (endpoint,))
         if rows and rows[0][0] >= OPEN_AFTER_FAILURES:
             self.record_wait(endpoint, min(MAX_OPEN_S, 2.0 ** min(rows[0][0] - OPEN_AFTER_FAILURES, 10)))
 
     def record_success(self, endpoint: str) -> None:
-        """Record a successful call to an endpoint after failures or a waiting period.
+        """Record that a call to an endpoint succeeded after failures or a waiting period.
 
         A reply during a wait ends the wait.
         """
@@ -143,12 +143,12 @@ class RateLimiter(DebateTable):
             self._cached.pop(endpoint, None)
 
     def circuit_is_open(self, endpoint: str, max_wait_s: float = MAX_WAIT_S) -> bool:
-        """Return True if an endpoint failed so often that fallback models should be used."""
+        """Return True if an endpoint failed so often that Moot should use fallback models."""
         left, failures = self._state(endpoint, max_wait_s)
         return failures >= OPEN_AFTER_FAILURES and left > 0
 
     def closed_endpoints(self, longer_than_s: float) -> dict[str, float]:
-        """Return the unavailable endpoints, each mapped to its remaining waiting time in seconds.
+        """Return the unavailable endpoints, each with the seconds until it may be called again.
 
         Only times above `longer_than_s` count.
         """
@@ -176,7 +176,7 @@ class RateLimiter(DebateTable):
         self._leases.release(slot)
 
     def _state(self, endpoint: str, max_wait_s: float) -> tuple[float, int]:
-        """Return an endpoint's remaining waiting time in seconds and its number of failures."""
+        """Return an endpoint's remaining wait in seconds and its number of failures."""
         for left, failures in self._run(_STATE, (endpoint,)):
             left, failures = stored_number(left), stored_number(failures)
             if left > max_wait_s:
@@ -205,7 +205,7 @@ class SharedBudget:
 
     @property
     def reached(self) -> str:
-        """Return a description of the limit that was reached, or `""` if no limit was reached."""
+        """Describe the limit that was reached, or return `""` if there is none."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"the limit of {self.max_tokens:,} tokens is reached: {self.tokens:,} are used"
         if self.max_cost is not None and self.cost >= self.max_cost:
@@ -277,7 +277,7 @@ class Budgets(DebateTable):
         return str(rows[0][0]) if rows else ""
 
     def reached(self, debate: str) -> str:
-        """Return the limit that a debate's group of debates has reached, or `""` if none is reached."""
+        """Return the limit that the debate's group has reached, or `""` if it has reached none."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets JOIN moot_budget_debates "
             "ON budget = name WHERE debate = ?",

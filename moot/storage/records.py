@@ -43,7 +43,7 @@ OUTCOMES: Mapping[Rating, float] = {"right": 1.0, "mixed": 0.5, "wrong": 0.0}
 
 
 class Forecast(TypedDict):
-    """One judge's decision and confidence, stored for comparison with a person's feedback on the debate."""
+    """Judge's decision and confidence, stored to be compared with a person's feedback."""
 
     judge: str
     model: str
@@ -79,7 +79,7 @@ class Feedback:
 
 
 class FollowUpTable(DebateTable):
-    """Table of debates that have feedback or a date on which to revisit the decision."""
+    """Table of debates with feedback or with a date for revisiting the decision."""
 
     name = "moot_follow_ups"
     columns = """
@@ -124,7 +124,7 @@ class FollowUpTable(DebateTable):
         ]
 
     def revisit_dates(self) -> dict[str, str]:
-        """Return the dates for revisiting decisions in ISO 8601 format, keyed by debate id.
+        """Return when to revisit each decision, as ISO 8601 dates keyed by debate id.
 
         A debate with feedback needs no reminder. The result is `{}` if the database is read-only.
         """
@@ -158,7 +158,7 @@ class Grants(DebateTable):
 
 
 class ImportTable(DebateTable):
-    """Table of debates whose verdict comes from an imported file.
+    """Table of debates whose verdict was imported from a file.
 
     Documents and state updates cannot write to this table.
     """
@@ -167,19 +167,19 @@ class ImportTable(DebateTable):
     columns = "debate TEXT PRIMARY KEY, verdict TEXT NOT NULL, at TEXT NOT NULL"
 
     def add(self, debate: str, verdict: Mapping[str, object], at: str) -> None:
-        """Store that the verdict of a debate was imported at an ISO 8601 time."""
+        """Record that a debate's verdict was imported at the given ISO 8601 time."""
         row = {"debate": debate, "verdict": _digest(verdict), "at": at}
         self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
 
     def note(self, debate: str, verdict: Mapping[str, object] | None) -> None:
-        """Remove the mark of a debate whose verdict was replaced by one that Moot made."""
+        """Remove a debate from the table if Moot's own verdict has replaced the imported one."""
         if verdict and verdict.get("status") == "ok":
             self._execute(
                 "DELETE FROM moot_imports WHERE debate = ? AND verdict <> ?", (debate, _digest(verdict))
             )
 
     def time_of(self, debate: str, verdict: Mapping[str, object] | None) -> str:
-        """Return the time at which a debate's verdict was imported, or `""` if Moot made the verdict."""
+        """Return when a debate's verdict was imported, or `""` if Moot made the verdict."""
         known = (debate, _digest(verdict or {}))
         rows = self._rows("SELECT at FROM moot_imports WHERE debate = ? AND verdict = ?", known)
         return str(rows[0][0]) if rows else ""
@@ -189,13 +189,13 @@ class ImportTable(DebateTable):
         return {str(debate): str(at) for debate, at in self._rows("SELECT debate, at FROM moot_imports")}
 
     def copy(self, source: str, target: str) -> None:
-        """Mark a fork of a debate like the debate."""
+        """Copy the import time of a debate's verdict to a fork of the debate."""
         for verdict, at in self._rows("SELECT verdict, at FROM moot_imports WHERE debate = ?", (source,)):
             row = {"debate": target, "verdict": verdict, "at": at}
             self._insert(row, "ON CONFLICT (debate) DO NOTHING")
 
     def _rows(self, statement: str, parameters: Sequence[str] = ()) -> Sequence[tuple[object, ...]]:
-        """Return the rows of a query. A read-only database of an earlier build has no such table."""
+        """Run a query and return its rows. A read-only database of an earlier build has no such table."""
         try:
             return self._execute(statement, parameters)
         except StorageError:
@@ -272,7 +272,7 @@ class Records:
             table.delete(debate)
 
     def with_pending_usage(self, debate: str, state: StateValues) -> JsonObject:
-        """Return the state's values, including usage that the debate has not added to its state yet.
+        """Return the state's values, including usage that is not in the state yet.
 
         The debate's next step adds the usage of failed runs and of answered questions.
         """
@@ -299,7 +299,7 @@ class Records:
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return a copy of the database tables that rejects writes after the run has lost its lease.
+        """Return a copy of the database tables that rejects writes once the run loses its lease.
 
         The run loses its lease if another run takes it.
         """
@@ -424,7 +424,7 @@ def _postgres_address(connection: Any) -> str:
 
 
 def _resolved(setting: Any) -> Any:
-    """Return the final value of a connection pool's setting, which may be a value or a function.
+    """Return the value of a connection pool's setting, which may be given as a function.
 
     If the setting is a function or a coroutine function, call it to get the value.
     """

@@ -28,7 +28,7 @@ Value = str | bytes | float | None
 Row = tuple[Any, ...]
 """Row returned by a query."""
 Statement = tuple[str, Sequence[Value]]
-"""SQL statement with `?` placeholders, together with the placeholder values."""
+"""SQL statement with `?` placeholders, and the values for the placeholders."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Sql(ABC):
     read_only = False
     """True if the database is read-only. The default is False."""
     clock: ClassVar[str]
-    """SQL expression for the current time of the database's clock, as a Unix timestamp in seconds."""
+    """SQL expression that reads the database's clock as a Unix timestamp in seconds."""
     exists_query: ClassVar[str]
     """SQL query that returns a true value if the database has a table or index with the given name."""
     version_query: ClassVar[str]
@@ -128,7 +128,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Report database damage if a value cannot be read inside a `with` block.
+    """Report database damage if reading a value inside a `with` block fails.
 
     Raises:
         StorageError: The value is damaged.
@@ -156,7 +156,7 @@ class DebateTable:
 
     name: ClassVar[str]
     columns: ClassVar[str]
-    """Definitions of the table's columns, written in SQL."""
+    """SQL definitions of the table's columns."""
     debate: ClassVar[str] = "debate"
     """Name of the column that contains the debate's id."""
 
@@ -172,7 +172,7 @@ class DebateTable:
         return other
 
     def delete(self, debate: str) -> None:
-        """Delete all rows of a debate from this database table without checking the permission to write."""
+        """Delete a debate's rows from this table, without checking the permission to write."""
         self._sql.execute(f"DELETE FROM {self.name} WHERE {self.debate} = ?", (debate,))  # noqa: S608  # constants of ours
 
     def _execute(
@@ -197,7 +197,7 @@ class DebateTable:
 
 
 BUSY_TIMEOUT_S = 30.0
-"""Maximum number of seconds that a write waits for another connection to release the database lock."""
+"""Maximum number of seconds that a write waits while another connection locks the database."""
 
 DISK_FULL = "the disk is full: free some space"
 _LOCKED = "another program has locked it: close this program, or wait"
@@ -214,12 +214,12 @@ _ADVICE = {
 
 
 def storage_error(error: sqlite3.Error) -> StorageError:
-    """Convert an error from SQLite to a `StorageError` with advice for the user."""
+    """Convert an SQLite error to a `StorageError` with advice for the user."""
     return StorageError(f"the database failed ({error}){_remedy(error)}")
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return advice on an SQLite error, preceded by a colon, or `""` if there is no advice."""
+    """Return a colon and advice on an SQLite error, or `""` if there is no advice."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 
@@ -401,7 +401,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _is_only_unwritable(path: Path, error: sqlite3.Error) -> bool:
-    """Return True if opening a database failed only because the database file cannot be written."""
+    """Return True if a database failed to open only because its file is not writable."""
     unwritable = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
     if _code(error) not in unwritable or not path.is_file():
         return False
@@ -449,7 +449,7 @@ class CheckedSaver(BaseCheckpointSaver[str]):
 
 
 def _checked(found: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Return a checkpoint read from the database after checking the types of its parts.
+    """Check the types in a checkpoint from the database, and return the checkpoint.
 
     Raises:
         TypeError: the checkpoint, its metadata or its id has another type.

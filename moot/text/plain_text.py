@@ -16,7 +16,7 @@ _MESSAGE_REFERENCE = re.compile(r"\[([^\[\]]{0,80}m\d{6,12}[^\[\]]{0,80})\]")
 
 
 def word_set(words: str) -> frozenset[str]:
-    """Return the words of a space-separated string as a set."""
+    """Split a space-separated string into a set of words."""
     return frozenset(words.split())
 
 
@@ -29,7 +29,7 @@ def plain_line(text: str) -> str:
 
 @lru_cache(maxsize=8192)  # prompts repeat names and quotations in every turn
 def sanitize_line(text: str) -> str:
-    """Return `text` as one line without Markdown, citations or control tokens of chat templates.
+    """Return `text` on one line, without Markdown, citations or chat-template control tokens.
 
     Emphasis and leading Markdown marks are removed. Control tokens get a middle dot. Brackets around a
     message id become parentheses, because Moot's own renderings cite in brackets.
@@ -52,7 +52,7 @@ _RIGHT_TO_LEFT = re.compile(
 
 
 def show_reordering(text: str, separator: str = "\n") -> str:
-    """Make characters that change the text direction visible as code points such as `⟨U+202E⟩`.
+    """Replace characters that change the text direction with visible codes such as `⟨U+202E⟩`.
 
     Such characters can make a text appear in a different word order. The marks U+061C, U+200E and U+200F are
     kept in parts of the text with right-to-left letters, which need them. `separator` divides the parts.
@@ -111,7 +111,7 @@ def quoted(texts: Iterable[str]) -> str:
 
 
 def all_done_reason(number: int, noun: str, done: str) -> str:
-    """Return the reason why a completed debate ended, such as `all 3 rounds are done`."""
+    """Return why a completed debate ended, such as `all 3 rounds are done`."""
     if number == 1:
         return f"the one {noun} is {done}"
     if number == 2:
@@ -142,8 +142,8 @@ _TEMPLATE_TOKEN = re.compile(
     rf"|[\[［](?=\s?[/／]?\s?(?:{_TEMPLATE_NAMES})\s?[\]］])",  # [INST], [/SYSTEM_PROMPT]
     re.MULTILINE,
 )
-"""Pattern that matches the first character of each chat template control token. Some servers
-parse these tokens even inside messages.
+"""Pattern for the first character of each chat-template control token. Some servers parse these tokens even
+inside messages.
 
 The pattern covers the special tokens of Llama, Mistral, Gemma, Qwen, DeepSeek, Phi, Command R, GLM and
 InternLM, with full-width variants, because some tokenizers normalize them. The line that opens a block of
@@ -153,7 +153,7 @@ quoted text in Moot's prompts is one, too (see `moot.prompts.templates`).
 
 @lru_cache(maxsize=4096)  # prompts repeat messages and names every turn
 def break_template_tokens(text: str) -> str:
-    """Disable the control tokens of chat templates in a text by inserting a middle dot into each.
+    """Disable chat-template control tokens in a text by inserting a middle dot into each.
 
     Nothing is removed, and a second call changes nothing.
     """

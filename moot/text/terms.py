@@ -56,7 +56,7 @@ def word_table(name: str) -> frozenset[str]:
 TITLES = word_table("titles")
 """Titles that may precede a person's name, such as "Dr"."""
 STOP_WORDS = word_table("stop_words")
-"""Words that are not search terms because they carry little meaning, such as articles."""
+"""Words, such as articles, that carry too little meaning to be search terms."""
 QUESTION_WORDS = word_table("question_words")
 """Words that phrase a question without describing its subject, such as "summarize" or "opinion"."""
 
@@ -102,12 +102,12 @@ def spellings(text: str) -> list[str]:
 
 
 def is_unspaced(run: str) -> bool:
-    """Return True if a text is in a script that does not separate words with spaces."""
+    """Return True if a text's script does not separate words with spaces."""
     return UNSPACED_CHARACTER.match(run) is not None
 
 
 def terms(text: str) -> list[str]:
-    """Return the search terms of `text` in their original order, including repetitions."""
+    """Return the search terms in `text`, in order and with repetitions."""
     return [*_terms(text)]
 
 
@@ -129,7 +129,7 @@ def question_word_terms() -> frozenset[str]:
 
 
 def question_terms(text: str) -> list[str]:
-    """Return a question's search terms, excluding words that serve only to phrase the question.
+    """Return a question's search terms, without the words that only phrase the question.
 
     If no other terms remain, all are returned.
     """
@@ -263,7 +263,7 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return the kind of a line, and the code fence that is open after the line."""
+    """Return a line's kind, and the code fence that is still open after it or `""`."""
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()
@@ -280,7 +280,7 @@ def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
 
 
 def _breaks(text: str, block: _TextBlock, start: int) -> bool:
-    """Return True if a line of prose begins a new block instead of continuing the previous one."""
+    """Return True if a line of prose starts a new block and does not continue the last one."""
     if block.kind not in ("prose", "bullet"):
         return True
     first = text[start : start + 40].lstrip()[:1]
@@ -310,9 +310,9 @@ def _ends_sentence(text: str, mark: re.Match[str], block: _TextBlock, cased: boo
 
 _QUESTION_MARKS = "?？⁇⁈⁉؟"
 LONG_TOPIC = 200
-"""Number of characters above which a topic counts as too long to be displayed as the debate's question."""
+"""Number of characters above which a topic is too long to display as the debate's question."""
 _READ_CHARS = 4000
-"""Number of characters at each end of a topic that are searched for a question."""
+"""Number of characters at each end of a topic in which Moot looks for a question."""
 
 
 def is_long(topic: str) -> bool:

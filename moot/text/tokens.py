@@ -207,11 +207,11 @@ TRUNCATION_MARK = " […cut…] "
 """Mark inserted at the place where a text was truncated."""
 
 BOUNDARY_CHARS = 300
-"""Maximum number of characters to drop so that a cut falls on a sentence or word boundary."""
+"""Maximum number of characters to drop in order to cut at a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum length, in characters, of a word that truncation removes entirely. A longer first or last word is
-split."""
+"""Maximum number of characters in a word that truncation drops instead of splitting. A longer first or
+last word is split."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")
@@ -241,7 +241,7 @@ def truncate_middle(text: str, max_tokens: int, count: TokenCounter) -> str:
 
 @lru_cache(maxsize=256)
 def truncate_middle_cached(text: str, max_tokens: int, count: TokenCounter) -> str:
-    """Return the cached result of `truncate_middle`."""
+    """Run `truncate_middle`, reusing the cached result if there is one."""
     return truncate_middle(text, max_tokens, count)
 
 

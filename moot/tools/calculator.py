@@ -25,8 +25,7 @@ MAX_CHARS = 500
 MAX_DEPTH = 40
 """Maximum nesting depth of an arithmetic expression."""
 MAX_BITS = 4096
-"""Maximum number of bits in the numerator or denominator of a fraction that the calculator computes
-exactly."""
+"""Maximum number of bits in the numerator or denominator of any exact intermediate result."""
 SHOWN_DIGITS = 60
 
 _ARITHMETIC = re.compile(r"[\w\s.,+*/%()-]+", re.ASCII)
@@ -108,7 +107,7 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return an intermediate result, or raise an error if the result is not a number or is too large."""
+    """Return an intermediate result, or raise an error if it is too large or not a number."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):

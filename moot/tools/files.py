@@ -50,7 +50,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 class Search(Tool):
-    """Tool that searches the lines of files for the words of a query.
+    """Tool that searches files for lines that contain the words of a query.
 
     Lines with the most words come first.
     """
@@ -65,7 +65,7 @@ class Search(Tool):
     files: Pattern = "*"
 
     def run(self, context: ToolContext) -> str:
-        """Return the lines of the context folder's text files that match the most words of the query."""
+        """Return the lines in the context folder's text files that match the most query words."""
         words, sandbox, left = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
         number, kept = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
         for listed in sandbox.files():

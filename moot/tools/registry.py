@@ -95,7 +95,7 @@ def tool_names() -> list[str]:
 
 
 def functions_tokens(names: Sequence[str], count: TokenCounter, given: GivenTools = NO_TOOLS) -> int:
-    """Return the total number of tokens in the JSON definitions of several tools."""
+    """Count the tokens in the JSON definitions of several tools."""
     return sum(count(json.dumps(tool_types.function_of(get_tool(name, given)))) for name in names)
 
 
@@ -107,7 +107,7 @@ DEFINITION_CHARS = 20_000
 MAX_PAGES = 20
 """Maximum number of pages to read from an MCP server's paginated tool list."""
 LOG_CHARS = 20_000
-"""Maximum number of characters of a server log to search for the cause of a failure."""
+"""Maximum number of log characters to search for the cause of a server's failure."""
 KEPT_S = 60.0
 """Number of seconds for which an MCP server's tools are cached."""
 
@@ -237,7 +237,7 @@ def with_definitions(config: DebateConfig) -> Mapping[str, McpServerConfig]:
 
 
 def _offered(name: str, server: McpServerConfig) -> dict[str, McpToolDefinition]:
-    """Return an MCP server's tools, keyed by the names that debaters use for the tools.
+    """Return an MCP server's tools, keyed by the tool names that debaters use.
 
     Raises:
         ConfigError: the server cannot be used.
@@ -286,7 +286,7 @@ async def _list_tools(session: ClientSession) -> list[JsonObject]:
 
 
 def _use(name: str, server: McpServerConfig, work: Callable[[ClientSession], Awaitable[T]]) -> T:
-    """Call a function with a new MCP server session, and return the function's result.
+    """Open an MCP server session, call a function with it, and return the function's result.
 
     The session has a time limit. It runs in its own thread, because the caller may be in an event loop.
 
@@ -356,7 +356,7 @@ def _reason(error: BaseException, server: McpServerConfig) -> str:
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ERROR_CHARS = 500
-"""Maximum length in characters of a tool's error message as shown to a debater."""
+"""Maximum number of characters that a debater sees of a tool's error message."""
 
 
 class LangChainTool(tool_types.Tool):

@@ -48,7 +48,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolExchange:
-    """Model reply that contains tool calls, together with the results of the calls."""
+    """Model reply that contains tool calls, and the results of these calls."""
 
     reply: Reply
     calls: tuple[ToolCall, ...]
@@ -78,7 +78,7 @@ def exchange_messages(
 def exchange_report(
     exchanges: Sequence[ToolExchange], remaining: int, fence: str, count: TokenCounter
 ) -> WireMessage:
-    """Convert tool calls and their results to one user message for a request without tools."""
+    """Put tool calls and their results into one user message for a request without tools."""
     parts = [
         _result(call, fence, count, f"## {call.name} {break_fence(sanitize_line(call.arguments), fence)}")
         for exchange in exchanges
@@ -272,8 +272,8 @@ class ToolContext:
     """Parts of a debate that its tools may read, such as the context folder and the transcript."""
 
     sandbox: Callable[[], Sandbox | None] = lambda: None
-    """Function that opens a `Sandbox` for the context folder, whose files the debate's tools may read. It
-    is called on a worker thread. The function returns `None` if there is no context folder."""
+    """Function that opens a `Sandbox` for the context folder that the debate's tools may read. It is
+    called on a worker thread. The function returns `None` if there is no context folder."""
     transcript: Sequence[Entry] = ()
     """Transcript entries of the debate so far."""
     authorize: Callable[[], object] = lambda: None

@@ -49,9 +49,9 @@ HEADERS = {
 }
 """HTTP headers that are added to every response of the live page."""
 OPERATOR = "moot.operator"
-"""Key in a request's ASGI scope whose value is True if the client sent an operator's token."""
+"""Key in a request's ASGI scope, set to True if the client sent an operator's token."""
 KNOWN = "moot.known"
-"""Key in a request's ASGI scope whose value is True if the client sent any valid token."""
+"""Key in a request's ASGI scope, set to True if the client sent any valid token."""
 MAX_BYTES = 1_000_000
 """Maximum size in bytes of a request body that the live page sends."""
 MAX_REQUEST_BYTES = 20_000_000
@@ -205,7 +205,7 @@ def is_loopback(name: str) -> bool:
 
 
 def _without_infinity(value: object) -> object:
-    """Return a JSON value in which `None` replaces every number that is not finite."""
+    """Return a JSON value with every non-finite number replaced by `None`."""
     if isinstance(value, Mapping):
         return {key: _without_infinity(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

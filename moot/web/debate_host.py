@@ -56,7 +56,7 @@ class StreamedMessage(TypedDict):
 
 
 def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> None:
-    """Append a streamed token to the message that it belongs to.
+    """Append a streamed token to its message.
 
     The key of a message is the id that its entry will have.
     """
@@ -65,7 +65,7 @@ def append_token(messages: dict[str, StreamedMessage], token: TokenEvent) -> Non
 
 
 class DebateHost:
-    """Runner that executes each of a database's debates in its own asyncio task.
+    """Runner that executes each debate of a database in a separate asyncio task.
 
     Args:
         debates: the open database. The caller closes it.
@@ -168,7 +168,7 @@ class DebateHost:
         with self._counting:
             if self._asked[debate.id] >= MAX_ASKED_AT_ONCE:
                 raise InputError(
-                    f"{MAX_ASKED_AT_ONCE} questions about this debate are already being answered: ask again "
+                    f"Moot is already answering {MAX_ASKED_AT_ONCE} questions about this debate: ask again "
                     "later"
                 )
             self._asked[debate.id] += 1
@@ -221,7 +221,7 @@ class DebateHost:
             listener(event)
 
     def forget_message(self, debate: str, entry: str) -> None:
-        """Discard the buffer of a streamed message that is complete or has failed."""
+        """Discard a streamed message's buffer after the message is complete or has failed."""
         self.streaming.get(debate, {}).pop(entry, None)
         if not self.streaming.get(debate):
             self.streaming.pop(debate, None)
@@ -234,8 +234,8 @@ class DebateHost:
 POLL_INTERVAL_S = 0.3
 """Number of seconds between checks for changes to a debate. A read takes a millisecond."""
 BATCH_WINDOW_S = 0.03
-"""Time in seconds during which streamed tokens are collected before they are sent together. Screens do not
-refresh more often."""
+"""Number of seconds for collecting streamed tokens before sending them together. Screens do not refresh
+more often."""
 CACHED_DOCUMENTS = 8
 """Maximum number of debate documents in the cache. A page requests the parts of a document separately."""
 
@@ -244,7 +244,7 @@ Version = tuple[object, ...]
 
 
 class DebateSnapshot(NamedTuple):
-    """State of a debate at one moment, together with the `DebateDocument` created from that state."""
+    """State of a debate at one moment, with the `DebateDocument` created from it."""
 
     version: Version
     snapshot: StateSnapshot
@@ -330,7 +330,7 @@ class DebateReader:
 
 
 def _age_s(snapshot: StateSnapshot) -> float:
-    """Return the time in seconds since a snapshot's checkpoint."""
+    """Return how many seconds ago a snapshot's checkpoint was made."""
     started = datetime.fromisoformat(snapshot.created_at) if snapshot.created_at else datetime.now(UTC)
     return max(0.0, (datetime.now(UTC) - started).total_seconds())
 
@@ -390,8 +390,8 @@ def _message_of(events: Sequence[Event]) -> JsonObject:
 
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds after the start of a run within which errors are reported to the caller. Later
-errors are shown on the page."""
+"""Number of seconds after a run's start during which errors are reported to the caller. Later errors are
+shown on the page."""
 
 
 class PageAction(BaseModel):
@@ -400,7 +400,7 @@ class PageAction(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
-        """Perform this action on a debate, and return the action's result as JSON for the live web page.
+        """Perform this action on a debate, and return the result as JSON for the live web page.
 
         Args:
             host: the runner of the server's debates.
@@ -418,7 +418,7 @@ class PageAction(BaseModel):
 
 
 def _use_own_model(host: DebateHost, debate: Debate) -> None:
-    """Let the server's default model continue a debate whose earlier replies came from a recording.
+    """Let the server's default model continue a debate that began with recorded replies.
 
     A visitor may ask for it. So the debate is granted this model, and nothing else that it names.
 
@@ -458,7 +458,7 @@ class Pause(PageAction):
 
 
 class JudgeNow(PageAction):
-    """Action that makes the judge decide a debate now, even if the debate is paused or already judged."""
+    """Action that makes the judge decide a debate now, even a paused or already judged one."""
 
     @override
     async def perform(self, host: DebateHost, debate: Debate, *, by_operator: bool) -> JsonObject:
@@ -486,7 +486,7 @@ class SendInterjection(PageAction):
 
 
 class CorrectEvent(PageAction):
-    """Action that corrects the kind of a claim event or removes the event.
+    """Action that changes a claim event's kind, or removes the claim event.
 
     No kind: the event is removed.
     """
@@ -593,7 +593,7 @@ ACTIONS: dict[str, type[PageAction]] = {
     "rename": RenameDebate,
     "delete": DeleteDebate,
 }
-"""Actions of the live page, keyed by the last segment of each action's URL path."""
+"""Actions of the live page, keyed by the last segment of their URL paths."""
 
 
 def list_evaluations(request: Request, host: DebateHost) -> JsonObject:

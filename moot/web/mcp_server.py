@@ -210,7 +210,7 @@ class _KnownArguments(BaseModel):
 def _outcome_as_text(
     method: Callable[P, Coroutine[object, None, DebateOutcome]],
 ) -> Callable[P, Coroutine[object, None, CallToolResult]]:
-    """Wrap an MCP tool so that it returns its outcome as text in addition to structured data."""
+    """Wrap an MCP tool so that it returns its outcome both as text and as structured data."""
 
     @wraps(method)
     async def call(*args: P.args, **kwargs: P.kwargs) -> CallToolResult:
@@ -423,7 +423,7 @@ class McpDebates:
             ),
         ],
     ) -> str:
-        """Return a Markdown comparison of the results, costs and answers of several debates.
+        """Compare the results, costs and answers of several debates, and return Markdown.
 
         Models, tokens and times are included.
         """

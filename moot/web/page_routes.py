@@ -85,18 +85,18 @@ UPLOADS_AT_ONCE = 2
 
 
 PLAN_TIME_S = 20.0
-"""Maximum time in seconds for which the cost of one debate is estimated."""
+"""Maximum time in seconds to spend on estimating one debate's cost."""
 PLAN_WAIT_S = 5.0
-"""Maximum time in seconds that an estimate waits for another one."""
+"""Maximum time in seconds that an estimate waits for another estimate to finish."""
 LONG_PLAN = 1000
-"""Number of debaters times turns from which a debate takes long to estimate. On one core, 10 debaters with
-60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
+"""Minimum product of debaters and turns for a debate that takes long to estimate. On one core, 10 debaters
+with 60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
 DISCONNECT_POLL_S = 0.25
-"""Number of seconds between checks whether the client of an estimate is still connected."""
+"""Seconds between checks whether the client that asked for an estimate is still connected."""
 
 
 class PlanCheck:
-    """Check that ends an estimate after its time limit, or if its client disconnects."""
+    """Check that stops an estimate after its time limit or when its client disconnects."""
 
     def __init__(self) -> None:
         self.gone = False
@@ -104,7 +104,7 @@ class PlanCheck:
         self._until = time.monotonic() + PLAN_TIME_S
 
     def __call__(self) -> None:
-        """Raise an error if the estimate has to end.
+        """Raise an error if the estimate must stop.
 
         Raises:
             InputError: The client has disconnected, or the time is up.
@@ -171,8 +171,8 @@ class NewDebate(DebateRequest):
     turns: int = Field(0, ge=0, le=1000)
     model: str = Field("", max_length=MAX_REQUESTED_NAME)
     models: dict[str, EndpointRequest] = Field(default_factory=dict)
-    """Address of each model's endpoint and name of its API key environment variable, keyed by model name.
-    Only the operator may set them."""
+    """Each model's endpoint address and API key environment variable, keyed by model name. Only the
+    operator may set them."""
     documents: Sequence[Document] = Field((), max_length=MAX_DOCUMENTS)
     """Background documents for all debaters."""
 
@@ -184,7 +184,7 @@ class NewDebate(DebateRequest):
 
 
 class LivePage:
-    """Live web page that shows debates, together with the API that provides its data.
+    """Live web page that shows debates, and the API that provides its data.
 
     The first request opens the database.
 

@@ -91,7 +91,7 @@ def ask(
 
 
 def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
-    """Return advice on how to get a model's answer instead of a list of matching passages."""
+    """Return advice on how to get an answer from a model instead of matching passages."""
     argued = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
     question = question_in(debate.state().values["topic"])
     if argued and all(each["model"] == OFFLINE for each in argued):

@@ -294,7 +294,7 @@ def _result(debates: Debates, planned: PlannedDebate, error: str) -> JsonObject:
 def _progress(
     debates: Debates, planned: Sequence[PlannedDebate], errors: Mapping[str, str], *, quiet: bool
 ) -> Iterator[Callable[[PlannedDebate], None]]:
-    """Show the running debates in a table during a `with` block, if stderr is a terminal.
+    """During a `with` block, show the running debates in a table if stderr is a terminal.
 
     Yield a function that prints a finished debate.
     """

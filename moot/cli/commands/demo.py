@@ -12,12 +12,12 @@ from moot.cli.output import format_of, print_note, print_result, render, write_f
 from moot.state.entries import JsonMapping
 
 DEMO_DELAY_S = 0.1
-"""Delay in seconds after each word that `moot demo` prints. People read silently at 238 words a minute
+"""Seconds that `moot demo` waits after each printed word. People read silently at 238 words a minute
 (Brysbaert 2019), but only skim scrolling text."""
 
 
 def _samples(incomplete: str) -> list[str]:
-    """Return the names of recorded sample debates that start with the typed text, for shell completion."""
+    """Return the names of recorded sample debates that complete the text typed in the shell."""
     from moot.models.offline import recordings
 
     return [name for name in recordings() if name.startswith(incomplete)]
@@ -52,8 +52,8 @@ def demo(
     The demo prints the question, the debaters, three turning points and the decision, and writes a report.
     The model replies in a sample debate were recorded from a large language model. Apart from its recorded
     replies, a sample debate runs like any other debate. The commands `resume` and `report` also work on a
-    sample debate. After you run `moot setup`, your own model answers `moot ask` questions and writes new
-    messages in forks (copies) of a sample debate. The facts in the sample debates have not been verified.
+    sample debate. After you run `moot setup`, your own model answers `moot ask` questions and writes the new
+    messages when you fork a sample debate. The facts in the sample debates have not been verified.
     """
     from moot.cli.live import header_lines
     from moot.cli.running import run_to_end

@@ -165,7 +165,7 @@ _SIZES = ("context_length", "max_model_len", "context_window", "max_context_leng
 """Keys under which providers report a model's context size."""
 
 REPORTED_WAIT_S = 60.0
-"""Minimum endpoint delay, in seconds, that `moot doctor` reports."""
+"""Shortest endpoint delay in seconds that `moot doctor` reports."""
 
 Repair = Callable[[], object]
 
@@ -266,7 +266,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
 
 
 def _wrong_entries(values: StateValues) -> Iterator[str]:
-    """Yield the problems found in the transcript entries and the message window of a debate's state."""
+    """Yield the problems in the transcript entries and message window of a debate's state."""
     entries = values["full_transcript"]
     ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]
     if numbers != list(range(len(entries))):
@@ -284,7 +284,7 @@ def _wrong_entries(values: StateValues) -> Iterator[str]:
 
 
 def _leftover_records(records: Records) -> Iterator[Finding]:
-    """Yield findings about debates that never started and about records of nonexistent debates."""
+    """Yield findings about debates that never started and about records without a debate."""
     for row in records.catalogue.rows():
         if records.never_began(row):
             told = "a command that ended early left an empty debate, which no list shows"
@@ -362,7 +362,7 @@ async def _inspect_model(name: str, models: Models) -> Finding:
 
 
 async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
-    """Stream a small structured reply from a model, and return the reply and the number of chunks."""
+    """Stream a small structured reply from a model, and return it with the number of chunks."""
     asked: WireMessage = {
         "role": "user",
         "content": 'Answer with the word "ready", as JSON: {"word": "ready"}',
@@ -381,7 +381,7 @@ async def _ask_for_reply(name: str, models: Models) -> tuple[Reply, int]:
 
 
 async def _context_size(name: str, models: Models) -> int:
-    """Return a model's context size in tokens as reported by its endpoint, or 0 if unknown."""
+    """Return the context size in tokens that a model's endpoint reports, or 0 if unknown."""
     rows = await models_for(name, models)
     told = [each.get(key) for each in rows if each["id"] == name for key in _SIZES]
     return next((size for size in told if isinstance(size, int) and size > 0), 0)
@@ -440,8 +440,7 @@ def backup(
         Path,
         Argument(
             metavar="FILE",
-            help="File in which to store the copy of the database. To use the copied database, pass this "
-            "file to --db.",
+            help="File in which to store the database copy. To use the copy, pass this file to --db.",
         ),
     ],
     db: options.DbOption = None,
@@ -479,9 +478,9 @@ def gc(
 ) -> None:
     """Delete intermediate checkpoints of finished debates.
 
-    Other debates can run while the command deletes checkpoints. After `moot gc` has deleted intermediate
-    checkpoints, you can still resume, fork and replay the finished debates and show their prompts. The
-    deleted checkpoints no longer appear in LangGraph's history of a debate.
+    Other debates can run while the command deletes checkpoints. Even after `moot gc` has deleted intermediate
+    checkpoints, you can resume, fork and replay finished debates and show their prompts. The deleted
+    checkpoints no longer appear in LangGraph's history of a debate.
     """
     from moot.debates.lifecycle import prune, shrink
     from moot.state.conversation import ENDED_STATUSES

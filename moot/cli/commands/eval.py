@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Form = Literal["table", "json", "csv", "md"]
 LISTED = 5
-"""Number of missing answers that `moot eval run` lists with their reasons."""
+"""Maximum number of missing answers that `moot eval run` lists, each with the reason."""
 
 app = new_app(no_args_is_help=True)
 
@@ -52,8 +52,8 @@ def run_evaluation(
         Path,
         Argument(
             metavar="SET",
-            help="Evaluation set (.jsonl or .csv): questions with answers, answer pairs to test a judge, or "
-            "topics for line-ups (sets of debaters).",
+            help="Evaluation set (.jsonl or .csv) with answered questions, answer pairs for testing a "
+            "judge, or topics for line-ups (sets of debaters).",
         ),
     ],
     arm: Annotated[
@@ -62,9 +62,9 @@ def run_evaluation(
             "--arm",
             "-a",
             metavar="ARM",
-            help="Configuration to evaluate, such as a protocol name (for example single) or a "
-            "configuration file. Other values are vote@K, vote@tokens, vote@cost, first-answers, judge:FILE "
-            "and recorded:FILE. Repeat the option for each configuration.",
+            help="Configuration to evaluate: a protocol name such as single, a configuration file, vote@K, "
+            "vote@tokens, vote@cost, first-answers, judge:FILE or recorded:FILE. Repeat the option for each "
+            "configuration.",
         ),
     ],
     name: Annotated[
@@ -123,11 +123,11 @@ def run_evaluation(
     """Run every configuration (arm) on every item in a file, and print a report.
 
     After Ctrl-C, a failure or a reached limit, run the same command again: it repeats no finished call.
-    When you repeat an evaluation, you may add or omit configurations (arms). The command runs only the
-    configurations (arms) that you name, and reports only their results. The --config file sets options for
-    the built-in configurations (arms) and for the judge that grades free-text answers. When an evaluation
-    reaches its limit, Moot starts no new model calls, but waits for running calls to finish. The exit code
-    is 3 if any answer is missing from the evaluation.
+    When you repeat an evaluation, you may add or omit configurations (arms). The command runs and reports
+    only the configurations (arms) that you name. The --config file sets options for the built-in
+    configurations (arms) and for the judge that grades free-text answers. When an evaluation reaches its
+    limit, Moot starts no new model calls, but waits for running calls to finish. The exit code is 3 if any
+    answer is missing from the evaluation.
     """
     from moot.cli.running import handle_sigterm_as_interrupt
     from moot.evals.arms import judge_settings, read_arms
@@ -397,7 +397,7 @@ def safe_file_name(name: str) -> str:
 
 @app.command("list")
 def list_evaluations(db: options.DbOption = None, as_json: options.JsonOption = False) -> None:
-    """List the stored evaluations with their evaluated configurations and the number of answers."""
+    """List the stored evaluations, each with its configurations and number of answers."""
     from moot.evals.results import Evaluations
 
     with options.open_database(db) as debates:
@@ -445,7 +445,7 @@ def evaluate_debates(
             "--config",
             "-c",
             metavar="FILE",
-            help="File that defines the evaluators, in YAML or in dialectic's JSON format.",
+            help="YAML file that defines the evaluators, or a JSON file in dialectic's format.",
         ),
     ] = None,
     form: Annotated[
@@ -512,7 +512,7 @@ def evaluate_debates(
 
 
 def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
-    """Print an error for each failed evaluation and, unless `quiet` is set, the notes of all evaluations."""
+    """Print an error for each failed evaluation, and print all notes unless `quiet` is set."""
     evaluations = [(card.name, one.name, one.verdict) for card in cards for one in card.evaluations]
     for name, evaluator, verdict in evaluations:
         if verdict["status"] == "failed":
@@ -523,7 +523,7 @@ def _report_warnings(cards: Sequence[Scorecard], *, quiet: bool) -> None:
 
 
 def _problem(given: str | None) -> str:
-    """Return the problem statement, read from a file if the argument names a file."""
+    """Return the problem statement, from a file if the argument names one."""
     from moot.configuration import read_text
 
     if given is None:

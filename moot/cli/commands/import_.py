@@ -149,10 +149,10 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """File extensions allowed for a report format, and the ending of the default file name."""
+    """File extensions that a report format allows, and the default file name's ending."""
 
     file_end: str
-    """Suffix added to the debate's name to form the default file name."""
+    """Suffix that follows the debate's name in the default file name."""
     suffixes: tuple[str, ...]
     """File suffixes allowed for the format."""
 
@@ -216,7 +216,7 @@ def report(
     """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
 
     The HTML report is a single file and needs no network access. The report shows the verdict, positions,
-    contested claims, summaries, tokens and transcript. A brief is written as Markdown to a .md file or to
+    contested claims, summaries, tokens and transcript. Moot writes a brief as Markdown to a .md file or to
     stdout, and as HTML to any other file.
     """
     if as_json:

@@ -55,7 +55,7 @@ def say(
 ) -> None:
     """Send a message to a debate, even while the debate is running.
 
-    A debate reads each message sent with `moot say` at the start of the debate's next step. All later
+    If you send a message with `moot say`, the debate reads it at the start of the next step. All later
     prompts include the message.
     """
     from moot.cli.options import read_words
@@ -163,7 +163,7 @@ def correct(
         bool,
         Option(
             "--opposite",
-            help="Treat the claim as the opposite of the claim that --same-as names. Needs --same-as.",
+            help="Record the claim as the opposite of the claim given with --same-as. Needs --same-as.",
         ),
     ] = False,
     db: DbOption = None,

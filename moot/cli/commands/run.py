@@ -200,7 +200,7 @@ def run(
 
 
 def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
-    """Return the decision that the run must reach to exit with code 0, or `None` if `--gate` is not given.
+    """Return the decision that `--gate` requires for exit code 0, or `None` without this option.
 
     Raises:
         InputError: the gate is none of the options, or nothing reaches a decision.
@@ -266,8 +266,7 @@ def _propose(
 
 
 LINE_CHARS = 100
-"""Maximum number of characters printed for each interjection that `moot fork` leaves out of the new
-debate."""
+"""Maximum number of characters to print for each interjection that `moot fork` leaves out."""
 
 
 @command(panel="Run debates", examples=("mono --turns 6", "mono --model gpt-4o --judge-model o3"))
@@ -367,11 +366,11 @@ def fork(
     as_json: shared.JsonOption = False,
     quiet: shared.QuietOption = False,
 ) -> None:
-    """Copy a debate up to a given message as a new debate.
+    """Create a new debate by copying a debate up to a given message.
 
-    The original debate does not change. The new debate omits all interjections that follow the last copied
-    message in the original debate. In a forked debate, the options --model, --judge-model and --config
-    apply only to the turns that follow the copied messages.
+    The original debate does not change. The new debate leaves out every interjection that comes after the
+    last copied message in the original debate. In a forked debate, the options --model, --judge-model and
+    --config affect only the turns after the copied messages.
     """
     if after is not None and without is not None:
         raise InputError("--without already determines where the fork starts: remove --after")
@@ -421,18 +420,18 @@ class _Change:
     """Change to a debate's configuration, requested by a configuration file and options."""
 
     from_file: DebateConfig
-    """Debate's configuration after applying the settings of the user's configuration file."""
+    """Debate's configuration with the settings of the user's configuration file applied."""
     config: DebateConfig
-    """Debate's configuration after applying the user's configuration file and the command-line options."""
+    """Debate's configuration with the user's configuration file and options applied."""
     named: DebateConfig
-    """Settings that the user specified in the configuration file and in command-line options. The user
-    allows everything that they name."""
+    """Settings from the user's configuration file and command-line options. The user allows everything
+    that they name."""
 
 
 def _change_of(
     config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
 ) -> _Change | None:
-    """Return how a configuration file and options change a configuration.
+    """Return the changes that a configuration file and options make to a configuration.
 
     Return `None` if neither a file nor an option is given.
     """
@@ -495,14 +494,14 @@ def plan(
 ) -> None:
     """Estimate the calls, tokens, time and cost of a debate.
 
-    To estimate the calls, tokens, time and cost of a debate, Moot simulates the debate twice in memory
-    without calling a model. The first of the two simulations assumes that the debaters agree, because
-    agreement needs the fewest model calls. In the second simulated debate, the debaters dispute every
-    claim, so the debate needs the most model calls. Each estimated number is the average of the numbers
-    from the two simulated debates. The estimate of a debate's calls, tokens, time and cost ignores limits,
-    tool calls, retries and repairs of structured replies. The maximum number of tokens in an estimate
-    assumes that every prompt and reply uses its full token budget. Moot calculates the cost from the prices
-    in the configuration, or from the list prices of well-known models.
+    To estimate a debate's calls, tokens, time and cost, Moot simulates it twice in memory without calling a
+    model. The first simulation assumes that the debaters agree, because agreement takes the fewest model
+    calls. In the second simulated debate, the debaters dispute every claim, so the debate needs the most
+    model calls. Each estimate is the average of the results from the two simulated debates. The estimate of a
+    debate's calls, tokens, time and cost ignores limits, tool calls, retries and repairs of structured
+    replies. The estimate's maximum token count assumes that every prompt and reply uses its full token
+    budget. Moot calculates the cost from the prices in the configuration, or from the list prices of
+    well-known models.
     """
     from moot.cli.options import read_topic, split_context, warn_of_ignored_length
     from moot.cli.output import print_error

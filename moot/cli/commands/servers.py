@@ -20,7 +20,7 @@ from moot.cli.output import print_note
 from moot.state import settings
 
 OPEN_AFTER_S = 1.5
-"""Time in seconds that `--open` waits for the server to start before opening the browser."""
+"""Seconds that `--open` waits for the server to start before it opens the browser."""
 HostOption = Annotated[str, Option("--host", help="IP address or host name that the server listens on.")]
 PortOption = Annotated[int, Option("--port", min=1, max=65535, help="Port that the server listens on.")]
 DefaultModelOption = Annotated[
@@ -53,8 +53,8 @@ def serve(
     Visitors without the launch token or MOOT_TOKEN use the defaults set by --config and --model. Without
     your permission, visitors may use only the default models, tools, files and endpoints. If MOOT_TOKEN is
     set, all access requires a token, even from this machine. If MOOT_TOKEN is not set, only this machine
-    can access the web page. If --host opens the page to other machines and MOOT_TOKEN is not set, Moot
-    creates a token for visitors.
+    can access the web page. If --host makes the page reachable from other machines and MOOT_TOKEN is not set,
+    Moot creates a token for visitors.
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")

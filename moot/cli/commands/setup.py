@@ -64,11 +64,10 @@ def setup(
 ) -> None:
     """Store your API key, endpoint and default model once for all debates.
 
-    On a terminal, the command asks for every value that you do not set with an option. To test the
-    settings, `moot setup` makes one small model call and prints the price of the call. If the test call
-    succeeds, the command stores the settings in your configuration folder, in a file that only you can
-    read. Environment variables and a `.env` file take precedence over the settings that `moot setup`
-    stored.
+    In a terminal, the command asks for every value that you did not give as an option. To test the settings,
+    `moot setup` makes one small model call and prints the price of the call. If the test call succeeds, the
+    command stores the settings in a file in your configuration folder. Only you can read this file.
+    Environment variables and a `.env` file take precedence over the settings that `moot setup` stored.
     """
     from moot.models.registry import OPENAI_URL, Access
 

@@ -34,13 +34,13 @@ def audit(
         Option(
             "--replay-without",
             metavar="KIND",
-            help="Repeat turns with prompts that leave out one kind of memory (KIND), and print the "
-            "original and the repeated turns.",
+            help="Repeat turns without one kind of memory (KIND) in their prompts. Print the original and "
+            "the repeated turns.",
         ),
     ] = None,
     turns: Annotated[
         str | None,
-        Option("--turns", metavar="A-B", help="Turns to repeat, such as 3 or 3-5, counted from 1."),
+        Option("--turns", metavar="A-B", help="Turns to repeat, such as 3 or 3-5. The first turn is 1."),
     ] = None,
     model: Annotated[
         str | None,
@@ -54,8 +54,8 @@ def audit(
 ) -> None:
     """Show the cost and use of each kind of memory.
 
-    The option --replay-without repeats some turns without one kind of memory, and prints both the original
-    and the repeated turns.
+    The option --replay-without repeats some turns without one kind of memory. It prints the original turns
+    and the repeated ones.
     """
     from moot.cli import show_parts
     from moot.debates.prompt_reconstruction import audit as memory_costs
@@ -108,8 +108,8 @@ def show(
         bool,
         Option(
             "--calls",
-            help="For each model call that is not a debater's turn, show the number of tokens in each "
-            "section of the prompt.",
+            help="For all model calls except debaters' turns, show how many tokens each section of the "
+            "prompt has.",
         ),
     ] = False,
     verdict: Annotated[bool, Option("--verdict", help="The verdict.")] = False,
@@ -172,7 +172,7 @@ def show(
 
 
 def _follow(debate: Debate) -> None:
-    """Print each new entry when it is stored, until the debate is no longer running."""
+    """Print each new entry as soon as it is stored, until the debate stops running."""
     from moot.cli import show_parts
 
     shown = 0
@@ -192,7 +192,7 @@ STATUSES = ("done", "limit", "paused", "waiting", "running", "failed", "new")
 WIDE = 100
 """Minimum terminal width, in columns, for listing debates in a table."""
 EVALUATED = re.compile(r"eval-.{1,200}-[0-9a-f]{10}")
-"""Pattern for names of debates that belong to an evaluation."""
+"""Pattern for the names of an evaluation's debates."""
 AROUND = 60
 """Number of characters shown before and after the first search hit in a message."""
 
@@ -314,7 +314,7 @@ def _confidence(result: ListedResult, label: str = "") -> str:
 
 
 LONGEST_COST_USD = 1e6
-"""Cost in US$ from which lists show only two digits and a power of ten."""
+"""Smallest cost in US$ that lists show with only two digits and a power of ten."""
 
 
 def _cost(row: DebateRow) -> str:
@@ -325,7 +325,7 @@ def _cost(row: DebateRow) -> str:
 
 
 def age(at: str, now: datetime | None = None) -> str:
-    """Return the time elapsed since an ISO 8601 timestamp in a single unit, such as `3 h` or `12 d`."""
+    """Return the time since an ISO 8601 timestamp in one unit, such as `3 h` or `12 d`."""
     try:
         seconds = ((now or datetime.now(UTC)) - datetime.fromisoformat(at)).total_seconds()
     except ValueError:

@@ -25,7 +25,7 @@ _FIELDS: Any = {name: (type_, ...) for name, type_ in get_type_hints(Draft).item
 _DRAFT = create_model("DraftFields", __config__=ConfigDict(strict=True), **_FIELDS)
 _POINTS = TypeAdapter(SummaryPoints)
 FRAME_TOKENS = 24 + FENCE_TOKENS
-"""Number of tokens in the summary's budget reserved for the heading, delimiter lines and message format.
+"""Number of summary tokens reserved for the heading, delimiter lines and message format.
 """
 _REASON_CHARS = 500
 
@@ -70,7 +70,7 @@ def _token_limit(request: SummaryRequest) -> int:
 
 
 def check_draft(draft: Any) -> Draft:
-    """Return a summarizer's draft after checking that it can be stored and shown.
+    """Check that a summarizer's draft can be stored and shown, and return the draft.
 
     Raises:
         SummaryFailed: the value is no `Draft`, or its text is empty.
@@ -94,7 +94,7 @@ def check_draft(draft: Any) -> Draft:
 
 @dataclass
 class _DraftCalls:
-    """Runner for a summary's model calls that records tokens, latency and the responding model."""
+    """Runner that makes a summary's model calls and records tokens, latency and model."""
 
     request: SummaryRequest
     tokens: int = 0
@@ -103,7 +103,7 @@ class _DraftCalls:
     provider: str = ""
 
     def run(self, flow: Any) -> Generator[Sequence[ModelCall], list[Reply], Any]:
-        """Run a summarizer that is written as a generator of model calls, and return the summarizer's result.
+        """Run a summarizer that yields model calls, and return its result.
 
         Raises:
             SummaryFailed: the value is no generator, or yields something other than model calls.
@@ -136,7 +136,7 @@ class _DraftCalls:
 
 
 def version_of(summary: Summary) -> SummaryVersion:
-    """Return a copy of a summary that keeps only the points shown in the summary's text."""
+    """Return a copy of a summary that keeps only the points shown in its text."""
     pool = summary["points"]
     shown: list[SummaryPoint] = [
         {"text": point["text"], "speaker": point["speaker"], "message_ids": point["message_ids"]}

@@ -12,8 +12,8 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor that determines when a group of short debate rounds is long enough to be summarized. Rounds
-are summarized together until their text fills 1/`SMALL` of a call's input."""
+"""Divisor that sets how many short debate rounds are summarized together. Rounds are summarized together
+until their text fills 1/`SMALL` of a call's input."""
 
 
 class Hierarchical(Summarizer):
@@ -49,7 +49,7 @@ class Hierarchical(Summarizer):
 
 
 def parts_of(request: SummaryRequest) -> list[list[Entry]]:
-    """Return the new messages in groups of complete debate rounds.
+    """Split the new messages into groups of complete debate rounds.
 
     Short rounds of the same debate phase share a group.
     """

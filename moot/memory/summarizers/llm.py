@@ -25,10 +25,10 @@ from moot.text.terms import numbers, split_sentences, terms
 from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_middle
 
 ECHO_SHARE = 0.8
-"""Share of a reply that must occur word for word in the input for the reply to count as an echo."""
+"""Minimum share of word-for-word copied text that makes a reply an echo of its input."""
 ECHO_CHARS = 150
-"""Minimum length in characters at which a reply is checked for repeating its input. The input must have
-this length, too."""
+"""Minimum length, in characters, of replies that are checked for repeating their input. The input must
+have this length, too."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -104,7 +104,7 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Remove message ids and numbers from a summary if they do not occur in the source text.
+    """Remove from a summary the message ids and numbers that its source text lacks.
 
     A sentence with a number of several digits that the source does not have is removed.
 
@@ -136,7 +136,7 @@ def _known_citations(bracket: str, known: frozenset[str]) -> str:
 
 
 def _digits(number: str) -> str:
-    """Return a number without digit separators, because separators differ between languages."""
+    """Remove digit separators from a number, because languages use different separators."""
     return number.replace(",", "").replace(".", "")
 
 
@@ -187,7 +187,7 @@ def _has_nothing_of(text: str, source: str) -> bool:
 
 
 def _script(text: str) -> str:
-    """Return the writing system of most letters at the start of a text, such as `LATIN`."""
+    """Return the main writing system at the start of a text, such as `LATIN`."""
     letters = (unicodedata.name(letter, "?").split()[0] for letter in text[:2000] if letter.isalpha())
     return max(Counter(letters).items(), key=lambda item: (item[1], item[0]), default=("", 0))[0]
 
@@ -203,7 +203,7 @@ MIN_CHUNK_SUMMARY_TOKENS = 40
 CATCH_UP_CALLS = 4
 """Maximum number of extra model calls for summarizing messages that earlier summaries missed."""
 WORDS_PER_TOKEN = 0.5
-"""Factor that converts a token limit into the number of words to request from the model. English has 0.75
+"""Factor that turns a token limit into the number of words requested from the model. English has 0.75
 words per token. Three summaries that kept numbers and ids, as requested, had 0.50 to 0.60."""
 PROSE_SHARE = 0.65
 """Share of the summary's tokens that is reserved for prose written by the model. Key points take the
@@ -224,15 +224,15 @@ class ChunkSummary:
     through: int
     """`seq` of the last message that the chunk summary covers."""
     level: int = 0
-    """Number of merge steps between the debate's messages and this chunk summary. 0 means that it was made
-    from messages."""
+    """Number of merge steps that led from the debate's messages to this chunk summary. 0 means that it was
+    made from messages."""
     part: str = ""
     """Name of the debate phase that this chunk summary covers. Only the `hierarchical` summarizer sets the
     name."""
 
 
 def reusable_chunk_summaries(request: summarizer.SummaryRequest) -> list[ChunkSummary]:
-    """Return the chunk summaries that were stored with the previous summary version and can be reused.
+    """Return the reusable chunk summaries of the previous summary version.
 
     Data of other summarizers is ignored.
     """
@@ -291,7 +291,7 @@ def summarize_at_once(
 def merge(
     request: summarizer.SummaryRequest, groups: Sequence[Sequence[ChunkSummary]], remaining: int
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge each group of chunk summaries into one chunk summary of at most `remaining` tokens.
+    """Merge each group of chunk summaries into one summary of at most `remaining` tokens.
 
     A group that fits is not rewritten, so it loses nothing.
 
@@ -317,7 +317,7 @@ def merge(
 def truncate_to_one_call(
     request: summarizer.SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Return the chunk summaries, merged until all of them fit in the input of one model call.
+    """Merge chunk summaries until all of them fit into one model call, and return them.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -341,7 +341,7 @@ def write_summary(
     notes: Sequence[ChunkSummary],
     shown: Sequence[ChunkSummary] = (),
 ) -> CallGenerator[summarizer.Draft]:
-    """Write a debate's summary (prose and key points) from the chunk summaries.
+    """Write a debate's summary, as prose and key points, from the summaries of its chunks.
 
     `notes` are all chunk summaries, which are stored. `shown` are the ones to write from, if they differ.
     """
@@ -363,7 +363,7 @@ def write_summary(
 def lacking_points(
     points: SummaryPoints, prose: str, names: Mapping[str, str], current: Container[int] | None = None
 ) -> SummaryPoints:
-    """Return the points of the messages that the model's summary text clearly omits.
+    """Return the points from the messages that the model's summary clearly lacks.
 
     They have a number that the prose does not have, are the only point of a speaker whom the prose does not
     name, or are a tool's error message. A point whose text was cut is left out.
@@ -388,7 +388,7 @@ def lacking_points(
 
 
 def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of each message that is still current for a debater's summary.
+    """Return the `seq` of each message that is not outdated for a debater's summary.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
     summary, all messages count, and the result is `None`.
@@ -422,7 +422,7 @@ def chunk_summary_token_limit(request: summarizer.SummaryRequest) -> int:
 
 
 def input_token_limit(request: summarizer.SummaryRequest) -> int:
-    """Return the maximum number of input tokens that one call may summarize.
+    """Return the maximum number of input tokens for one summarization call.
 
     It is the total budget without the instructions.
     """
@@ -440,7 +440,7 @@ def messages_text(request: summarizer.SummaryRequest, chunk: Sequence[Entry]) ->
 def _call(
     request: summarizer.SummaryRequest, text: str, remaining: int, index: int = 0, *, condenses: bool = False
 ) -> ModelCall:
-    """Return a model call that summarizes messages or chunk summaries in at most `remaining` tokens."""
+    """Return a model call that summarizes messages or summaries in at most `remaining` tokens."""
     count, budget = request.count, request.config.memory.budget
     topic = fenced(truncate_middle(request.topic, problem_token_limit(budget), count), request.config.fence)
     words = str(max(20, int(remaining * WORDS_PER_TOKEN)))
@@ -458,7 +458,7 @@ def _call(
 def summary_call(
     request: summarizer.SummaryRequest, system: str, text: str, *, max_tokens: int, call_index: int = 0
 ) -> ModelCall:
-    """Return a call to the summary model, with the text shortened to fit the prompt's token budget.
+    """Return a call to the summary model, and shorten the text to fit the prompt's token budget.
 
     Args:
         request: the request of the summary.
@@ -478,7 +478,7 @@ def summary_call(
 def _answers(
     request: summarizer.SummaryRequest, calls: Sequence[ModelCall], remaining: int, *, notes: bool = False
 ) -> CallGenerator[list[str]]:
-    """Make model calls in parallel, and return the checked texts of the replies."""
+    """Make model calls in parallel, check the replies, and return their texts."""
     replies = yield calls
     pairs = zip(replies, calls, strict=True)
     return [check_summary(reply, call, remaining, request.count, notes=notes) for reply, call in pairs]
@@ -490,7 +490,7 @@ class Llm(summarizer.Summarizer):
     name = "llm"
 
     def summarize(self, request: summarizer.SummaryRequest) -> summarizer.SummaryGenerator:
-        """Condense new messages into chunk summaries, and write the debate's summary from all of them."""
+        """Summarise new messages in chunks, and write the debate's summary from all chunk summaries."""
         notes, chunks = reusable_chunk_summaries(request), chunks_of(request, unread_entries(request))
         if not notes and len(chunks) == 1:
             notes = [(yield from summarize_at_once(request, chunks[0]))]

@@ -17,11 +17,11 @@ SUMMARIZERS: dict[str, Summarizer] = {
     summarizer.name: summarizer for summarizer in (RuleBased(), Llm(), Hierarchical())
 }
 REMOVED_SUMMARIZERS = frozenset({"semantic", "retrieval"})
-"""Names of removed summarizers."""
+"""Names of summarizers that Moot no longer provides."""
 
 
 FALLBACK_SUMMARIZER = RuleBased.name
-"""Name of the summarizer used instead of the configured one, for example after a failure. This summarizer
+"""Name of the summarizer that replaces the configured one, for example after a failure. This summarizer
 calls no model."""
 
 

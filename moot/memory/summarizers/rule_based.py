@@ -31,9 +31,9 @@ greetings or fragments."""
 
 # Scores on the 35 meetings of `benchmarks/summaries.py`: .46 with 5 segments, .45 with 10 segments.
 SEGMENTS = 5
-"""Number of equally long transcript segments that get equal shares of the summary."""
+"""Number of equally long transcript parts that each get the same share of the summary."""
 _LINE_CHARS = 40
-"""Assumed number of characters in a summary line in addition to the text of its point."""
+"""Assumed number of characters in a summary line, not counting the text of its point."""
 
 
 class Point(TypedDict):
@@ -43,8 +43,8 @@ class Point(TypedDict):
     """Text of the point on one line, limited to `MAX_POINT` characters."""
     speaker: str
     message_ids: list[str]
-    """Ids of the messages from which this summary point was taken. A point from a document's summary lists
-    all message ids that the point names."""
+    """Ids of the messages that this summary point comes from. A point from a document's summary lists all
+    message ids that the point names."""
     place: NotRequired[int]
     """Index of the point within its message, starting at 0."""
     error: NotRequired[bool]
@@ -52,7 +52,7 @@ class Point(TypedDict):
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return the sentences of a message that have enough content words, each as a summary point.
+    """Return a summary point for each sentence of a message that has enough content words.
 
     If there are none, return the whole text as one point.
 
@@ -89,8 +89,8 @@ class Ranking(NamedTuple):
 
     points: list[Point]
     quota: int
-    """Number of top-ranked statements (points) for which space in the summary is reserved. Reserved points
-    are tool errors and one point for each speaker."""
+    """Number of top-ranked points that have reserved space in the summary. Reserved points are tool errors
+    and one point for each speaker."""
 
 
 def rank(
@@ -166,7 +166,7 @@ def _distinct(points: Sequence[Point]) -> dict[tuple[str, frozenset[str]], tuple
 
 
 class SummaryPoints(TypedDict):
-    """JSON-compatible data of a rule-based summary, including its ranked points.
+    """Rule-based summary as JSON-compatible data, with its ranked points.
 
     The pool is larger than the text, so a summary that was shortened for one step can grow again at the next.
     """
@@ -174,11 +174,11 @@ class SummaryPoints(TypedDict):
     points: list[Point]
     """Statements (points) that the summary can include, best first. The budget limits their number."""
     shown: int
-    """Number of points that the summary's text shows, counted from the start of `points`."""
+    """Number of points, from the start of `points`, that the summary's text shows."""
     text_chars: int
-    """Maximum length in characters of each point in the summary's text."""
+    """Maximum number of characters in each point of the summary's text."""
     name_chars: int
-    """Maximum number of characters in a speaker's name shown in the summary's text."""
+    """Maximum number of characters of a speaker's name in the summary's text."""
     notice: str
     """Line that names the speakers whom the summary does not quote. If no point fits, the line replaces all
     points. Empty otherwise."""
@@ -195,10 +195,10 @@ class SummaryPoints(TypedDict):
 Fits = Callable[[SummaryPoints], bool]
 
 NOTICE_BELOW = 50
-"""Minimum token budget with which a summary quotes points from messages. A smaller summary shows a
+"""Minimum token budget that a summary needs to quote points from messages. A smaller summary shows a
 notice instead."""
 TOKENS_PER_SPEAKER = 60
-"""Number of tokens that a summary needs per speaker to include a point from every speaker."""
+"""Number of tokens per speaker that a summary needs to quote every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
 """Constants that limit the length of tool errors in a summary. Tool errors may use the share `ERROR_SHARE` of
 the summary's tokens, and a token counts as `CHARS_PER_TOKEN` characters."""
@@ -206,8 +206,8 @@ _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Pairs of maximum lengths for a speaker's name and for a point's text. The pairs are tried in turn until
-the summary fits in its token budget."""
+"""Pairs of character limits, one for a speaker's name and one for a point's text. The pairs are tried in
+turn until the summary fits in its token budget."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -243,7 +243,7 @@ def layout_points(
             return _fill(chosen, fits, ranking.quota + max_tokens // _MIN_LINE)
 
         def naming(candidate: SummaryPoints) -> SummaryPoints:
-            """Return a copy of `candidate` with a notice that lists the speakers it does not quote."""
+            """Return a copy of `candidate` with a notice that names the speakers not quoted in it."""
             quoted = {point["speaker"] for point in candidate["points"][: candidate["shown"]]}
             others = name_list(who for who in candidate["speakers"] if who not in quoted)
             notice = clip(f"Also spoke: {others}.", max_tokens * CHARS_PER_TOKEN // 3) if others else ""
@@ -258,7 +258,7 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return a copy of `summary` that shows as many of its first points as fit, up to `high`."""
+    """Return a copy of `summary` that shows as many of its first `high` points as fit."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -270,7 +270,7 @@ def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
 
 
 def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints:
-    """Return `summary` with as many further points as fit in the summary's token budget."""
+    """Return `summary` with as many added points as its token budget allows."""
     most = _most(summary, min(most_points, len(summary["points"])), fits)
     filled = most if most["shown"] >= summary["shown"] and fits(most) else summary
     for at in range(filled["shown"] + 1, min(filled["shown"] + 1 + _FILL_TRIES, len(summary["points"]))):
@@ -282,7 +282,7 @@ def _fill(summary: SummaryPoints, fits: Fits, most_points: int) -> SummaryPoints
 
 
 def _with_notice(summary: SummaryPoints, text: str, fits: Fits) -> SummaryPoints:
-    """Return `summary` with the notice `text`.
+    """Return `summary` with the notice `text` added.
 
     The notice is shortened until the summary fits in its token budget.
     """
@@ -317,7 +317,7 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
 
 
 def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
-    """Return a unique name for each speaker that is safe to show in a prompt."""
+    """Return for each speaker a unique name that is safe to show in a prompt."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for who in speakers:
@@ -332,7 +332,7 @@ def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> di
 
 MAX_SPEAKERS = 256
 MAX_TERMS = 1_000
-"""Maximum number of distinct terms whose counts are kept, most frequent first."""
+"""Maximum number of terms to keep counts for; the most frequent terms are kept."""
 _POOL_FLOOR, _POOL_CEILING = 48, 600
 _TOKENS_PER_POINT = 4  # the pool holds five to six times as many points as the budget allows in the text
 ERROR_TOKENS = 300
@@ -358,7 +358,7 @@ class RuleBased(Summarizer):
 
 
 def fold_points(request: SummaryRequest) -> SummaryPoints:
-    """Return the points of the previous summary combined with points from new messages.
+    """Merge the points of the previous summary with points from new messages.
 
     Without stored points, read all messages.
 
@@ -413,7 +413,7 @@ def fold(
     errors: int = 0,
     shown: Container[str] = (),
 ) -> SummaryPoints:
-    """Add the points in `entries` to the `previous` summary, and limit the result to `max_tokens`.
+    """Add points from `entries` to the `previous` summary, up to `max_tokens` in total.
 
     `entries` are the messages that left the window, in order; over all calls each message appears exactly
     once. About `errors` tokens of each tool error are kept whole. Messages whose ids are in `shown` are

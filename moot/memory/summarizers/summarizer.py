@@ -15,8 +15,8 @@ from moot.state.entries import Entry, traits_of
 from moot.text.tokens import TokenCounter
 
 JUDGE = "judge"
-"""Id that stands for the judge, instead of a debater, as the owner of a summary. The judge's summary covers
-the final round. No debater can have this id."""
+"""Owner id of summaries that belong to the judge instead of a debater. The judge's summary covers the
+final round. No debater can have this id."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,23 @@ class SummaryRequest:
     prompt: str = ""
     """User's instruction about what the summary should contain. Empty for the built-in instruction."""
     transcript: Sequence[Entry] = ()
-    """All messages that the summary may cover, for summarizers that read more than the new messages."""
+    """All messages that may be summarized, for summarizers that read more than the new ones."""
     shown: frozenset[str] = frozenset()
     """Ids of messages that every prompt shows whole. A summary need not quote them."""
 
     @property
     def kind(self) -> MemoryKind:
-        """Return the kind of memory that the summary belongs to."""
+        """Return which kind of memory the summary is."""
         named: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
         return named.get(self.owner, "perspective")
 
     @property
     def past(self) -> Sequence[Entry]:
-        """Return all messages that the summary should cover, both previously summarized and new."""
+        """Return all messages to summarize, both new and previously summarized."""
         return [*self.iterate_past()]
 
     def iterate_past(self) -> Iterator[Entry]:
-        """Yield the messages in `past` one by one, for callers that may stop before the last message."""
+        """Yield the messages in `past` one by one, so that callers can stop early."""
         last = self.entries[-1]["seq"] if self.entries else -1
         until = (entry for entry in self.transcript if entry["seq"] <= last)
         covered = (entry for entry in until if traits_of(entry).in_prompts)
@@ -66,15 +66,15 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Data for writing the next version of the summary, such as the summary's points. The points have
-    the form of `rule_based.SummaryPoints`. JSON types only."""
+    """Data for writing the next version of the summary, such as its points. The points have the form of
+    `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""
     temperature: float | None = None
     latency_s: float = 0.0
     tokens_used: int = 0
-    """Total number of tokens used by all model calls for this summary, including unusable replies."""
+    """Total tokens of all model calls for this summary, including unusable replies."""
 
 
 class SummaryFailed(Exception):
@@ -96,7 +96,7 @@ class Summarizer:
     """True if `summarize` calls a model. If not, the summary is free and is also made in advance."""
 
     def summarize(self, request: SummaryRequest) -> SummaryGenerator:
-        """Yield batches of model calls, receive the replies, and return the draft of a summary.
+        """Yield batches of model calls, receive the replies, and return a draft summary.
 
         Raises:
             SummaryFailed: there is no usable result.

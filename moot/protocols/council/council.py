@@ -131,7 +131,7 @@ def _disputes(ctx: prompt_context.PromptContext) -> list[truncation.Block]:
 
 
 def council_query(ctx: prompt_context.PromptContext) -> RetrievalQuery:
-    """Return the query used to retrieve earlier messages for a council turn."""
+    """Return the query that finds earlier messages for a council turn."""
     return RetrievalQuery(ctx.state["topic"][:QUERY_CHARS])
 
 
@@ -192,7 +192,7 @@ def _place_of(now: int, most: int) -> str:
 def _criticisms(
     ctx: prompt_context.PromptContext, target: str, round_no: int, rank: int
 ) -> list[truncation.Block]:
-    """Return prompt blocks with the critiques that a proposal received in one round."""
+    """Return prompt blocks with one round's critiques of a proposal."""
     own = target == ctx.speaker.id
     heading = "# Criticism {} of your proposal" if own else "# Your criticism {} of the earlier proposal"
     entries = _critiques_of(ctx, target, round_no)
@@ -245,7 +245,7 @@ def _labels_of(ctx: prompt_context.PromptContext, critiques: Sequence[Entry], *,
 def _subject(
     ctx: prompt_context.PromptContext, entry: Entry, label: str, heading: str, rank: int = SUBJECT
 ) -> list[truncation.Block]:
-    """Return prompt blocks that show a debater's message and the tool calls made for the message.
+    """Return prompt blocks with a debater's message and its tool calls.
 
     The message is, for example, a proposal.
     """
@@ -256,7 +256,7 @@ def _subject(
 
 
 def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int) -> list[Entry]:
-    """Return all critiques of a debater's proposal in a round, and notices of missing critiques."""
+    """Return a round's critiques of a debater's proposal, with a notice for each missing one."""
     return [
         entry
         for entry in ctx.state["full_transcript"]
@@ -269,7 +269,7 @@ def _critiques_of(ctx: prompt_context.PromptContext, target: str, round_no: int)
 
 
 def _own_perspective(ctx: prompt_context.PromptContext, shown: frozenset[str]) -> list[truncation.Block]:
-    """Return a block with the speaker's perspective summary and the messages written after it."""
+    """Return a block with the speaker's perspective summary and the messages not yet in it."""
     perspective = perspective_of(ctx.state, ctx.speaker.id)
     entries = [entry for entry in perspective.entries if entry["id"] not in shown]
     parts = [fenced(perspective.summary, ctx.config.fence, "Summary:")] if perspective.summary else []
@@ -322,11 +322,11 @@ class TerminationConfig(ProtocolSettings):
     """Condition under which a council debate ends. `convergence`: the judge finds after a
     round that the proposals agree, or the last round is over. `fixed`: the last round is over."""
     threshold: float = Field(0.8, ge=0, le=1)
-    """Degree of agreement between the proposals, from 0 to 1, at which the council ends early."""
+    """Level of agreement between proposals, from 0 to 1, that ends the council early."""
 
 
 class Convergence(BaseModel):
-    """The judge's assessment of how closely the proposals in a council debate agree."""
+    """The judge's assessment of how closely a council's proposals agree."""
 
     reasoning: str
     in_dispute: list[str] = []
@@ -338,7 +338,7 @@ class Convergence(BaseModel):
 def check_convergence(
     state: ConversationState, config: DebateConfig, count: TokenCounter
 ) -> CallGenerator[JsonObject]:
-    """Ask the judge to measure the agreement between the proposals, and return the state update.
+    """Ask the judge how far the proposals agree, and return the state update.
 
     If the call fails, an error is recorded and the council continues.
     """
@@ -386,7 +386,7 @@ JUDGED = "a council of the debaters below, who looked for the best solution toge
 WANTED = load_prompt_template("wanted", home=__package__)
 
 KINDS: Mapping[str, EntryKind] = {"propose": "proposal", "critique": "critique", "refine": "refinement"}
-"""Mapping from each phase of a council round to the kind of its transcript entries."""
+"""Kind of the transcript entries written in each phase of a council round, keyed by phase."""
 
 
 class Council(Protocol):
@@ -475,7 +475,7 @@ class Council(Protocol):
     def judge_step(
         self, state: ConversationState, config: DebateConfig, count: TokenCounter
     ) -> CallGenerator[JsonObject]:
-        """Ask the judge to measure the agreement between the proposals, and return the state update."""
+        """Ask the judge how far the proposals agree, and return the state update."""
         return check_convergence(state, config, count)
 
     def perspective_room(

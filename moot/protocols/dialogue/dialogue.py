@@ -41,9 +41,9 @@ from moot.text.tokens import prompt_tokens
 ASPECTS = load_prompt_template("rules", "aspects", home=__package__)
 
 SUBJECT, EXCHANGE, BACKGROUND, EARLIER = 0, 1, 2, 3
-"""Priorities of the different kinds of prompt blocks in a dialogue. They contain the message to answer and
-the debater's commitments, the exchange around that message, other context, and earlier messages that
-match."""
+"""Priorities of prompt blocks in a dialogue, one for each kind of block. They contain the message to
+answer and the debater's commitments, the exchange around that message, other context, and earlier messages
+that match."""
 
 BOARD_TOKENS = 600
 """Number of prompt tokens that are reserved for the blackboard. The debater's own commitments come first in
@@ -149,7 +149,7 @@ def _openings(ctx: prompt_context.PromptContext) -> Iterator[Block]:
 
 
 def _unread_openings(ctx: prompt_context.PromptContext) -> list[Entry]:
-    """Return the opening statements whose claims have not been extracted yet.
+    """Return the opening statements from which no claims have been extracted yet.
 
     The list is empty unless the first aspect is under discussion.
     """
@@ -275,30 +275,30 @@ PROMPTS = {
 UNANSWERED = load_prompt_template(
     "unanswered", "round", "rounds", "aspect", "target", "words", home=__package__
 )
-"""Template for the reply of a debater to whom nobody responded."""
+"""Prompt template for the turn of a debater to whom nobody responded."""
 
 WORDS = {"opening": 180, "take": 120, "respond": 120, "reply": 100, "closing": 200}
 """Maximum number of words in a message, keyed by phase of the dialogue."""
 
 PLACE = "dialogue"
-"""Key in `protocol_state` for the current position in the sequence of phases."""
+"""Key under which `protocol_state` stores the position in the sequence of phases."""
 
 PHASE_TOKENS, WIDE_PHASES = 4_000, ("opening", "closing")
-"""Default token limit of a dialogue prompt, and the debate phases in which the limit does not apply.
-Prompts are short on purpose, except in phases that may use the whole budget."""
+"""Default token limit for dialogue prompts, and the debate phases without this limit. Prompts are short on
+purpose, except in phases that may use the whole budget."""
 
 DESCRIPTIONS = "aspect_descriptions"
-"""Key in `protocol_state` for the descriptions of the topic's aspects."""
+"""Key under which `protocol_state` stores the descriptions of the topic's aspects."""
 
 LENSES = ("what there is to gain, and for whom", "what it costs and what can go wrong", "what must be true")
 """Default aspects of a topic, used if no other aspects are known."""
 _TOPIC_CHARS = 6000
 _CLAUSES = re.compile(r"(?<!\s)\s*(?:[;\n；]|\b(?:and|und|et|y)\b)\s*")
 _LOOKBACK_ENTRIES = 200
-"""Number of recent transcript entries that are searched for a debater's last message."""
+"""Number of recent transcript entries to search for a debater's last message."""
 _MAIN_QUESTION_WEIGHT = 0.01
-"""Weight of a disagreement on the main question, relative to a weight of 1 for other claims. It
-only decides between otherwise equal pairs."""
+"""Weight of a disagreement on the main question, compared with 1 for other claims. It only decides between
+otherwise equal pairs."""
 
 
 class Aspects(BaseModel):
@@ -307,7 +307,7 @@ class Aspects(BaseModel):
     reasoning: str
     aspects: list[str]
     descriptions: list[str] = []
-    """What each aspect covers, in the order of the aspects."""
+    """Descriptions of what the aspects cover, in the same order as `aspects`."""
 
 
 class Dialogue(Protocol):
@@ -361,7 +361,7 @@ class Dialogue(Protocol):
         return dialogue_prompt_blocks(ctx)
 
     def query(self, ctx: prompt_context.PromptContext) -> RetrievalQuery:
-        """Return the query used to retrieve earlier messages for a turn of the dialogue."""
+        """Return the query that retrieves earlier messages for a turn of the dialogue."""
         return dialogue_query(ctx)
 
     def extracts_after(self, phase: str, config: DebateConfig) -> bool:
@@ -391,7 +391,7 @@ class Dialogue(Protocol):
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the planned number of turns, and the maximum number including all side discussions."""
+        """Return how many turns are planned, and how many there can be with all side discussions."""
         dialogue, people = DialogueConfig.of(config), len(config.debaters)
         crux, aspects = dialogue.crux, len(dialogue.aspects) or dialogue.max_aspects
         planned = people * (2 + aspects * (1 + 2 * dialogue.minirounds))
@@ -401,7 +401,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the debate's first step, or a model call that divides the topic into aspects beforehand.
+    """Return the debate's first step, or a model call that first splits the topic into aspects.
 
     The first step contains the opening statements.
 
@@ -550,7 +550,7 @@ def pair_opponents(
 
 
 def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return a mapping from each debater to the debater they reply to.
+    """Return, for each debater, the debater to whom they reply.
 
     A responder whom the debater has responded to comes first. A debater without responders replies to the
     debater whom it has responded to.
@@ -563,7 +563,7 @@ def pair_replies(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _opposition(ledger: Ledger, aspect: str) -> Mapping[frozenset[str], float]:
-    """Return the strength of disagreement of each pair of debaters on one aspect of the topic.
+    """Return how strongly each pair of debaters disagrees on one aspect of the topic.
 
     It is the number of the aspect's claims on which they hold opposite sides, each weighted by the confidence
     of the extraction. A disagreement on the main question decides between pairs that are equal in this.

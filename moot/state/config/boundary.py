@@ -36,12 +36,11 @@ CapabilityKind = Literal[
 
 
 class Capability(NamedTuple):
-    """Model, folder, higher limit or other thing that needs the operator's permission."""
+    """Something that needs the operator's permission, such as a model, folder or higher limit."""
 
     kind: CapabilityKind
     value: str
-    """Value that needs permission, such as a model name, a tool name, a folder path or an endpoint's
-    address."""
+    """Value that needs permission, such as a model or tool name, folder path or endpoint address."""
 
 
 ALLOWED_IN: dict[CapabilityKind, str] = {
@@ -56,8 +55,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Mapping from each kind of capability, such as a model or tool, to the operator settings that permit its
-use."""
+"""Operator settings that permit a capability, keyed by its kind, such as model or tool."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
@@ -115,18 +113,18 @@ class Permissions:
 
     config: DebateConfig
     granted: Set[Capability] = frozenset()
-    """Capabilities granted to this debate because the operator's own configuration names them."""
+    """Capabilities that this debate has because the operator's own configuration names them."""
     safe_capabilities: Collection[CapabilityKind | Capability] = ()
     """Capabilities that need no permission because Moot itself supplies them. An entry is one capability or
     a whole kind of capabilities."""
 
     @classmethod
     def of_operator(cls, config: DebateConfig) -> Self:
-        """Return permissions that grant every capability used in the operator's own configuration."""
+        """Return permissions for every capability that the operator's own configuration uses."""
         return cls(config, capabilities_of(config).keys())
 
     def authorize(self, *kinds: CapabilityKind) -> DebateConfig:
-        """Return the debate's configuration if everything that it uses is permitted.
+        """Check that the debate's configuration is permitted, and return the configuration.
 
         Otherwise, raise an error.
 
@@ -185,13 +183,13 @@ class UntrustedConfig(BaseModel):
 
     @property
     def said(self) -> Mapping[str, object]:
-        """Return the configuration values that are set explicitly in the received request."""
+        """Return the configuration values that the request sets explicitly."""
         return self.model_extra or {}
 
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """Complete configuration of a debate that a client of a server starts.
+    """Complete configuration of a debate that a client starts on a server.
 
     The debate gets no permission from it beyond those that the operator's configuration gives.
     """
@@ -216,7 +214,7 @@ def without_raised_limits(granted: Iterable[Capability]) -> set[Capability]:
 def within_ceilings(
     config: DebateConfig, operators: Sequence[DebateConfig], granted: Collection[Capability]
 ) -> DebateConfig:
-    """Return the configuration after applying the operator's limits and prices.
+    """Apply the operator's limits and prices to a configuration, and return the result.
 
     Limits and prices in `granted` are kept, because the operator set them for this debate. The same object is
     returned if nothing changes.
@@ -255,7 +253,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return the limits that a configuration explicitly sets higher than the operator does, as capabilities.
+    """Return as capabilities the limits that a configuration explicitly sets above the operator's.
 
     A limit without a number is not a higher limit. The operator's limit then applies.
     """
@@ -269,7 +267,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return the configuration with all its limits replaced by the operator's upper limits.
+    """Return the configuration with the operator's upper limits in place of its own limits.
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """
@@ -279,7 +277,7 @@ def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> De
 
 
 def _ceiling(key: str, operators: Sequence[DebateConfig]) -> float | None:
-    """Return the lowest value that the operator's configurations set for a limit, or None."""
+    """Return the lowest value for a limit in the operator's configurations, or None if unset."""
     limits = [each.limits for each in operators if key in each.limits.model_fields_set]
     return min((value for each in limits if (value := getattr(each, key)) is not None), default=None)
 

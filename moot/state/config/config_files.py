@@ -98,7 +98,7 @@ def _laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, A
 
 
 def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
-    """Convert settings with dotted keys to nested sections, skipping settings that are `None`."""
+    """Convert settings with dotted keys to nested sections, skipping `None` values."""
     nested: dict[str, Any] = {}
     for key, value in given.items():
         section, _, name = key.partition(".")
@@ -108,7 +108,7 @@ def nested_settings(given: Mapping[str, object]) -> dict[str, Any]:
 
 
 def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    """Return configuration data after applying the dotted-key settings whose value is not `None`.
+    """Apply dotted-key settings other than `None` to configuration data, and return the result.
 
     Raises:
         ConfigError: The section of a setting is not a mapping.
@@ -117,7 +117,7 @@ def with_settings(data: Mapping[str, Any], given: Mapping[str, object]) -> dict[
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML loader that rejects duplicate keys and aliases that expand to too many values."""
+    """YAML loader that rejects duplicate keys, and aliases that expand to too many values."""
 
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
@@ -134,7 +134,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the size of a YAML node, counted in values after all aliases are expanded.
+    """Return how many values a YAML node contains after all aliases are expanded.
 
     A recursive node exceeds the maximum.
     """

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SETTINGS = model_settings.ModelSettings()
-"""Settings of a model for which none are configured."""
+"""Settings used for a model that has no configured settings."""
 OPTION_CHARS = 200
 """Maximum length of an option, in characters."""
 
@@ -58,8 +58,8 @@ class LimitsConfig(Section):
     """
 
     total_tokens: int | None = Field(default=None, gt=0)
-    """Maximum number of tokens in a debate, counting the prompts and completions of all model calls. `None`:
-    no limit. The current step is finished when the limit is reached, and the verdict costs extra."""
+    """Maximum number of tokens in all prompts and completions of a debate. `None`: no limit. The current
+    step is finished when the limit is reached, and the verdict costs extra."""
     cost_usd: float | None = Field(default=None, gt=0)
     """Maximum cost of all model calls in a debate, in US dollars. `None`: no limit. Every model needs a
     price, configured or listed. The current step is finished when the limit is reached, and the verdict costs
@@ -74,8 +74,8 @@ class LimitsConfig(Section):
     """Maximum number of model calls that one debate makes at the same time. Lower it for a local server or a
     small rate limit. Raise it for councils with many debaters."""
     retry_for: float = Field(default=0, ge=0)
-    """Number of seconds to keep retrying an unavailable model once all attempts and fallback models have
-    failed. Set it for unattended runs: 28800 retries for eight hours."""
+    """Seconds to keep retrying an unavailable model after all attempts and fallbacks have failed. Set it
+    for unattended runs: 28800 retries for eight hours."""
 
 
 class DebateConfig(Section):
@@ -92,7 +92,7 @@ class DebateConfig(Section):
     protocol: str = "round-robin"
     """Name of the protocol, which sets the rules of the debate. `moot run --help` lists the protocols."""
     turns: int | None = Field(default=None, ge=1)
-    """Total number of turns that all debaters take, for protocols that count turns. `None`: `rounds` for each
+    """Total number of turns of all debaters, for protocols that count turns. `None`: `rounds` for each
     debater, or 6 in total if `rounds` is not set."""
     rounds: int | None = Field(default=None, ge=1)
     """Number of rounds in the debate, for protocols that count rounds. `None`: the protocol's default."""
@@ -114,8 +114,8 @@ class DebateConfig(Section):
     """Debater ids in speaking order for each round of the `round-robin` protocol. A repeated id gives a
     debater more turns. Empty: each debater once, in the order of `debaters`."""
     agreement_intensity: float | None = Field(default=None, ge=0, le=1)
-    """Willingness of the debaters to agree, from 0 (never) to 1 (wherever possible). `None`: no
-    instruction. Raise it for a consensus. Lower it if debaters give in too soon."""
+    """Debaters' readiness to agree, from 0 (never) to 1 (wherever possible). `None`: no instruction. Raise
+    it for a consensus. Lower it if debaters give in too soon."""
     options: tuple[str, ...] = ()
     """Options from which the decision is chosen, such as `[merge, hold]`. The decision is one of the options
     or `undecided`. Empty: the decision is a sentence."""
@@ -291,7 +291,7 @@ class DebateConfig(Section):
     def _explain_mistakes(
         cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Validate all sections, including protocol sections, and report all errors in one `ConfigError`."""
+        """Validate all sections, even the protocols' own, and report all errors in one `ConfigError`."""
         mistakes: list[str] = []
         leave_out = _left_out(info)
         if isinstance(data, dict):
@@ -412,7 +412,7 @@ text in prompts. Words of these sounds take two to three tokens, random letters 
 
 @lru_cache(maxsize=256)
 def fence_for(topic: str) -> str:
-    """Return a six-letter word that does not occur in the topic, for delimiting quoted text in prompts.
+    """Return a six-letter word, absent from the topic, to delimit quoted text in prompts.
 
     It is derived from a hash, so that equal debates send equal prompts. It need not be secret, because
     prompts break it wherever it occurs in quoted text.
@@ -427,7 +427,7 @@ def fence_for(topic: str) -> str:
 
 
 LeaveOut = Literal["nothing", "unknown", "invalid"]
-"""Kinds of faulty settings that are ignored when a stored configuration is loaded. Other faulty settings
+"""Kinds of faulty settings that Moot ignores when it loads a stored configuration. Other faulty settings
 raise an error."""
 
 _T = TypeVar("_T")
@@ -542,7 +542,7 @@ def _parse_cached(leave_out: LeaveOut, *stored: object) -> DebateConfig:
 
 
 def read_stored(stored: Mapping[str, object]) -> DebateConfig:
-    """Parse a stored configuration into a `DebateConfig` that is used only for display.
+    """Parse a stored configuration into a `DebateConfig`, for display only.
 
     Unknown protocols, unknown keys and invalid values are left out, so that a debate stays readable if a
     plug-in is missing. Results are cached by identity: nodes ask some thirty times a turn, and comparing
@@ -574,7 +574,7 @@ def _with_fence(config: DebateConfig, fence: str) -> DebateConfig:
 
 
 def runnable_config(state: StateValues, protocols: ProtocolSpecTable | None = None) -> DebateConfig:
-    """Return a debate state's stored configuration after checking that a run can use it.
+    """Return a debate's stored configuration after checking that a run can use it.
 
     Raises:
         InputError: The state has no configuration.

@@ -9,7 +9,7 @@ from moot.state.config.section import Section
 from moot.state.entries import JsonObject
 
 SHARES = {"system": 0.25, "summary": 0.125, "messages": 0.625}
-"""Default share of the total token budget for each section of a prompt."""
+"""Each prompt section's default share of the total token budget."""
 
 NO_SUMMARY = "none"
 """Value of `memory.summarizer` that disables the rolling summary."""
@@ -20,7 +20,7 @@ rules, a summary and one truncated message."""
 
 
 class Budget(Section):
-    """Maximum number of tokens in a prompt and in each of its sections.
+    """Token limits for a whole prompt and for each of its sections.
 
     Prompts are counted exactly and never exceed these limits.
     """
@@ -32,8 +32,8 @@ class Budget(Section):
     """Maximum number of tokens for the rules, the persona and the instruction in a prompt. The topic and
     messages use the rest. Raise it for long personas or topics."""
     summary: int = 1000
-    """Maximum number of tokens for the rolling summary and for summaries written from a debater's
-    perspective. Raise it if summaries lose details."""
+    """Token limit for the rolling summary and for summaries from a debater's perspective. Raise it if
+    summaries lose details."""
     messages: int = 5000
     """Maximum number of tokens in a prompt for messages and claims. The messages are recent or retrieved
     ones."""
@@ -52,7 +52,7 @@ class Budget(Section):
     @model_validator(mode="before")
     @classmethod
     def _share_out(cls, data: object) -> object:
-        """Divide the unallocated tokens of the budget among the sections without a configured limit."""
+        """Divide the budget's unallocated tokens among the sections that have no configured limit."""
         if not isinstance(data, dict):
             return data
         data = dict(data)
@@ -90,7 +90,7 @@ class Budget(Section):
 
 
 class PerspectiveConfig(Section):
-    """Settings for summarising a debater's proposals and the critiques of these proposals."""
+    """Settings for summarising a debater's proposals and the critiques of them."""
 
     enabled: bool = True
     """True if debaters' perspectives are summarised. If this is disabled, prompts include as much of the
@@ -141,7 +141,7 @@ PerspectiveOverride = Annotated[
     BeforeValidator(_without_nulls),
     PlainSerializer(lambda own: own.model_dump(exclude_unset=True), return_type=JsonObject),
 ]
-"""Settings that override the debate's perspective settings for one debater. Missing and `null` fields
+"""One debater's settings for perspective summaries, which override the debate's. Missing and `null` fields
 default to the debate's."""
 
 
@@ -152,10 +152,10 @@ class RetrievalConfig(Section):
     """True if the prompts for debaters' turns include relevant earlier messages. Questions about a debate
     always use retrieval."""
     top_k: int = Field(default=8, ge=1, le=50)
-    """Maximum number of messages retrieved for a prompt; neighbouring messages are not counted."""
+    """Maximum number of messages retrieved for a prompt, not counting their neighbours."""
     max_tokens: int = Field(default=250, ge=16)
-    """Maximum number of tokens for retrieved messages in the prompt of one turn. These tokens count towards
-    `memory.budget.turn_suffix`. Raise both if old details matter."""
+    """Maximum number of tokens that retrieved messages may use in a turn's prompt. These tokens count
+    towards `memory.budget.turn_suffix`. Raise both if old details matter."""
     embeddings: str | None = None
     """Import path `module:attribute` of a LangChain `Embeddings` object, or of a function that returns one.
     `None`: retrieval compares words. Set it if debaters paraphrase a lot or mix languages."""
@@ -172,13 +172,13 @@ class MemoryConfig(Section):
     """Settings for a debate's memory, such as the rolling summary and the window of recent messages."""
 
     budget: Budget = Field(default_factory=Budget)
-    """Maximum number of tokens in a prompt and in each of its sections."""
+    """Token limits for a whole prompt and for each of its sections."""
     keep_recent: int = Field(default=50, ge=1)
-    """Number of recent messages that stay in the message window when older messages are removed. Fewer
-    messages are kept if the token budget does not allow them."""
+    """Number of recent messages to keep in the message window when older ones are removed. Fewer messages
+    are kept if the token budget does not allow them."""
     summarize_every: int = Field(default=50, ge=1)
-    """Number of new messages after which a summary replaces the oldest messages in the message window. A
-    lower value keeps the summary more current and makes more calls."""
+    """Number of new messages after which a summary replaces the oldest messages in the window. A lower
+    value keeps the summary more current and makes more calls."""
     summarizer: str = "rule-based"
     """Name of the method that writes the rolling summary. Use `rule-based` (no model call), `llm`,
     `hierarchical`, or the name of a plug-in. `none` or `off` disables the summary; window and retrieval
@@ -192,15 +192,15 @@ class MemoryConfig(Section):
     """Prompt that replaces the built-in prompt for summaries written by a model. `@FILE` reads it from a
     file."""
     mode: Literal["rolling", "fresh"] = "rolling"
-    """Whether a summary is updated (`rolling`) or rewritten from scratch (`fresh`) when messages leave the
-    window. `rolling` adds these messages to the previous summary. `fresh` summarises all removed
-    messages again, which costs more each time."""
+    """Method for updating summaries when messages leave the window, `rolling` or `fresh`. `rolling` adds
+    these messages to the previous summary. `fresh` summarises all removed messages again, which costs more
+    each time."""
     layout: Literal["shared", "per-speaker"] = "shared"
     """Order in which the parts of a prompt appear. `shared` starts with what all debaters share, so that a
     provider's prefix cache applies. `per-speaker` starts with the debater's persona. In the long form, it
     also shows the debater's own messages in the assistant role."""
     perspectives: PerspectiveConfig = Field(default_factory=PerspectiveConfig)
-    """Settings for summaries of each debater's perspective and of the final round."""
+    """Settings for summarising each debater's perspective and the final round."""
     retrieval: RetrievalConfig = Field(default_factory=RetrievalConfig)
     """Settings for retrieving messages that are no longer in the message window."""
     cross_debate: bool = False
@@ -226,21 +226,20 @@ class BlackboardConfig(Section):
     discussions). `None`: the debate's. A cheaper model saves cost, but weak models attribute claims to the
     wrong debater."""
     temperature: float | None = Field(default=0.0, ge=0, le=2)
-    """Sampling temperature of the model that extracts claims and writes reflections and crux cards (results
-    of side discussions). `None`: the provider's default."""
+    """Sampling temperature for claims, reflections and crux cards (results of side discussions). `None`:
+    the provider's default."""
     reply: int = Field(default=1500, ge=200)
-    """Minimum number of tokens reserved for a model reply that contains extracted claims, reflections, or
-    the result of a side discussion. Raise it if extraction fails because replies are cut off."""
+    """Minimum tokens reserved for a reply with claims, reflections or a side discussion's result. Raise it
+    if extraction fails because replies are cut off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
-    """Minimum confidence (from 0 to 1) that the model must report for an extracted claim to be recorded.
-    Raise it if wrong claims are recorded. Lower it if claims are missing."""
+    """Minimum confidence, from 0 to 1, at which Moot records a claim that the model extracted. Raise it if
+    wrong claims are recorded. Lower it if claims are missing."""
     verify_changes: bool = True
     """True if a second model call checks each extracted change in a debater's position on the topic itself.
     Changes on other claims are not checked. Switch it off to save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Threshold for writing reflections on the debate. Reflections are written when the total score of
-    recent changes exceeds the threshold. A new disagreement counts 3, a concession 4, a change of mind 5.
-    Lower it for more reflections."""
+    """Total score that recent changes must exceed before a model writes reflections on the debate. A new
+    disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

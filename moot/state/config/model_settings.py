@@ -62,12 +62,12 @@ def bare_name(name: str) -> str:
 
 
 def is_built_in(name: str) -> bool:
-    """Return True if the model runs in this process and needs no API key, network access or payment."""
+    """Return True if the model runs in this process without an API key, network access or payment."""
     return name == OFFLINE or name.startswith(RECORDED)
 
 
 def recording_in(names: Iterable[str]) -> str:
-    """Return the first name that refers to a recording of a sample debate, or `""` if none does."""
+    """Return the first name that refers to a recorded sample debate, or `""` if none does."""
     return next((name for name in names if name.startswith(RECORDED)), "")
 
 
@@ -155,8 +155,8 @@ class ModelSettings(Section):
     max_attempts: int = Field(default=5, ge=1, le=20)
     """Maximum number of attempts to call the model before its fallback models are tried."""
     max_wait_s: float = Field(default=MAX_WAIT_S, gt=0, le=86_400)
-    """Maximum time in seconds to wait when a provider sends a `Retry-After` header. The wait applies to all
-    processes that share the database."""
+    """Longest wait, in seconds, that Moot accepts from a provider's `Retry-After` header. The wait applies
+    to all processes that share the database."""
 
     @model_validator(mode="after")
     def _check_command(self) -> "ModelSettings":
@@ -216,11 +216,11 @@ class McpServerConfig(Section):
     """Command that starts the server, such as `[npx, -y, some-server]`. Moot talks to it over stdin and
     stdout. A request cannot set it."""
     env: tuple[str, ...] = ()
-    """Names of environment variables passed to the command in addition to basic ones such as `PATH` and
-    `HOME`. The values are never stored."""
+    """Names of environment variables for the command besides basics such as `PATH` and `HOME`. The values
+    are never stored."""
     url: str | None = None
-    """URL of a server that uses the streamable HTTP transport; the URL must not contain a password or key.
-    A request cannot set it."""
+    """URL of a server that uses streamable HTTP; the URL must not contain a password or key. A request
+    cannot set it."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the bearer token sent to `url`."""
     timeout_s: float = Field(default=60.0, gt=0, le=3600)
@@ -265,7 +265,7 @@ class McpServerConfig(Section):
 
 
 def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration in JSON form, excluding the tool definitions of MCP servers."""
+    """Return a configuration as JSON, without the tool definitions of MCP servers."""
     servers = settings.get("mcp_servers") or {}
     stated = {
         name: {key: value for key, value in server.items() if key != "tools"}
@@ -275,6 +275,6 @@ def without_definitions(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def server_of(tool: str, servers: Mapping[str, McpServerConfig]) -> str | None:
-    """Return the name of the MCP server that a tool name such as `docs__search` refers to, or None."""
+    """Return the name of the MCP server to which a tool such as `docs__search` belongs, or None."""
     name, separator, _ = tool.partition(SEPARATOR)
     return name if separator and name in servers else None

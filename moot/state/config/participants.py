@@ -22,8 +22,7 @@ _LETTER_NAME = re.compile(
     r"(?:LATIN SMALL LETTER (?:[A-Z]+ )*?(?=[A-Z]{1,2}\b)|(?:HIRAGANA|KATAKANA) LETTER (?:SMALL )?"
     r"|HANGUL SYLLABLE )([A-Z]+)(?: WITH .*)?"
 )
-"""Pattern that extracts the ASCII transliteration from a letter's Unicode name, such as `O` from `LATIN
-SMALL LETTER O WITH STROKE`."""
+"""Pattern for the ASCII form in a Unicode name: `O` in `LATIN SMALL LETTER O WITH STROKE`."""
 _SOUNDS = (
     "аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ыy эe юiu яia іi "
     "єie ґg ђdj јj љlj њnj ћc џdz αa βb γg δd εe ζz ηe θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υu φph "
@@ -34,7 +33,7 @@ _LETTERS = {each[0]: each[1:] for each in _SOUNDS.split()}
 INTERJECTION_SPEAKERS = frozenset({"user", "moderator"})
 """Ids of speakers, other than debaters and guests, who may interject."""
 RESERVED_IDS = INTERJECTION_SPEAKERS | {"moot", "judge", "tools", "system", TIE, SYNTHESIS}
-"""Ids that Moot or its prompts use and that are therefore not allowed for debaters or guests."""
+"""Ids that debaters and guests may not have, because Moot or its prompts use them."""
 HUMAN = "human"
 """Value of a debater's `model` setting that lets a person take the debater's turns."""
 NAME_CHARS = 80
@@ -51,17 +50,16 @@ state with the configuration."""
 
 
 MODEL_ROLES = frozenset({"developer", "function", "tool"})
-"""Role names of model APIs that the speaker of an interjection may not use. `RESERVED_IDS` lists further
-forbidden names. The messages of other agents have the speaker `assistant`."""
+"""Names that an interjection's speaker may not have, because model APIs use them as roles. `RESERVED_IDS`
+lists further forbidden names. The messages of other agents have the speaker `assistant`."""
 RESERVED_NAMES = RESERVED_IDS | {"background", "everyone", "note", "program", "summary", "topic", "you"}
-"""Slugs of display names that debaters may not use because prompts and reports give these names another
-meaning."""
+"""Slugs of display names that debaters may not use, because Moot gives them another meaning."""
 _JOINERS = "\u200c\u200d"
 """Invisible characters that emoji and Persian text require."""
 
 
 def plain_name(name: str) -> str:
-    """Return a display name as one line without control, invisible or direction-changing characters."""
+    """Put a display name on one line without control, invisible or text-direction characters."""
     kinds = ((char, unicodedata.category(char)) for char in name)
     kept = (
         " " if kind in ("Cc", "Zl", "Zp") else char
@@ -118,7 +116,7 @@ class ReferenceDocument(Section):
     """
 
     name: str = Field(default="text", min_length=1, max_length=60)
-    """Name under which debaters cite the document."""
+    """Name that debaters use to cite the document."""
     text: str = Field(min_length=1)
     """Text of the document. `@FILE` reads it from a file."""
 
@@ -140,7 +138,7 @@ class DebaterConfig(Section):
     """Area of expertise of the debater, such as `security engineer`. The name of a shipped role selects that
     role's prompts."""
     stance: str = ""
-    """Position on the topic that the debater argues for. Empty: the debater chooses one."""
+    """Position that the debater defends on the topic. Empty: the debater chooses one."""
     persona: str | dict[str, str] = ""
     """Description of the debater used in prompts, given as text or as a mapping from titles to text. For
     example, `{What is at stake for you: her licence}`. `@FILE` reads a text from a file."""
@@ -162,13 +160,13 @@ class DebaterConfig(Section):
     """Fallback models that are tried in the listed order if this debater's model fails. `None`: the
     debate's."""
     system_prompt: str = ""
-    """System prompt for this debater, used instead of a role prompt shipped with Moot. `@FILE` reads it
-    from a file."""
+    """System prompt that this debater uses instead of one of Moot's role prompts. `@FILE` reads it from a
+    file."""
     summary_prompt: str = ""
     """Prompt that replaces the built-in prompt for summaries of this debater's perspective. `@FILE` reads it
     from a file."""
     clarification_prompt: str = ""
-    """Prompt that replaces the built-in prompt for this debater's questions before the first round. `@FILE`
+    """Prompt for this debater's questions before the first round, replacing the built-in one. `@FILE`
     reads it from a file."""
     perspective: PerspectiveOverride | None = None
     """Settings that override `memory.perspectives` for this debater."""
@@ -277,7 +275,7 @@ class PlannedInterjection(Section):
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message, either `moderator`, a debater's id, or a guest's slug."""
+    """Author of the inserted message: `moderator`, a debater's id or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]
@@ -303,8 +301,8 @@ class PanelJudge(Section):
     model: str | None = None
     """Name of the model that this judge uses. `None`: `judge.model`."""
     rubric: RubricSource | None = None
-    """Rubric that this judge uses, given as the name of a shipped rubric or as the rubric's content.
-    `None`: `judge.rubric`."""
+    """Rubric for this judge: the name of a shipped rubric, or the rubric's content. `None`:
+    `judge.rubric`."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of this judge's model. `None`: `judge.temperature`."""
 
@@ -334,8 +332,8 @@ class JudgeConfig(Section):
     """True if the judge's prompt shows neutral labels instead of the debaters' names. The labels also replace
     names in the text of messages. Switch it off if names carry meaning."""
     swap: bool | None = None
-    """True if the judge scores the debaters twice, the second time in reverse order, at nearly double the
-    cost. `None`: the protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
+    """True if the judge scores the debaters again in reverse order, at nearly double the cost. `None`: the
+    protocol decides. `council`, `vote` and `dialogue` judge once, the others twice."""
     panel: tuple[PanelJudge, ...] = ()
     """Judges on the panel. Empty: one judge."""
     rule: Rule = "mean"

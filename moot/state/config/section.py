@@ -46,11 +46,11 @@ DEFAULT_DEBATERS: tuple[dict[str, str], ...] = (
 
 
 class ProtocolSpec:
-    """Properties of a protocol that are needed to read a configuration."""
+    """Properties of a protocol that Moot needs to read a configuration."""
 
     name: str
     settings: type[ProtocolSettings] | None = None
-    """Class of the protocol's own configuration section, or None if the protocol has no section."""
+    """Class of the protocol's configuration section, or None if it has no section."""
     debaters: Sequence[Mapping[str, str]] = DEFAULT_DEBATERS
     """Default debaters, used if the configuration lists none."""
     uses_order: bool = False
@@ -80,7 +80,7 @@ def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:
 
 
 def protocol_sections(protocols: Mapping[str, ProtocolSpec]) -> dict[str, type[ProtocolSettings]]:
-    """Return the configuration section class of each protocol, keyed by configuration key."""
+    """Return the class of each protocol's own configuration section, keyed by the section's key."""
     brought = [spec.settings for spec in protocols.values()]
     return {settings.key: settings for settings in brought if settings is not None}
 
@@ -107,7 +107,7 @@ MAX_KEY_CHARS = 100
 
 
 def errors_in(error: ValidationError, whole: str = "") -> list[str]:
-    """Return one message for each validation error in untrusted data, giving the key and the reason.
+    """Return one message for each validation error in untrusted data, with its key and reason.
 
     Args:
         error: Validation error of pydantic.
@@ -131,7 +131,7 @@ def _join(*parts: int | str) -> str:
 
 
 def _expectation(kind: str, loc: Loc, model: type[BaseModel]) -> str:
-    """Return a hint on how to correct a setting of the wrong type, or `""` for other errors."""
+    """Explain how to correct a setting of the wrong type, or return `""` for other errors."""
     inner = _model_at(loc, model)
     fields = inner.model_fields
     first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields), "…"))
