@@ -22,7 +22,8 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms (side discussions) open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence (0 to 1) in a disagreement for a crux room (side discussion) to open. Lower this value to get more crux rooms."""
+    """Minimum confidence (0 to 1) in a disagreement for a crux room (side discussion) to open. Lower this
+    value to get more crux rooms."""
     specific: bool = True
     """True if side discussions (crux rooms) open only for specific claims. A claim is specific if it has
     enough content words or contains a number. Set `specific` to false for broad topics in which no room
