@@ -9,6 +9,9 @@
 The command line, the Python API, servers, MCP, the live page and batches use these stages. A request is
 merged over the operator's configuration. A stored debate starts at `authorize`, with the capabilities granted
 to it.
+
+A file of the program dialectic is converted first. Every field is converted or named in a warning. Thresholds
+stay in characters, and the token budget of prompts is raised if they need it.
 """
 
 import logging

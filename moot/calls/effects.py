@@ -1,8 +1,8 @@
-"""Effects that a node can request besides model calls, and the asyncio helpers that carry them out.
+"""Effects that a node can request, model calls and replies as data, and asyncio helpers.
 
-A node body is a generator that yields effects: a person's reply, local work, the store. `moot.runtime`
-handles them and sends back the results. The helpers shield a task, stop it, or run blocking work inline or on
-a worker thread.
+A node body is a generator that yields effects: model calls, a question to a person, local work, the store.
+`moot.runtime` handles them and sends back the results. The helpers shield a task, stop it, or run blocking
+work inline or on a worker thread.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from moot.cli.output import print_error
+from moot.cli.terminal import print_error
 from moot.state.errors import ConfigError, InputError, MootError
 from moot.state.settings import is_on, plugin_entry_points, read_settings_files, redact_url
 

@@ -21,7 +21,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from moot import people
-from moot.cli.output import entry_label, err_console, one_line, print_note, safe
+from moot.cli.terminal import entry_label, err_console, one_line, print_note, safe
 from moot.state.config import DebateConfig
 from moot.state.errors import InputError
 from moot.state.settings import redact

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from typer import Argument, Context, Option
 
-from moot.cli.output import print_error
-from moot.configuration import read_config
+from moot.cli.terminal import print_error
 from moot.state.config import DebateConfig, slug
 from moot.state.config.model_settings import is_built_in
 from moot.state.entries import clean_text, seq_of
@@ -34,10 +33,6 @@ def configured_model() -> str | None:
     """Return the user's default model, or `None` if no model or a built-in model is configured."""
     name = variable("MOOT_MODEL")
     return None if name is None or is_built_in(name) else name
-
-
-STDIN = Path("-")
-"""Path that stands for stdin."""
 
 
 def _existing(db: str | None) -> str:
@@ -186,7 +181,7 @@ def read_transcript(path: Path, form: str | None = None) -> ImportedTranscript:
     Raises:
         InputError: the file cannot be read or parsed.
     """
-    from moot.configuration import read_text
+    from moot.configuration import STDIN, read_text
     from moot.importing import parse_transcript
 
     text = read_text(path, "the transcript")
@@ -261,6 +256,8 @@ def run_config(
     Raises:
         ConfigError: the configuration is invalid. Nothing has been written.
     """
+    from moot.configuration import read_config
+
     config = read_config(path, flags, print_error)
     _check_debaters(flags, config)
     if tools:
@@ -329,7 +326,7 @@ def _new_name(name: str | None) -> str | None:
 def _debate_file(path: Path | None) -> Path | None:
     """Check the output file's suffix and folder, and return its path."""
     if path is not None:
-        from moot.cli.output import format_of
+        from moot.cli.terminal import format_of
 
         format_of(path)
     return path

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 from moot.calls.effects import GRACE_S, stop
-from moot.cli import live, output
+from moot.cli import live, terminal
 from moot.cli.group import INTERRUPTED, ignore_interrupts
 from moot.cli.options import command_line
 from moot.people import questions_in
@@ -90,35 +90,35 @@ def run_to_end(
             topic, config = debate.state().values["topic"], debate.config()
             going_on = resumed_line(debate.row.turns, turns, config)
             for line in (*live.header_lines(topic, config, model_chosen=model_chosen), *going_on, ""):
-                output.print_note(line)
+                terminal.print_note(line)
         _run_answering(debate, delivery, turns, answer)
     except KeyboardInterrupt:
         ignore_interrupts()
-        output.print_error(f"interrupted; the debate is saved. Continue with: {resume}")
+        terminal.print_error(f"interrupted; the debate is saved. Continue with: {resume}")
         return INTERRUPTED
     except WaitingForPerson as waiting:
         code = waiting.exit_code
-        output.print_error(f"{waiting}:")
+        terminal.print_error(f"{waiting}:")
         for line in live.question_lines(waiting.questions):
-            output.print_note(f"  {line}")
+            terminal.print_note(f"  {line}")
         several = len(questions_in(waiting.questions)) > 1
         way = ("--answers", "FILE") if several else ("--answer", "TEXT")
-        output.print_note(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
+        terminal.print_note(f"The debate is saved. Answer with: {resume_line(debate, delivery.db, *way)}")
     except DebatePaused as paused:
         code = paused.exit_code
-        output.print_note(f"Paused; the debate is saved. Continue with: {resume}")
+        terminal.print_note(f"Paused; the debate is saved. Continue with: {resume}")
     except RunError as error:
         code = error.exit_code
-        output.print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
+        terminal.print_error(f"{error}\nThe debate is saved. Continue with: {resume}")
     document = debate.document()
     added = debate.row.turns - taken
     if turns and code == 0 and added > turns:
         took = count_noun(added, "turn")
-        output.print_note(
+        terminal.print_note(
             f"The debate took {took} instead of {turns}, because it ends only after a whole phase."
         )
     if delivery.bell or settings.is_on("MOOT_BELL"):
-        output.ring(f"{handle(debate.id, debate.name)}: {document['status']}")
+        terminal.ring(f"{handle(debate.id, debate.name)}: {document['status']}")
     deliver(debate, document, delivery, finished=code == 0)
     return code or _verdict_code(document["verdict"] or {}, gate, resume)
 
@@ -139,13 +139,13 @@ def resumed_line(taken: int, added: int | None, config: DebateConfig) -> list[st
 def _verdict_code(verdict: JsonMapping, gate: Gate | None, resume: str) -> int:
     """Return the exit code for a verdict, and print the reason for a nonzero code."""
     if verdict.get("status") == "failed":
-        reason = output.one_line(verdict.get("error", ""), 500)
-        output.print_error(
+        reason = terminal.one_line(verdict.get("error", ""), 500)
+        terminal.print_error(
             f"the verdict failed: {reason}\nThe debate is saved. Judge it again with: {resume}"
         )
         return JudgeFailed.exit_code
     if gate and (refusal := gate.refusal(verdict)):
-        output.print_error(refusal)
+        terminal.print_error(refusal)
         return GATE_REFUSED
     return 0
 
@@ -168,7 +168,7 @@ def _run_answering(debate: Debate, delivery: Delivery, turns: int | None, answer
             if answer is None:
                 raise
     if from_the_start and (unused := answerer.answers_left()):
-        output.print_error(f"warning: --answers: no debater asked for {'; '.join(unused)}")
+        terminal.print_error(f"warning: --answers: no debater asked for {'; '.join(unused)}")
 
 
 def _run(debate: Debate, delivery: Delivery, turns: int | None, answer: object) -> None:
@@ -239,27 +239,27 @@ def deliver(debate: Debate, document: JsonMapping, delivery: Delivery, *, finish
     A terminal shows the short answer, so that the answer stays in view. Other outputs get the whole verdict.
     """
     if delivery.output is not None:
-        output.write_file(delivery.output, output.render(document, output.format_of(delivery.output)))
+        terminal.write_file(delivery.output, terminal.render(document, terminal.format_of(delivery.output)))
     if delivery.as_json:
-        return output.print_json(document)
+        return terminal.print_json(document)
     if not finished:
         return
     from moot.cli.show_parts import answer_parts, verdict_parts
 
     short = sys.stdout.isatty()
-    output.print_result(*(answer_parts if short else verdict_parts)(document))
+    terminal.print_result(*(answer_parts if short else verdict_parts)(document))
     if delivery.remarks:
         usage, called = document["usage"], handle(debate.id, debate.name)
-        output.print_note(
+        terminal.print_note(
             f"\n{count_noun(usage['calls'], 'call')} · {live.spent_text(tokens_of(usage), usage['cost_usd'])}"
         )
-        output.print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
+        terminal.print_note(f"Stored as {debate.name} in {redact_url(check_database(delivery.db))}")
         if short:
-            output.print_note(f"  verdict    {command_line('show', called, '--verdict', db=delivery.db)}")
-            output.print_note(f"  report     {command_line('report', called, '--open', db=delivery.db)}")
-            output.print_note(f"  ask        {command_line('ask', called, 'Why?', db=delivery.db)}")
-        output.print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
+            terminal.print_note(f"  verdict    {command_line('show', called, '--verdict', db=delivery.db)}")
+            terminal.print_note(f"  report     {command_line('report', called, '--open', db=delivery.db)}")
+            terminal.print_note(f"  ask        {command_line('ask', called, 'Why?', db=delivery.db)}")
+        terminal.print_note(f"  read it    {command_line('show', called, '--transcript', db=delivery.db)}")
         if debate.can_go_on() and not debate.config().model.startswith(RECORDED):
-            output.print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
+            terminal.print_note(f"  extend it  {resume_line(debate, delivery.db, '--turns', '6')}")
         if delivery.output is not None:
-            output.print_note(f"  written to {delivery.output}")
+            terminal.print_note(f"  written to {delivery.output}")

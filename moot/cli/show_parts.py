@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.claims.ledger_rendering import card_text, stance_text, why_no_claims
-from moot.cli import output
+from moot.cli import terminal
 from moot.documents import extracts_claims, question_of
 from moot.judging.judge_response import ShownField, changed_text, confidence_of, shown
 from moot.judging.panel import RULES
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from moot.debates.continuation import Judgement
     from moot.debates.prompt_reconstruction import MemoryCost, ReconstructedPrompt, ReplayedTurn
 
-from moot.cli.output import borderless_table, number, rate
+from moot.cli.terminal import borderless_table, number, rate
 
 MAX_COLUMNS = 5
 """Largest number of debaters at which a score table still has one column per debater. With more debaters,
@@ -49,22 +49,22 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
     solution = protocol.at_a_glance(document.get("solution", ""))
     answer = _prose(label, [solution])
     if solution.count("\n") > 1:  # a long text starts below its label
-        answer = [Padding(Text(f"{label}:\n"), BELOW), output.MarkdownText(solution)]
+        answer = [Padding(Text(f"{label}:\n"), BELOW), terminal.MarkdownText(solution)]
     if not verdict:
         return answer or [Text("No verdict.")]
     if verdict["status"] == "failed":
-        return [Text(f"The verdict failed: {output.safe(verdict['error'])}", "bold red")]
+        return [Text(f"The verdict failed: {terminal.safe(verdict['error'])}", "bold red")]
 
-    names = output.debater_names(document["config"], 30)
+    names = terminal.debater_names(document["config"], 30)
     won, is_placeholder = winner_text(verdict, names, protocol), verdict.get("placeholder")
     whose = " · ".join(
-        filter(None, [output.one_line(verdict["judge"], 40), output.one_line(verdict["model"], 60)])
+        filter(None, [terminal.one_line(verdict["judge"], 40), terminal.one_line(verdict["model"], 60)])
     )
     if is_placeholder:  # the scores and reasons of a placeholder have no meaning
         headline = Text.assemble((f"{protocol.result}: {won}", "bold"), (f"  {whose}", "dim"))
         return [*_import_note(document), headline, *answer]
     fields = _shown_fields(document, won)
-    if solution and output.one_line(solution, len(solution)) in won:
+    if solution and terminal.one_line(solution, len(solution)) in won:
         answer = []  # the headline of a vote is the answer already
 
     speaker = verdict.get("speaker")
@@ -75,7 +75,9 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
         *_ruling(verdict, names),
         *_prose("Note", [*verdict["notes"], changed_text(verdict)]),
         *_scores(verdict, names),
-        *_prose(f"In the words of {output.one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]),
+        *_prose(
+            f"In the words of {terminal.one_line(speaker, 40)}" if speaker else "", [verdict["reasoning"]]
+        ),
     ]
     leads = protocol.answer_heading and answer and not verdict.get("decision")
     return [*answer, Text(), *parts] if leads else [*parts, *answer]
@@ -83,7 +85,7 @@ def verdict_parts(document: JsonMapping) -> list[RenderableType]:
 
 def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
     """Return the fields of a debate's verdict to print."""
-    names, label = output.debater_names(document["config"], 30), rules_of(document).result
+    names, label = terminal.debater_names(document["config"], 30), rules_of(document).result
     transcript: Sequence[Entry] = document.get("transcript", ())
     return shown(document["verdict"], names, headline=headline, winner_label=label, transcript=transcript)
 
@@ -91,12 +93,12 @@ def _shown_fields(document: JsonMapping, headline: str) -> list[ShownField]:
 def _import_note(document: JsonMapping) -> list[RenderableType]:
     """Return a warning to print if the verdict comes from an imported file."""
     note = import_note(document.get("imported_at", ""))
-    return [Text(output.safe(note), "yellow")] if note else []
+    return [Text(terminal.safe(note), "yellow")] if note else []
 
 
 def bulleted(text: str) -> str:
     """Format a text as a list item, wrapped to the screen with indented continuation lines."""
-    lines = Text(text).wrap(output.err_console(), max(20, output.columns() - 2))
+    lines = Text(text).wrap(terminal.err_console(), max(20, terminal.columns() - 2))
     return "- " + "\n  ".join(line.plain.rstrip() for line in lines)
 
 
@@ -105,7 +107,7 @@ def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for field in fields:
         lines = [
-            output.safe(line.text + "".join(f" [{key}]" for key in line.citations)) for line in field.lines
+            terminal.safe(line.text + "".join(f" [{key}]" for key in line.citations)) for line in field.lines
         ]
         if field.name == "question":
             parts.append(Text(lines[0], "bold"))
@@ -126,7 +128,7 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
-    names, protocol = output.debater_names(document["config"], 30), rules_of(document)
+    names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
     fields = _shown_fields(document, won)
     answer = _answer([each for each in fields if each.lead or each.name == "question"])
@@ -136,14 +138,15 @@ def answer_parts(document: JsonMapping) -> list[RenderableType]:
 def digest_parts(document: JsonMapping) -> list[RenderableType]:
     """Return a digest of a debate, containing its question, debaters, turning points and decision."""
     verdict: PanelVerdict = document["verdict"]
-    names, protocol = output.debater_names(document["config"], 30), rules_of(document)
+    names, protocol = terminal.debater_names(document["config"], 30), rules_of(document)
     won = winner_text(verdict, names, protocol)
     fields = {each.name: each for each in _shown_fields(document, won)}
     moved = fields.get("moved")
     turning = [replace(moved, label="Turning points", lines=moved.lines[:TURNING_POINTS])] if moved else []
     debaters = [
         Text(
-            f"{names[each['id']]} · {output.one_line(each.get('role') or '', 60)}".removesuffix(" · "), "dim"
+            f"{names[each['id']]} · {terminal.one_line(each.get('role') or '', 60)}".removesuffix(" · "),
+            "dim",
         )
         for each in document["config"]["debaters"]
     ]
@@ -165,14 +168,14 @@ def winner_text(verdict: Verdict, names: Mapping[str, str], protocol: Protocol) 
     """
     if verdict.get("placeholder"):
         return PLACEHOLDER
-    return output.one_line(protocol.headline(cast(PanelVerdict, verdict), names), 160)
+    return terminal.one_line(protocol.headline(cast(PanelVerdict, verdict), names), 160)
 
 
 def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableType]:
     """Return the votes of a panel as text, and the names of dissenting judges."""
 
     def choice(said: str) -> str:
-        return NO_WINNER.get(said) or names.get(said, output.one_line(said, 30))
+        return NO_WINNER.get(said) or names.get(said, terminal.one_line(said, 30))
 
     outcome = verdict.get("outcome")
     if verdict["judge"] != PANEL or not outcome:
@@ -181,7 +184,7 @@ def _ruling(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
     tally = " · ".join(f"{choice(who)} {value:.4g}" for who, value in ranked)
     parts: list[RenderableType] = [Text(f"Rule {outcome['rule']}, {RULES[outcome['rule']].counts}: {tally}")]
     if dissent := [
-        f"{output.one_line(each['judge'], 40)} ({choice(each['winner'])})" for each in outcome["dissent"]
+        f"{terminal.one_line(each['judge'], 40)} ({choice(each['winner'])})" for each in outcome["dissent"]
     ]:
         parts.append(Text(f"Dissenting judges: {', '.join(dissent)}"))
     return parts
@@ -203,14 +206,14 @@ def _scores(verdict: PanelVerdict, names: Mapping[str, str]) -> list[RenderableT
 
     called = {each["id"]: each["name"] for each in verdict.get("criteria", [])}
     labels = {
-        key: output.one_line(called.get(key) or key.replace("_", " "), 40)
+        key: terminal.one_line(called.get(key) or key.replace("_", " "), 40)
         for key in dict.fromkeys(key for debater in debaters for key in scores[debater])
     }
     table = borderless_table("", figures=[names[each] for each in debaters])
     for column in table.columns[1:]:
         column.max_width = NAME_CHARS
     if (
-        LABEL_CHARS + (NAME_CHARS + 2) * len(debaters) > output.columns()
+        LABEL_CHARS + (NAME_CHARS + 2) * len(debaters) > terminal.columns()
     ):  # otherwise the table would break words
         table.columns[0].width = max(len(word) for label in labels.values() for word in label.split())
     for criterion, label in labels.items():
@@ -230,7 +233,7 @@ def _prose(label: str, texts: Iterable[str]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for text in filter(str.strip, texts):
         prefix = f"{label}:" + ("\n\n" if text.count("\n") > 1 else " ") if label else ""
-        parts.append(Padding(Text(prefix + output.safe(text)), (0, 0, 0, 0) if parts else BELOW))
+        parts.append(Padding(Text(prefix + terminal.safe(text)), (0, 0, 0, 0) if parts else BELOW))
     return parts
 
 
@@ -239,7 +242,7 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
     report = judgement.verdict.get("agreement")
     if not report:
         return []
-    names, protocol = output.debater_names(judgement.config, 30), rules_of({"config": judgement.config})
+    names, protocol = terminal.debater_names(judgement.config, 30), rules_of({"config": judgement.config})
     dissenting = {each["judge"] for each in report["dissent"]}
     table = borderless_table("judge", "model", "says", "confidence", "orders")
     for verdict in judgement.verdicts:
@@ -247,8 +250,8 @@ def agreement_parts(judgement: Judgement) -> list[RenderableType]:
         dissents = " (dissents)" if verdict["judge"] in dissenting else ""
         sure = confidence_of(verdict)
         cells = (
-            output.one_line(verdict["judge"], 40),
-            output.one_line(verdict["model"], 40),
+            terminal.one_line(verdict["judge"], 40),
+            terminal.one_line(verdict["model"], 40),
             said + dissents,
             "–" if sure is None else str(sure),
             {True: "differ", False: "agree", None: "one order"}[verdict["flip"]["flipped"]],
@@ -267,7 +270,7 @@ Document = JsonMapping
 
 def overview(document: Document, parent: str) -> Parts:
     """Return the overview that `moot show` prints. `parent` is the name of the debate it was forked from."""
-    names, usage = output.debater_names(document["config"]), document["usage"]
+    names, usage = terminal.debater_names(document["config"]), document["usage"]
     named, failed = document["name"] != document["id"], document["status"] == "failed"
     used = [
         count_noun(turns_taken(document["transcript"], names), "turn"),
@@ -282,8 +285,8 @@ def overview(document: Document, parent: str) -> Parts:
         "ended": document.get("ended_because", ""),
         "agreement": _agreement(document),
         "used": " · ".join(used),
-        "started": f"{output.local_time(document['created_at'])} · last active "
-        + output.local_time(document["updated_at"]),
+        "started": f"{terminal.local_time(document['created_at'])} · last active "
+        + terminal.local_time(document["updated_at"]),
         "pinned": ", ".join(document.get("state", {}).get("pinned", [])),
         "why": document["errors"][-1]["error"] if failed and document["errors"] else "",
         "forked from": parent,
@@ -291,9 +294,9 @@ def overview(document: Document, parent: str) -> Parts:
     table = Table.grid(padding=(0, 2))
     for key, value in facts.items():
         if value:
-            table.add_row(Text(key, "dim"), Text(output.one_line(str(value), 600)))
+            table.add_row(Text(key, "dim"), Text(terminal.one_line(str(value), 600)))
     return [
-        Text(output.one_line(question_of(document), 1000), "bold"),
+        Text(terminal.one_line(question_of(document), 1000), "bold"),
         table,
         Text(),
         *verdict_parts(document),
@@ -326,22 +329,22 @@ def cost_text(document: Document) -> str:
 
 def block(heading: Text, text: str, indent: int = 2) -> Parts:
     """Return a heading and a text below it."""
-    return [heading, Padding(Text(output.safe(text)), (0, 0, 1, indent))]
+    return [heading, Padding(Text(terminal.safe(text)), (0, 0, 1, indent))]
 
 
 def transcript(document: Document) -> Parts:
     """Return all transcript entries of a debate for printing."""
-    names, parts = output.debater_names(document["config"]), []
+    names, parts = terminal.debater_names(document["config"]), []
     for entry in document["transcript"]:
-        who = output.one_line(names.get(entry["speaker"], entry["speaker"]), 60)
+        who = terminal.one_line(names.get(entry["speaker"], entry["speaker"]), 60)
         about = [
             entry["id"],
-            output.entry_label(entry, names),
+            terminal.entry_label(entry, names),
             count_noun(entry["tokens"], "token"),
             entry["model"],
         ]
         heading = Text.assemble(
-            (who, "bold"), (f"  {output.one_line(' · '.join(filter(None, about)), 300)}", "dim")
+            (who, "bold"), (f"  {terminal.one_line(' · '.join(filter(None, about)), 300)}", "dim")
         )
         parts += block(heading, entry["content"])
     return parts
@@ -364,9 +367,9 @@ def summary(version: JsonMapping | None) -> Parts:
         f"  entries {version['covers_from_seq']}–{version['covers_through_seq']} · "
         f"{count_noun(version['messages'], 'message')} · "
         f"{version['before_tokens']} → {version['after_tokens']} tokens · "
-        f"{output.one_line(' · '.join(filter(None, made_by)), 300)}"
+        f"{terminal.one_line(' · '.join(filter(None, made_by)), 300)}"
     )
-    whose = f" of {output.one_line(version['owner'], 60)}" if version["owner"] else ""
+    whose = f" of {terminal.one_line(version['owner'], 60)}" if version["owner"] else ""
     title = f"{version['kind']} summary{whose}, version {version['version']}"
     return block(Text.assemble((title, "bold"), (about, "dim")), version["text"])
 
@@ -384,7 +387,7 @@ def blackboard(document: Document) -> Parts:
     if missing and not (board["cards"] or board["reflections"]):
         return [Text(missing)]
     names, standing, events = (
-        output.debater_names(document["config"]),
+        terminal.debater_names(document["config"]),
         board["standing"],
         board["claim_events"],
     )
@@ -425,7 +428,7 @@ def _round_text(record: Document, names: Mapping[str, str], texts: Mapping[str, 
 
 def receipts(document: Document) -> Parts:
     """Return a table that lists the tokens in each section of the debaters' prompts."""
-    names = output.debater_names(document["config"])
+    names = terminal.debater_names(document["config"])
     rows = [{**row, "speaker": names.get(row["speaker"], row["speaker"])} for row in document["receipts"]]
     return _receipts(rows, ("seq", "speaker", "phase"))
 
@@ -445,7 +448,7 @@ def _receipts(rows: Sequence[Document], words: Sequence[str]) -> Parts:
         counts = [row["sections"].get(section, 0) for section in sections]
         omitted = sum(note["tokens"] for note in row["omitted"])
         figures = map(str, (*counts, row["total_tokens"], row["budget"], omitted))
-        table.add_row(*(Text(output.one_line(str(row[key]), 24)) for key in words), *figures)
+        table.add_row(*(Text(terminal.one_line(str(row[key]), 24)) for key in words), *figures)
     return [table]
 
 
@@ -467,11 +470,11 @@ def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
     parts: Parts = []
     for each in again:
         table = Table(
-            pad_edge=False, expand=True, title=f"{each.entry_id}, {output.one_line(each.speaker, 60)}"
+            pad_edge=False, expand=True, title=f"{each.entry_id}, {terminal.one_line(each.speaker, 60)}"
         )
         for heading in (f"original, with {each.shown_tokens} tokens of {without}", f"without {without}"):
             table.add_column(heading, ratio=1)
-        table.add_row(Text(output.safe(each.said)), Text(output.safe(each.without or each.error)))
+        table.add_row(Text(terminal.safe(each.said)), Text(terminal.safe(each.without or each.error)))
         parts.append(table)
     return parts
 
@@ -483,7 +486,7 @@ def prompt(looked: ReconstructedPrompt) -> Parts:
     if "purpose" in whose:
         what = f"{whose['id']}, {whose['purpose']}"
     else:
-        what = f"{whose['entry_id']}, {output.one_line(whose['speaker'], 60)}"
+        what = f"{whose['entry_id']}, {terminal.one_line(whose['speaker'], 60)}"
     heading = f"Prompt of {what}: {receipt['total_tokens']} of {receipt['budget']} tokens"
     proof = (
         "exact: its digest is the recorded one"
@@ -493,14 +496,14 @@ def prompt(looked: ReconstructedPrompt) -> Parts:
     parts: Parts = [Text(heading, "bold"), Text(f"{proof}  {looked.digest[:16]}…", "dim"), Text()]
     for part in looked.parts:
         who = " ".join(
-            filter(None, [part.message["role"], output.one_line(part.message.get("name") or "", 60)])
+            filter(None, [part.message["role"], terminal.one_line(part.message.get("name") or "", 60)])
         )
         title = f"── {part.section} · {who} · {part.tokens} tokens"
         parts += block(Text(title, "bold cyan"), part.message["content"], indent=0)
     omitted = receipt["omitted"]
     parts.append(Text("Left out:", "bold") if omitted else Text("Nothing was left out."))
     for note in omitted:
-        what, why = output.one_line(note["what"], 80), output.one_line(note["why"], 80)
+        what, why = terminal.one_line(note["what"], 80), terminal.one_line(note["why"], 80)
         parts.append(Text(f"  {note.get('count', 1)} × {what}: {why}, {note['tokens']} tokens"))
     return parts
 

@@ -1,4 +1,4 @@
-"""Session of a debate: checks before any model call, the open database, and events while it runs."""
+"""Session of a debate: checks before model calls, the open database, events, proposed debaters."""
 
 from __future__ import annotations
 

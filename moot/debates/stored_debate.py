@@ -1,7 +1,7 @@
 """Stored debate, with methods to run, resume, read, judge, query, fork, rate and delete it.
 
-Feedback on decisions gives the Brier scores of judges and models (Brier 1950, *Verification of Forecasts
-Expressed in Terms of Probability*).
+People's feedback on decisions gives the Brier scores of judges and models (Brier 1950, *Verification of
+Forecasts Expressed in Terms of Probability*).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Statistics of evaluations and comparisons of debates: intervals, paired tests, ratings, agreement.
 
 scipy and choix are part of the extra `eval` and are imported on first use. An interval is a 95 % interval.
+`compare_debates` compares debates by question, result, agreement, usage and cost. A model can list the points
+that only one debate makes.
 """
 
 import warnings

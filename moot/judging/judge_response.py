@@ -1,4 +1,4 @@
-"""Requests to judges, the schema of a judge's reply, and the checks that make it a verdict."""
+"""Requests to judges, the schema of a reply, its check, and the display of verdict fields."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy

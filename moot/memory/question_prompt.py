@@ -657,7 +657,8 @@ def unsaid_words(
 
 PASSAGE = Splitting(long=48, passage=48)
 """Limits for splitting messages into short passages of two or three sentences."""
-PASSAGES = 5
+MOST_PASSAGES = 5
+"""Maximum number of passages in an answer without a model."""
 NO_MODEL = "No model is configured. These are the most relevant passages."
 NOTHING = "No model is configured, and no message shares a word with the question."
 QUOTE_TRUNCATION_MARK = "[…]"
@@ -827,8 +828,8 @@ def extract_for(
     whose = {index.speakers[number] for number in read.speakers}
     others = {chunk["seq"] for chunk in chunks if whose and chunk["speaker"] not in whose}
     remaining = sum(index.tokens)
-    keys = retrieve(index, read.about, budget=remaining, exclude=others, top=PASSAGES, neighbours=0).seqs
-    keys = keys or tuple(chunk["seq"] for chunk in chunks[: PASSAGES if asked_for else 0])
+    keys = retrieve(index, read.about, budget=remaining, exclude=others, top=MOST_PASSAGES, neighbours=0).seqs
+    keys = keys or tuple(chunk["seq"] for chunk in chunks[: MOST_PASSAGES if asked_for else 0])
     by_key = {chunk["seq"]: chunk for chunk in chunks}
     lines, ids = list[str](), list[str]()
     for seq, parts in by_message(keys):

@@ -1,7 +1,8 @@
-"""Chat models that run in this process: the built-in offline model and models for tests.
+"""Chat models that need no provider: offline, recorded, scripted, and command-line programs.
 
 `LocalModel` is their base class. `ScriptedModel` returns prepared replies in examples, notebooks and tests.
-The offline model returns placeholder texts without a network or a key.
+The offline model returns placeholder texts without a network or a key. `CommandModel` runs a program for each
+call. `RecordedModel` replays a recorded debate.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Prompt templates, prompt blocks and token budgets."""
+"""Prompt templates, roles, prompt blocks and token budgets."""

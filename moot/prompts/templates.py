@@ -1,4 +1,4 @@
-"""Prompt templates, and the fenced blocks that keep the text of others apart from instructions.
+"""Prompt templates, built-in roles, and fenced blocks that keep the text of others apart.
 
 A template is a Markdown file with `{name}` placeholders, beside the code that uses it. Values are inserted
 verbatim and never parsed as templates, so text of a debater stays data.

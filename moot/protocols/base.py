@@ -1,4 +1,4 @@
-"""Base class of protocols, which choose the next step and build the prompts of turns; `pairwise`."""
+"""Base class of protocols, which choose the next step and build prompts, and the protocol `pairwise`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -337,7 +337,7 @@ def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = Tru
     return with_answer_line(instruction, config) if answer else instruction
 
 
-WANTED = (
+PAIRWISE_INSTRUCTION = (
     "The topic is an input, and the messages are answers to it. The winner is the answer that follows the "
     "input better: it does what is asked, and what it states is right. Ignore length, tone and order, unless "
     'the input asks for them. Choose "tie" only if no difference matters.'
@@ -353,7 +353,7 @@ class Pairwise(Protocol):
     name = "pairwise"
     debaters = ({"id": "candidate-1", "name": "Candidate 1"}, {"id": "candidate-2", "name": "Candidate 2"})
     min_debaters = 2
-    judge_spec = JudgeSpec(instruction=WANTED, rubric="answers", interactive=False)
+    judge_spec = JudgeSpec(instruction=PAIRWISE_INSTRUCTION, rubric="answers", interactive=False)
     can_continue = False
     shows_summary = False
     judge_reads_summary = False

@@ -1,4 +1,7 @@
-"""Input of a turn's prompt, and the prompt blocks and turn suffixes that protocols build from it."""
+"""Input of a turn's prompt, and the prompt blocks and turn suffixes that protocols build from it.
+
+The turn suffix is the last message of a prompt. It differs between debaters.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

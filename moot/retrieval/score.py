@@ -1,6 +1,7 @@
 """Scoring and selection of the messages that most probably answer a question.
 
-One scorer serves questions about a debate, memories of a turn, passages of documents, and earlier debates.
+`read_question` prepares a question. `select_evidence` selects messages within a token budget. One scorer
+serves questions about a debate, memories of a turn, passages of documents, and earlier debates.
 `ScoreWeights` names all its weights. A score adds up evidence in nats:
 
 - the words that the message shares with the question (Okapi BM25, Robertson and Zaragoza 2009, §3.4),

@@ -1,4 +1,4 @@
-"""Environment variables, which only this module reads, and the entry points of plug-ins."""
+"""Environment variables, which only this module reads, redaction of secrets, and plug-ins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All tools of a debate: built-in, from the program, from MCP servers, and for context documents."""
+"""All tools of a debate (built-in, from the program, from MCP servers), and its context."""
 
 from __future__ import annotations
 

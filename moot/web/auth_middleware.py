@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.state import settings as environment
+from moot.state import settings
 from moot.state.config.section import errors_in
 from moot.state.errors import DebateBusy, DebateNotFound
 from moot.state.settings import redact
@@ -93,7 +93,7 @@ class AuthMiddleware:
         if external:
             try:
                 request = Request({**scope, "type": "http"})
-                operators = (self._launch_token, environment.api_key("MOOT_TOKEN"))
+                operators = (self._launch_token, settings.api_key("MOOT_TOKEN"))
                 operator = any([_has_token(request, token) for token in operators])
                 known = operator or _has_token(request, self._visitor_token)
                 scope[OPERATOR], scope[KNOWN] = operator, known
@@ -128,12 +128,12 @@ class AuthMiddleware:
             return f"the origin {origin!r} is not allowed to use this server{advice}"
         if request.scope["path"] == "/ok" or known:
             return ""
-        if self._visitor_token or environment.variable("MOOT_TOKEN"):
+        if self._visitor_token or settings.variable("MOOT_TOKEN"):
             return "send the server's token as x-api-key, or open /moot?token=…"
         peer = (request.scope.get("client") or [""])[0]
         if is_loopback(name) and is_loopback(peer):
             return ""
-        if {name, "*"} & set(environment.names_in("MOOT_ALLOW_HOSTS")):
+        if {name, "*"} & set(settings.names_in("MOOT_ALLOW_HOSTS")):
             return ""
         return (
             f"{host!r} is not an address of this machine only: set MOOT_TOKEN, which clients then send as "

@@ -1,4 +1,4 @@
-"""Debates that a server runs for its clients, each in its own task, and the actions of the live page.
+"""Debates that a server runs, each in its own task, and what the live page reads and does.
 
 Settings of a client are untrusted and checked against the operator's permissions. The operator's settings
 are the defaults. A debate continues to run if its client disconnects.

@@ -19,7 +19,7 @@ from moot.calls.effects import sleep_until_stop, stop
 from moot.cli.commands.demo import QUESTIONS
 from moot.cli.commands.show import age
 from moot.cli.group import app_of
-from moot.cli.output import wrap_for_terminal
+from moot.cli.terminal import wrap_for_terminal
 from moot.models.offline import recording_config
 from moot.state.errors import ConfigError, DebateExists, DebateNotFound, InputError, MootError, UserError
 
@@ -192,7 +192,7 @@ def test_no_word_breaks_on_a_narrow_terminal_and_a_command_stays_a_line(
         "no key: run",
         "`moot setup` once",
     ]
-    monkeypatch.setattr("moot.cli.output.columns", lambda: 40)
+    monkeypatch.setattr("moot.cli.terminal.columns", lambda: 40)
     listed = " ".join(moot("list", "--db", db).stdout.split())
     assert "done · confidence 80" in listed
     assert "· recorded:monolith" in listed
@@ -339,8 +339,8 @@ def test_the_list_keeps_its_columns_whatever_a_debate_cost(tmp_path: Path, cost:
 def test_the_list_cuts_a_long_name_only_where_the_table_needs_the_width(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int, question: str, shown: int
 ) -> None:
-    monkeypatch.setattr("moot.cli.output.columns", lambda: width)
-    monkeypatch.setattr("moot.cli.output.columns", lambda: width)
+    monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
+    monkeypatch.setattr("moot.cli.terminal.columns", lambda: width)
     path, name = str(tmp_path / "d.sqlite"), "n" * 60
     with open_debates(path) as debates:
         short = DebateConfig.model_validate({"turns": 1, "judge": {"enabled": False}})

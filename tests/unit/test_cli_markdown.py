@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from moot import DebateConfig
-from moot.cli import output
+from moot.cli import terminal
 from moot.cli.commands import run
-from moot.cli.output import MarkdownText, wrap_for_terminal
 from moot.cli.show_parts import verdict_parts
+from moot.cli.terminal import MarkdownText, wrap_for_terminal
 from moot.debates.dry_run import estimate
 from tests.support.report_documents import VERDICT
 
@@ -88,7 +88,7 @@ def test_scores_and_plans_break_no_word(columns: int, monkeypatch: pytest.Monkey
         "lengths": {},
         "criteria": [],
     }
-    monkeypatch.setattr(output, "columns", lambda: columns)
+    monkeypatch.setattr(terminal, "columns", lambda: columns)
     config = {"protocol": "round-robin", "debaters": debaters}
     planned = estimate(DebateConfig(protocol="council"))
     assert planned

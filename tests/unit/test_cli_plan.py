@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from moot.cli.group import app_of
-from moot.cli.output import print_error
+from moot.cli.terminal import print_error
 from moot.configuration import with_files
 from moot.state.errors import ConfigError
 

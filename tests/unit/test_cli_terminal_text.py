@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.output import json_text, one_line, safe
+from moot.cli.terminal import json_text, one_line, safe
 
 HOSTILE = "\x1b[31mred\x1b[0m \x9b2J \u202egnp.exe\u2066 \x07 \x00 \x7f \rover \ud800 \ufeff"
 ANY_TEXT = st.text(st.characters(exclude_categories=()) | st.sampled_from(HOSTILE))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moot.cli.options import run_config
-from moot.cli.output import print_error
+from moot.cli.terminal import print_error
 from moot.configuration import Converted, file_data, from_dialectic, is_dialectic
 from moot.memory.perspectives import perspective_settings
 from moot.prompts.templates import shipped_role

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moot.cli.commands.eval import add_rows
-from moot.cli.output import write_file
+from moot.cli.terminal import write_file
 from moot.configuration import read_text
 from moot.evals.items import read_items
 from moot.evals.scorecards import read_subject

@@ -110,7 +110,7 @@ def test_an_oversize_message_that_must_stay_is_cut_in_its_middle_with_a_mark() -
 
 
 def test_a_budget_below_its_own_frame_is_refused() -> None:
-    with pytest.raises(ValueError, match="exceed the prompt's budget"):
+    with pytest.raises(ValueError, match="do not fit in its budget"):
         truncate_blocks([_block("a", KEEP)] * 10, 12, count)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.cli.output import Grid, deliver, form_of
+from moot.cli.terminal import Grid, deliver, form_of
 from moot.state.errors import InputError
 
 FORMS = ("table", "json", "md")

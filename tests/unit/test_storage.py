@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
 from moot import DebateConfig, open_debates
-from moot.cli.output import write_file
+from moot.cli.terminal import write_file
 from moot.state.errors import ConfigError, InputError, StorageError
 from moot.storage import checkpoints
 from moot.storage.checkpoints import CompressingSerializer

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Exit, Option
 
-from moot.cli import options as shared_options
-from moot.cli import output
+from moot.cli import options as shared
+from moot.cli import terminal
 from moot.cli.group import command
 from moot.judging.panel import RULES
 from moot.state.config.model_settings import OFFLINE, is_built_in
@@ -32,7 +32,7 @@ QUOTE_CHARS = 160
 
 @command(panel="Read results", examples=('mono "What would change Ben\'s mind?"',))
 def ask(
-    debate_id: shared_options.DebateArgument,
+    debate_id: shared.DebateArgument,
     question: Annotated[
         str,
         Argument(metavar="QUESTION", help="Question about the debate, or - to read the question from stdin."),
@@ -47,9 +47,9 @@ def ask(
             "built in, the default is the model set with `moot setup` or MOOT_MODEL.",
         ),
     ] = None,
-    db: shared_options.DbOption = None,
-    as_json: shared_options.JsonOption = False,
-    quiet: shared_options.QuietOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Answer a question about a debate, citing the debate's messages.
 
@@ -58,19 +58,19 @@ def ask(
     from moot.prompts.request import model_params
 
     asked = sys.stdin.read() if question == "-" else question
-    with shared_options.open_stored_debate(db, debate_id) as debate:
+    with shared.open_stored_debate(db, debate_id) as debate:
         config = debate.config()
         if model is None and is_built_in(model_params(config, config.judge).model):
-            model = shared_options.configured_model()  # a built-in model has no replies to new questions
+            model = shared.configured_model()  # a built-in model has no replies to new questions
         answer = debate.ask(asked, model=model)
         if as_json:
-            return output.print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
+            return terminal.print_json({"debate": debate.id, "question": asked.strip(), **answer.to_json()})
         said, *sources = _lines(debate, answer)
         advice = _model_advice(debate, asked, db) if answer.placeholder else ""
     if sys.stdout.isatty():
-        output.print_result(output.MarkdownText(said), output.MarkdownText("\n".join(sources)))
+        terminal.print_result(terminal.MarkdownText(said), terminal.MarkdownText("\n".join(sources)))
     else:
-        output.print_text("\n".join([said, *sources]))
+        terminal.print_text("\n".join([said, *sources]))
     receipt = answer.receipt
     if not quiet:
         shown, omitted = receipt["messages_read"], receipt["messages_left_out"]
@@ -80,13 +80,13 @@ def ask(
             line += f"; {count_noun(omitted, 'message')} did not fit"
         if answer.dropped:
             line += f"; removed {count_noun(answer.dropped, 'citation')} of messages that do not exist"
-        output.print_note(line)
+        terminal.print_note(line)
         if advice:
-            output.print_note(advice)
+            terminal.print_note(advice)
     if failure := receipt["embeddings_error"]:
-        output.print_note(
+        terminal.print_note(
             "the embedding model failed, so messages were found by their words only: "
-            f"{output.one_line(failure, 300)}"
+            f"{terminal.one_line(failure, 300)}"
         )
 
 
@@ -97,11 +97,10 @@ def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
     if argued and all(each["model"] == OFFLINE for each in argued):
         return (
             "The offline model wrote only placeholder messages, so this debate holds no answer. Debate the "
-            "question again with your own model: "
-            + shared_options.after_setup(shared_options.command_line("run", question))
+            "question again with your own model: " + shared.after_setup(shared.command_line("run", question))
         )
-    again = shared_options.command_line("ask", debate.name, asked, db=db)
-    return f"Get an answer from your own model: {shared_options.after_setup(again)}"
+    again = shared.command_line("ask", debate.name, asked, db=db)
+    return f"Get an answer from your own model: {shared.after_setup(again)}"
 
 
 def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
@@ -110,25 +109,26 @@ def _lines(debate: Debate, answer: DebateAnswer) -> list[str]:
     from moot.runtime.qa import decision_line
 
     values = debate.state().values
-    names = output.debater_names(values["config"], 60)
+    names = terminal.debater_names(values["config"], 60)
     lines = [answer.text or "The transcript does not answer the question."]
     cited = () if answer.placeholder else answer.citations
     if cited:
         lines += ["", "Sources:"]
     for message_id in cited:
         if message_id == VERDICT_ID:
-            lines.append(f"- [{message_id}] {output.one_line(decision_line(values), QUOTE_CHARS)}")
+            lines.append(f"- [{message_id}] {terminal.one_line(decision_line(values), QUOTE_CHARS)}")
             continue
         entry = values["full_transcript"][int(message_id[1:])]
         who = names.get(entry["speaker"], entry["speaker"])
         lines.append(
-            f"- [{message_id}] {output.one_line(who, 60)}: {output.one_line(entry['content'], QUOTE_CHARS)}"
+            f"- [{message_id}] {terminal.one_line(who, 60)}: "
+            + terminal.one_line(entry["content"], QUOTE_CHARS)
         )
     if answer.not_found:
-        lines += ["", "Not found:", *(f"- {output.one_line(item, 300)}" for item in answer.not_found)]
+        lines += ["", "Not found:", *(f"- {terminal.one_line(item, 300)}" for item in answer.not_found)]
     unknown = [term for term in answer.receipt["unknown_terms"] if term not in answer.not_found]
     if unknown:
-        lines += ["", f"Words that no message contains: {output.one_line(', '.join(unknown), 300)}"]
+        lines += ["", f"Words that no message contains: {terminal.one_line(', '.join(unknown), 300)}"]
     return lines
 
 
@@ -193,10 +193,10 @@ def judge(
             help="Question that was debated. Needed only if FILE does not contain it.",
         ),
     ] = None,
-    config: shared_options.ConfigOption = None,
-    db: shared_options.DbOption = None,
-    as_json: shared_options.JsonOption = False,
-    quiet: shared_options.QuietOption = False,
+    config: shared.ConfigOption = None,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Judge a debate again, or end a paused debate with a verdict.
 
@@ -232,10 +232,10 @@ def judge(
         raise InputError("--topic works only with a FILE, because a stored debate already has a topic")
     else:
         options = _with_config(options, config)
-        with shared_options.open_database(db) as debates:
+        with shared.open_database(db) as debates:
             debate = debates.get(subject)
             if not model and config is None:
-                own_model = model_after_recording(debate.config(), shared_options.configured_model())
+                own_model = model_after_recording(debate.config(), shared.configured_model())
                 options = replace(options, model=own_model)  # a recording judges only once
             judgement = judge_debate(debate.session, options, dry_run=dry_run)
     _deliver(judgement, as_json=as_json, quiet=quiet)
@@ -243,7 +243,7 @@ def judge(
 
 def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions:
     """Add the `judge` and `models` settings of a configuration file to judging options."""
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import file_data
     from moot.state.config.config_files import make_config
 
@@ -289,11 +289,11 @@ def _deliver(judgement: Judgement, *, as_json: bool, quiet: bool) -> None:
         "solution": judgement.verdict["solution_markdown"],
     }
     parts = [*verdict_parts(document), *agreement_parts(judgement)]
-    output.print_answer(judgement.to_json(), *parts, as_json=as_json)
+    terminal.print_answer(judgement.to_json(), *parts, as_json=as_json)
     if not quiet and not as_json:
         calls = count_noun(int(judgement.usage.get("calls", 0)), "call")
         kept = "stored with the debate" if judgement.stored else "not stored"
-        output.print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {kept}")
+        terminal.print_note(f"\n{calls} · {tokens_of(judgement.usage):,.0f} tokens · {kept}")
     if judgement.failed:
-        output.print_error(f"the verdict failed: {output.one_line(judgement.verdict['error'], 500)}")
+        terminal.print_error(f"the verdict failed: {terminal.one_line(judgement.verdict['error'], 500)}")
         raise Exit(RunError.exit_code)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from moot.cli import options as shared
-from moot.cli import output as terminal
+from moot.cli import terminal
 from moot.cli.group import command, new_app
 from moot.cli.live import spent_text
 from moot.cli.options import open_catalogue, open_database, open_queue, present_records
@@ -151,8 +151,8 @@ def batch(
     on other machines.
     """
     from moot.api import run_many
-    from moot.cli.output import print_error
     from moot.cli.running import handle_sigterm_as_interrupt
+    from moot.cli.terminal import print_error
     from moot.configuration import merge, read
 
     if priority is not None and not queue:
@@ -214,7 +214,7 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
         ConfigError: a line is not a valid topic or configuration.
     """
     from moot.api import PlannedDebate, planned_name
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import merge, validate, with_files
     from moot.debates.session import check_config
     from moot.runtime.environment import Environment

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from moot.cli.group import command, new_app
 from moot.cli.live import header_lines
 from moot.cli.options import JsonOption
-from moot.cli.output import STDOUT, check_folder, print_answer, print_json, print_note, write_file
+from moot.cli.terminal import STDOUT, check_folder, print_answer, print_json, print_note, write_file
 from moot.graph.json_schemas import field_docs, whole_config
 from moot.state.config import DebaterConfig, PanelJudge
 from moot.state.config.model_settings import McpServerConfig, ModelSettings

@@ -8,7 +8,7 @@ from typer import Argument, Exit, Option
 from moot.cli import options as shared
 from moot.cli.group import command
 from moot.cli.options import after_setup, command_line, open_database
-from moot.cli.output import format_of, print_note, print_result, render, write_file
+from moot.cli.terminal import format_of, print_note, print_result, render, write_file
 from moot.state.entries import JsonMapping
 
 DEMO_DELAY_S = 0.1

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from typer import Argument, Exit, Option
 
 from moot.calls.effects import Reply, StreamAs, WireMessage
-from moot.cli import options, output
+from moot.cli import options, terminal
 from moot.cli import options as shared
 from moot.cli.group import command
 from moot.debates.session import is_over
@@ -77,7 +77,7 @@ def models(
     """
     import asyncio
 
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.models.endpoints import offered_models
     from moot.models.registry import Models, access_to
@@ -87,8 +87,8 @@ def models(
     offered = asyncio.run(offered_models(access))
     names = [name for name in offered if (words or "").casefold() in name.casefold()]
     if as_json:
-        return output.print_json({"base_url": url, "models": names})
-    output.print_text(
+        return terminal.print_json({"base_url": url, "models": names})
+    terminal.print_text(
         "\n".join(names)
         if names
         else f"{url} offers no model whose name contains {words!r}"
@@ -122,7 +122,7 @@ def doctor(
     Without --repair, the command changes nothing. Without --models, the command does not call any model.
     The exit code is 1 if a problem is found.
     """
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import read_config
 
     url = check_database(db)
@@ -140,20 +140,20 @@ def doctor(
         if not names:
             raise InputError("there is no model to call: add --config or --model")
         about = f"Call {', '.join(names)} once each, with at most {ROOM} tokens of reply?"
-        if output.confirm(about, "no model is called", yes=yes):
+        if terminal.confirm(about, "no model is called", yes=yes):
             found += inspect_models(settings)
     if as_json:
-        output.print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in found])
+        terminal.print_json([{"what": each.what, "says": each.message, "ok": each.ok} for each in found])
     else:
         marks = {True: "ok   ", False: "WRONG"}
         lines = [
-            f"{marks[each.ok]} {output.one_line(each.what, 40)}: {output.one_line(each.message, 300)}"
+            f"{marks[each.ok]} {terminal.one_line(each.what, 40)}: {terminal.one_line(each.message, 300)}"
             for each in found
         ]
         if any(each.repair for each in found):
             lines.append("`moot doctor --repair` repairs some of these problems")
         missing = "" if database_exists(url) else ", not created yet"
-        output.print_result(f"Database {redact_url(url)}{missing}", *lines)
+        terminal.print_result(f"Database {redact_url(url)}{missing}", *lines)
     if not all(each.ok for each in found):
         raise Exit(1)
 
@@ -398,7 +398,7 @@ def rename(
     with options.open_stored_debate(db, debate_id) as debate:
         debate.session.records.rename(debate.id, name)
     data = {"id": debate.id, "name": name, "was": debate.name}
-    output.acknowledge(data, f"renamed {debate.name} to {name}", as_json=as_json)
+    terminal.acknowledge(data, f"renamed {debate.name} to {name}", as_json=as_json)
 
 
 @command(panel="Manage debates", examples=("mono no-freeze --yes",))
@@ -422,16 +422,16 @@ def delete(
             each.id: each for each in map(debates.get, debate_ids)
         }.values()  # fails before anything is deleted
         for debate in chosen:
-            turns, topic = count_noun(debate.row.turns, "turn"), output.one_line(debate.row.topic, 60)
+            turns, topic = count_noun(debate.row.turns, "turn"), terminal.one_line(debate.row.topic, 60)
             about = f"{debate.name}, {turns}: {topic}"
-            agreed = output.confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
+            agreed = terminal.confirm(f"Delete {about}?", "nothing is deleted", yes=yes)
             if agreed:
                 debate.delete()
                 deleted.append({"deleted": debate.id, "name": debate.name})
             if not as_json:
-                output.print_note(f"deleted {debate.name}" if agreed else f"kept {debate.name}")
+                terminal.print_note(f"deleted {debate.name}" if agreed else f"kept {debate.name}")
     if as_json:
-        output.print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)
+        terminal.print_json(deleted[0] if len(debate_ids) == 1 and deleted else deleted)
 
 
 @command(panel="Manage debates", examples=("debates-backup.sqlite",))
@@ -453,7 +453,7 @@ def backup(
         if not isinstance(records.sql, SqliteSql):
             raise InputError("`moot backup` copies only SQLite files: use `pg_dump` for a Postgres database")
         records.sql.back_up(path)
-    output.acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
+    terminal.acknowledge({"written": str(path)}, f"wrote {path}", as_json=as_json)
 
 
 @command(panel="Manage debates", examples=("", "--keep-history"))
@@ -495,4 +495,4 @@ def gc(
         shrunk = shrink(debates.records.sql, pruned=dropped > 0)
     data = {"debates": len(chosen), "checkpoints": stored, "dropped": dropped, "shrunk": shrunk}
     rewritten = " and compacted the database" if shrunk else ""
-    output.acknowledge(data, f"deleted {dropped:,} of {stored:,} checkpoints{rewritten}", as_json=as_json)
+    terminal.acknowledge(data, f"deleted {dropped:,} of {stored:,} checkpoints{rewritten}", as_json=as_json)

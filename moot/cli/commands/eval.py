@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from typer import Argument, Exit, Option
 
-from moot.cli import options
 from moot.cli import options as shared
-from moot.cli import output as terminal
+from moot.cli import terminal
 from moot.cli.group import Interrupted, command, ignore_interrupts, new_app
 from moot.cli.live import spent_text
 from moot.state.entries import JsonObject
@@ -116,9 +115,9 @@ def run_evaluation(
     model: shared.ModelOption = None,
     judge_model: shared.JudgeModelOption = None,
     config: shared.ConfigOption = None,
-    db: options.DbOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Run every configuration (arm) on every item in a file, and print a report.
 
@@ -143,8 +142,8 @@ def run_evaluation(
     flags = {"model": model, "judge.model": judge_model}
     judge = judge_settings(flags, config)
     budget = SharedBudget(max_tokens, max_cost)
-    jobs = options.open_queue(db) if queue else None
-    with options.open_database(db, make=True) as debates:
+    jobs = shared.open_queue(db) if queue else None
+    with shared.open_database(db, make=True) as debates:
         store, title = Evaluations(debates.records.sql), name or path.stem
         known = store.get(title)
         arms = read_arms(arm, items, flags, config, terminal.print_error, known.arms if known else ())
@@ -201,7 +200,7 @@ def _deliver_run(
     else:
         terminal.print_result(*report_parts(report))
     if left_out:
-        whole = options.command_line("eval", "report", name, db=db)
+        whole = shared.command_line("eval", "report", name, db=db)
         terminal.print_note(
             f"left out, because this call did not ask for it: {', '.join(left_out)}. All: {whole}"
         )
@@ -227,7 +226,7 @@ def _deliver_run(
             )
     elif not quiet:
         terminal.print_note(
-            f"\nHTML page with the chart: {options.command_line('eval', 'report', name, '--html', db=db)}"
+            f"\nHTML page with the chart: {shared.command_line('eval', 'report', name, '--html', db=db)}"
         )
 
 
@@ -311,9 +310,9 @@ def report_evaluation(
             help="File to write, or - for stdout. Default: NAME.html with --html, otherwise stdout.",
         ),
     ] = None,
-    db: options.DbOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Print the report of an evaluation, or write the report to a file.
 
@@ -328,7 +327,7 @@ def report_evaluation(
         raise InputError(
             "no evaluation is given: add the NAME of an evaluation (see `moot eval list`), or add --feedback"
         )
-    from moot.cli.output import json_text
+    from moot.cli.terminal import json_text
     from moot.evals.report import report_html, report_markdown
     from moot.evals.results import Evaluations
     from moot.evals.run import EvaluationRun
@@ -341,7 +340,7 @@ def report_evaluation(
     if len(chosen) > 1:
         raise InputError("several output formats are given: choose one of --html, --md and --json")
     form = chosen[0] if chosen else "table"
-    with options.open_database(db) as debates:
+    with shared.open_database(db) as debates:
         evaluation = Evaluations(debates.records.sql).find(name)
         run = EvaluationRun(debates, evaluation)
         run.collect()
@@ -364,7 +363,7 @@ def _report_feedback(db: str | None, *, as_json: bool) -> None:
 
     from moot.debates.stored_debate import brier_scores
 
-    with options.present_records(db) as records:
+    with shared.present_records(db) as records:
         given = records.follow_ups.feedback()
     scores = brier_scores(given)
     if as_json:
@@ -396,11 +395,11 @@ def safe_file_name(name: str) -> str:
 
 
 @app.command("list")
-def list_evaluations(db: options.DbOption = None, as_json: options.JsonOption = False) -> None:
+def list_evaluations(db: shared.DbOption = None, as_json: shared.JsonOption = False) -> None:
     """List the stored evaluations, each with its configurations and number of answers."""
     from moot.evals.results import Evaluations
 
-    with options.open_database(db) as debates:
+    with shared.open_database(db) as debates:
         data = Evaluations(debates.records.sql).overview()
     rows = [
         (str(row["name"]), str(row["items"]), ", ".join(row["arms"]), str(row["answers"])) for row in data
@@ -465,9 +464,9 @@ def evaluate_debates(
             help="File to write. If a .csv file already exists, rows are appended to it.",
         ),
     ] = None,
-    db: options.DbOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Let evaluators score finished debates from 1 to 10 on each criterion.
 
@@ -492,7 +491,7 @@ def evaluate_debates(
         if path := file_of(each):
             outcomes.append(scorecards.read_subject(path, problem=wanted))
             continue
-        with options.open_database(db) as debates:
+        with shared.open_database(db) as debates:
             outcomes.append(scorecards.subject_of_document(debates.get(each).document(), problem=wanted))
     if not (evaluator or config or variable("MOOT_MODEL")):
         check_judges(DebateConfig(), [model for each in outcomes for model in each.models], Environment())

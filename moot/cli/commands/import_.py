@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option, prompt
 
-from moot.cli import options
-from moot.cli import output as terminal
+from moot.cli import options as shared
+from moot.cli import terminal
 from moot.cli.group import command
 from moot.state.entries import message_count, traits_of
 from moot.state.errors import InputError
@@ -35,7 +35,7 @@ def import_debate(
     topic: Annotated[
         str | None, Option("--topic", "-t", metavar="TEXT|@FILE", help="Question that was debated.")
     ] = None,
-    name: options.NameOption = None,
+    name: shared.NameOption = None,
     form: Annotated[
         Format | None,
         Option(
@@ -62,10 +62,10 @@ def import_debate(
             ),
         ),
     ] = None,
-    config: options.ConfigOption = None,
-    db: options.DbOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    config: shared.ConfigOption = None,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Import a transcript as a debate to judge, report on or continue.
 
@@ -77,7 +77,7 @@ def import_debate(
     from moot.debates.lifecycle import unused_name
 
     imported = read_transcript(path, form)
-    with options.open_database(db, make=True) as debates:
+    with shared.open_database(db, make=True) as debates:
         if imported.document is not None:
             given = {"--topic": topic, "--debater": debater, "--moderator": moderator, "--config": config}
             if refused := [option for option, value in given.items() if value]:
@@ -109,11 +109,11 @@ def import_debate(
             f"{count_noun(message_count(document['transcript']), 'message')} · {count_noun(tokens, 'token')}"
         )
         terminal.print_note(f"{said} · debaters: {', '.join(names)}")
-        terminal.print_note(f"  judge it   {options.command_line('judge', debate.name, db=db)}")
-        terminal.print_note(f"  report it  {options.command_line('report', debate.name, db=db)}")
+        terminal.print_note(f"  judge it   {shared.command_line('judge', debate.name, db=db)}")
+        terminal.print_note(f"  report it  {shared.command_line('report', debate.name, db=db)}")
         if debate.can_go_on():
             terminal.print_note(
-                f"  extend it  {options.command_line('resume', debate.name, '--turns', '6', db=db)}"
+                f"  extend it  {shared.command_line('resume', debate.name, '--turns', '6', db=db)}"
             )
 
 
@@ -182,7 +182,7 @@ def _formats(incomplete: str) -> list[str]:
     ),
 )
 def report(
-    debate_id: options.DebateArgument,
+    debate_id: shared.DebateArgument,
     formats: Annotated[
         list[str] | None,
         Option(
@@ -207,11 +207,11 @@ def report(
         ),
     ] = None,
     show: Annotated[bool, Option("--open", help="Open the first output file in the browser.")] = False,
-    db: options.DbOption = None,
+    db: shared.DbOption = None,
     as_json: Annotated[
         bool, Option("--json", help="Print the debate as JSON on stdout. Short for --format json -o -.")
     ] = False,
-    quiet: options.QuietOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Write a debate as HTML, Markdown, JSON, brief, ADR or Argdown.
 
@@ -224,7 +224,7 @@ def report(
             raise InputError("--json prints to stdout: remove --format and -o, or use --format json -o FILE")
         formats, output = ["json"], terminal.STDOUT
     chosen = _chosen(formats or (), output)
-    with options.open_stored_debate(db, debate_id) as debate:
+    with shared.open_stored_debate(db, debate_id) as debate:
         document, name = debate.document(), debate.name
     paths = [_path(form, name, output) for form in chosen]
     for path in paths:
@@ -302,9 +302,9 @@ def compare(
     output: Annotated[
         Path, Option("-o", "--output", metavar="FILE", help="File to write, .html or .md, or - for stdout.")
     ] = terminal.STDOUT,
-    db: options.DbOption = None,
-    as_json: options.JsonOption = False,
-    quiet: options.QuietOption = False,
+    db: shared.DbOption = None,
+    as_json: shared.JsonOption = False,
+    quiet: shared.QuietOption = False,
 ) -> None:
     """Compare the results, costs and answers of debates.
 
@@ -320,7 +320,7 @@ def compare(
             "the arguments are invalid: give at least two debates, use -o only with FILE.html or FILE.md, "
             "and use --json to print JSON"
         )
-    with options.open_database(db) as debates:
+    with shared.open_database(db) as debates:
         compared = [debates.get(each) for each in debate_ids]
         comparison = statistics.compare_debates([each.document() for each in compared])
         if only:

@@ -13,7 +13,7 @@ from typer import Argument, Option, confirm
 
 from moot.cli.group import command
 from moot.cli.options import DbOption, DebateArgument, JsonOption, command_line, open_stored_debate
-from moot.cli.output import acknowledge
+from moot.cli.terminal import acknowledge
 from moot.state.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from moot.cli import options as shared
-from moot.cli import output
+from moot.cli import terminal
 from moot.cli.group import command
 from moot.cli.options import after_setup, configured_model, open_database, open_stored_debate
 from moot.state.config.model_settings import recording_in
@@ -185,7 +185,7 @@ def run(
     warn_of_ignored_length(flags, settings)
     has_folder = any(Path(path).is_dir() for path in settings.context_paths())
     if has_folder and not any(debater.tools for debater in settings.debaters):
-        output.print_note(
+        terminal.print_note(
             "warning: no debater has tools to read the context folder: add --tools search,read_file"
         )
     check_answers(delivery.answers, settings)
@@ -241,13 +241,13 @@ def _propose(
     spent = 0.0
     defaults = validate({"protocol": settings.protocol}).debaters
     if settings.debaters == defaults and len(defaults) == 2:
-        output.print_note(f"{settings.model} proposes two debaters …")
+        terminal.print_note(f"{settings.model} proposes two debaters …")
         debaters, spent = propose_debaters(question, settings, Environment())
         settings = settings.model_copy(update={"debaters": debaters})
     for debater in settings.debaters:
-        role = f" ({output.one_line(debater.role, 60)})" if debater.role else ""
-        stance = output.one_line(debater.stance or "no stance", 300)
-        output.print_note(f"{output.one_line(debater.name, 40)}{role}: {stance}")
+        role = f" ({terminal.one_line(debater.role, 60)})" if debater.role else ""
+        stance = terminal.one_line(debater.stance or "no stance", 300)
+        terminal.print_note(f"{terminal.one_line(debater.name, 40)}{role}: {stance}")
     planned = estimate(settings.model_copy(update={"topic": question}), documents=documents)
     cost = expected_cost(planned, settings) if planned else []
     calls = f"about {count_noun(planned.calls, 'call')}" if planned else "an unknown number of calls"
@@ -257,10 +257,10 @@ def _propose(
         else f"about US$ {cost['usd']:.4f}, at most US$ {cost['usd_at_most']:.4f}"
     )
     proposal = f" The proposal cost US$ {spent:.4f}." if spent else ""
-    output.print_note(f"{settings.model}: {calls}, {price}.{proposal}")
+    terminal.print_note(f"{settings.model}: {calls}, {price}.{proposal}")
     for warning in omission_warnings(planned, settings) if planned else ():
-        output.print_note(warning)
-    if sys.stdin.isatty() and not output.confirm("Start the debate?", "no debate was started", yes=yes):
+        terminal.print_note(warning)
+    if sys.stdin.isatty() and not terminal.confirm("Start the debate?", "no debate was started", yes=yes):
         raise Exit(0)
     return settings
 
@@ -323,11 +323,11 @@ def resume(
             chosen = model is not None
             raise Exit(run_to_end(debate, delivery, turns=turns, answer=answer, model_chosen=chosen))
         document = debate.document()
-        output.print_note(f"This debate is finished ({document['status']}).")
+        terminal.print_note(f"This debate is finished ({document['status']}).")
         if debate.can_go_on():
             extend_it = resume_line(debate, delivery.db, "--turns", "6")
             recorded = recording_in(debate.config().model_names())
-            output.print_note(f"Extend it with:\n  {after_setup(extend_it) if recorded else extend_it}")
+            terminal.print_note(f"Extend it with:\n  {after_setup(extend_it) if recorded else extend_it}")
         deliver(debate, document, delivery, finished=False)
 
 
@@ -400,19 +400,20 @@ def fork(
         made = debates.get(fork_debate(debate.session, start, named, granted).thread)
         if not quiet:
             for entry in dropped_interjections(debate.state().values, made.state().values):
-                output.print_note(
-                    f"dropped the interjection {entry['id']}: {output.one_line(entry['content'], LINE_CHARS)}"
+                terminal.print_note(
+                    f"dropped the interjection {entry['id']}: "
+                    + terminal.one_line(entry["content"], LINE_CHARS)
                 )
         if run:
             delivery = shared.Delivery(db=db, as_json=as_json, quiet=quiet)
             raise Exit(run_to_end(made, delivery, turns=turns, model_chosen=model is not None))
         if as_json:
-            return output.print_json(made.document())
-        output.print_text(made.name)
+            return terminal.print_json(made.document())
+        terminal.print_text(made.name)
         if not quiet:
             recorded = recording_in(made.config().model_names())
             resume_it = resume_line(made, db)
-            output.print_note(f"Continue with:\n  {after_setup(resume_it) if recorded else resume_it}")
+            terminal.print_note(f"Continue with:\n  {after_setup(resume_it) if recorded else resume_it}")
 
 
 @dataclass(frozen=True)
@@ -438,7 +439,7 @@ def _change_of(
     given = {key: name for key, name in (("model", model), ("judge.model", judge_model)) if name is not None}
     if not given and path is None:
         return None
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import file_data, freeze, merge, validate
     from moot.state.config.config_files import nested_settings
 
@@ -504,7 +505,7 @@ def plan(
     well-known models.
     """
     from moot.cli.options import read_topic, split_context, warn_of_ignored_length
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.debates.dry_run import estimate, expected_cost, omission_warnings
     from moot.importing.read_context import read_documents
@@ -532,9 +533,9 @@ def plan(
         "left_out_tokens": planned.left_out(),
     }
     for warning in omission_warnings(planned, settings):
-        output.print_note(warning)
+        terminal.print_note(warning)
     file = setup.config or variable("MOOT_CONFIG")
-    output.print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
+    terminal.print_answer(data, *plan_parts(planned, latency, cost, file), as_json=as_json)
 
 
 def _price_advice(models: Sequence[str], file: Path | str | None) -> str:
@@ -559,8 +560,8 @@ def plan_parts(
     from moot.models.usage import price_list_text
 
     headings = ("calls", "at once", "times", "prompt a call", "reply a call")
-    shown = len(headings) if output.columns() >= TABLE_CHARS else 1
-    table = output.borderless_table("phase", "purpose", figures=headings[:shown])
+    shown = len(headings) if terminal.columns() >= TABLE_CHARS else 1
+    table = terminal.borderless_table("phase", "purpose", figures=headings[:shown])
     for batch in planned.batches:
         least, most = batch.times_at_least, batch.times_at_most
         figures = (

@@ -16,7 +16,7 @@ from typer import Exit, Option
 
 from moot.cli.group import INTERRUPTED, command
 from moot.cli.options import ConfigOption, DbOption
-from moot.cli.output import print_note
+from moot.cli.terminal import print_note
 from moot.state import settings
 
 OPEN_AFTER_S = 1.5
@@ -58,7 +58,7 @@ def serve(
     """
     if not (find_spec("starlette") and find_spec("uvicorn") and find_spec("sse_starlette")):
         raise settings.missing_extra("the live page", "serve")
-    from moot.cli.output import print_error
+    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.web.auth_middleware import is_loopback
     from moot.web.page_routes import serve_page
@@ -109,8 +109,8 @@ def mcp(
     """
     if find_spec("mcp") is None:
         raise settings.missing_extra("the MCP server", "mcp")
-    from moot.cli.output import print_error
     from moot.cli.running import handle_sigterm_as_interrupt
+    from moot.cli.terminal import print_error
     from moot.configuration import read_config
     from moot.web.mcp_server import serve as serve_agents
 

@@ -11,7 +11,7 @@ from typer import Option
 
 from moot.cli.group import command
 from moot.cli.options import JsonOption, command_line
-from moot.cli.output import one_line, print_json, print_note
+from moot.cli.terminal import one_line, print_json, print_note
 from moot.state import settings
 from moot.state.errors import InputError, ModelError
 from moot.state.settings import redact_url, register_secret

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from moot.cli import options, output
+from moot.cli import options, terminal
 from moot.cli.group import command
 from moot.state.errors import InputError
 from moot.state.verdict import import_note
@@ -78,7 +78,7 @@ def audit(
             again = replay_without(debate.session, without, first, last, model=model)
             data = {"id": debate.id, "without": without, "turns": [each.to_json() for each in again]}
             parts = show_parts.replays(again, without)
-    output.print_answer(data, *parts, as_json=as_json)
+    terminal.print_answer(data, *parts, as_json=as_json)
 
 
 POLL_INTERVAL_S = 0.5
@@ -162,13 +162,13 @@ def show(
             seen = reconstruct_prompt(
                 debate.session, prompt if prompt.startswith("c") else options.entry_number(prompt, "--prompt")
             )
-            return output.print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
+            return terminal.print_answer(seen.to_json(), *show_parts.prompt(seen), as_json=as_json)
         document = debate.document()
         parent = debate.session.records.catalogue.name_of(document["parent"]) if document["parent"] else ""
     data, parts = show_parts.part(chosen[0] if chosen else "", document, parent)
-    output.print_answer(data, *parts, as_json=as_json)
+    terminal.print_answer(data, *parts, as_json=as_json)
     if not as_json and not chosen and document["status"] in ("failed", "paused"):
-        output.print_note(f"\nContinue with: {resume_line(debate, db)}")
+        terminal.print_note(f"\nContinue with: {resume_line(debate, db)}")
 
 
 def _follow(debate: Debate) -> None:
@@ -180,10 +180,10 @@ def _follow(debate: Debate) -> None:
         runs = debate.is_running()
         document = debate.document()
         if new := document["transcript"][shown:]:
-            output.print_result(*show_parts.transcript({**document, "transcript": new}))
+            terminal.print_result(*show_parts.transcript({**document, "transcript": new}))
             shown += len(new)
         if not runs:
-            return output.print_result(*show_parts.part("verdict", document)[1])
+            return terminal.print_result(*show_parts.part("verdict", document)[1])
         time.sleep(POLL_INTERVAL_S)
 
 
@@ -249,7 +249,7 @@ def list_debates(
         if status in (None, row.status) and (grep or "").casefold() in text.casefold():
             known.append((row, outcome))
     if as_json:
-        return output.print_json(
+        return terminal.print_json(
             [
                 {
                     **asdict(row),
@@ -265,13 +265,13 @@ def list_debates(
     kept = known if evaluations else [each for each in known if not EVALUATED.fullmatch(each[0].name)]
     shown = kept[:limit]
     if shown:
-        output.print_result(*([_table(shown)] if output.columns() >= WIDE else _lines(shown)))
+        terminal.print_result(*([_table(shown)] if terminal.columns() >= WIDE else _lines(shown)))
     elif not rows:
-        output.print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
+        terminal.print_note('no debates yet: play one with `moot demo`, or ask `moot "Should we …?"`')
     if len(kept) > len(shown):
-        output.print_note(f"{len(kept) - len(shown)} more")
+        terminal.print_note(f"{len(kept) - len(shown)} more")
     if folded := len(known) - len(kept):
-        output.print_note(
+        terminal.print_note(
             f"not shown: {count_noun(folded, 'debate')} of evaluations; add --evaluations to see them"
         )
     today = date.today().isoformat()
@@ -279,7 +279,9 @@ def list_debates(
         if (due := revisit.get(row.id)) and due <= today:
             called = handle(row.id, row.name)
             words = options.command_line("feedback", called, "right", db=db)
-            output.print_note(f"revisit {output.one_line(called, 60)} since {due}: {words} (or wrong, mixed)")
+            terminal.print_note(
+                f"revisit {terminal.one_line(called, 60)} since {due}: {words} (or wrong, mixed)"
+            )
 
 
 def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
@@ -299,12 +301,12 @@ def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[Renderabl
             f"{age(row.updated_at)} ago",
         ]
         lines = [
-            output.one_line(result.question or question_in(row.topic), 200),
-            output.one_line(result.text, 400),
+            terminal.one_line(result.question or question_in(row.topic), 200),
+            terminal.one_line(result.text, 400),
         ]
-        lines.append(output.one_line(" · ".join(filter(None, facts)), 200))
+        lines.append(terminal.one_line(" · ".join(filter(None, facts)), 200))
         about = Text("\n".join(filter(None, lines)))
-        parts += [Text(output.one_line(row.name, MAX_NAME), "bold"), Padding(about, (0, 0, 0, 2))]
+        parts += [Text(terminal.one_line(row.name, MAX_NAME), "bold"), Padding(about, (0, 0, 0, 2))]
     return parts
 
 
@@ -352,9 +354,9 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
         result = outcome or ListedResult()
         rows.append(
             [
-                output.one_line(handle(row.id, row.name), MAX_NAME),
-                output.one_line(result.question or question_in(row.topic), 200),
-                output.one_line(result.text, 200),
+                terminal.one_line(handle(row.id, row.name), MAX_NAME),
+                terminal.one_line(result.question or question_in(row.topic), 200),
+                terminal.one_line(result.text, 200),
                 _confidence(result),
                 row.status,
                 *([_cost(row)] if costs else []),
@@ -362,9 +364,9 @@ def _table(known: list[tuple[DebateRow, ListedResult | None]]) -> Table:
             ]
         )
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    remaining = output.columns() - sum(widths[1:]) - output.COLUMN_GAP * len(widths)
-    table = output.borderless_table()
-    name_width = max(remaining, output.columns() // NAME_SHARE)
+    remaining = terminal.columns() - sum(widths[1:]) - terminal.COLUMN_GAP * len(widths)
+    table = terminal.borderless_table()
+    name_width = max(remaining, terminal.columns() // NAME_SHARE)
     table.add_column(headings[0], no_wrap=True, max_width=name_width, overflow="ellipsis")
     for heading in headings[1:3]:  # `rich` shortens the widest of these columns if the table is too wide
         table.add_column(heading)
@@ -402,7 +404,7 @@ def search(
             try:
                 values = debate.state().values
             except InputError as error:
-                output.print_note(f"skipped {debate.name}: {error}")
+                terminal.print_note(f"skipped {debate.name}: {error}")
                 continue
             names = debate.config().names() if values.get("config") else {}
             for entry in values.get("full_transcript", []):
@@ -414,13 +416,13 @@ def search(
                     who = names.get(entry["speaker"], entry["speaker"])
                     found.append({"debate": debate.name, "id": entry["id"], "speaker": who, "text": cut})
     if as_json:
-        return output.print_json(found[:limit])
+        return terminal.print_json(found[:limit])
     for each in found[:limit]:
-        place = " · ".join(output.one_line(each[key], 60) for key in ("debate", "id", "speaker"))
-        output.print_result(
-            Text(place, "bold"), Padding(Text(output.one_line(each["text"], 400)), (0, 0, 0, 2))
+        place = " · ".join(terminal.one_line(each[key], 60) for key in ("debate", "id", "speaker"))
+        terminal.print_result(
+            Text(place, "bold"), Padding(Text(terminal.one_line(each["text"], 400)), (0, 0, 0, 2))
         )
     if len(found) > limit:
-        output.print_note(f"{len(found) - limit} more messages: add --limit {len(found)} to see them")
+        terminal.print_note(f"{len(found) - limit} more messages: add --limit {len(found)} to see them")
     elif not found:
-        output.print_note("no message contains these words")
+        terminal.print_note("no message contains these words")

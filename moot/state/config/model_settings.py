@@ -1,4 +1,4 @@
-"""Settings of models and MCP servers: endpoint, capabilities, prices, rate limits, commands."""
+"""Names and settings of models, and settings of the MCP servers whose tools debaters may call."""
 
 import re
 from collections.abc import Iterable, Mapping
