@@ -5,6 +5,8 @@ A node body is a generator that yields effects: model calls, a question to a per
 work inline or on a worker thread.
 """
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import json
@@ -15,15 +17,17 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import Any, Literal, NotRequired, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, ParamSpec, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from moot.state import conversation
 from moot.state.config import OFFLINE
 from moot.state.entries import EntryUsage, JsonObject, memoize_by_identity
 from moot.state.errors import InputError, ModelError
+
+if TYPE_CHECKING:
+    from moot.state import conversation
 
 Purpose = Literal[
     "turn",
@@ -245,7 +249,7 @@ class Reply:
         """Return True if this reply is a placeholder written by the offline model."""
         return self.provider == OFFLINE
 
-    def require(self) -> "Reply":
+    def require(self) -> Reply:
         """Return this reply.
 
         Raises:
@@ -260,7 +264,7 @@ class Reply:
         return dict(vars(self))
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Reply":
+    def from_json(cls, data: Mapping[str, Any]) -> Reply:
         """Create a reply from JSON data that `to_json` returned.
 
         Raises:
@@ -416,11 +420,9 @@ outside a LangGraph graph."""
 
 def errors_update(state: conversation.StateValues, node: str, failures: Iterable[str]) -> Update:
     """Return a state update that records the errors from which a node recovered."""
-    errors = [
-        {"step": conversation.step_number(state), "node": node, "error": failure}
-        for failure in failures
-        if failure
-    ]
+    from moot.state.conversation import step_number  # imports LangChain, which commands need not load
+
+    errors = [{"step": step_number(state), "node": node, "error": failure} for failure in failures if failure]
     return {"errors": errors} if errors else {}
 
 

@@ -26,8 +26,8 @@ from moot.calls.effects import run_inline, shielded
 from moot.state.errors import StorageError
 from moot.state.langgraph_internals import close_store
 from moot.state.settings import database_url, is_postgres, require_extra, sqlite_path
-from moot.storage.records import Records, open_records
 from moot.storage.checked_saver import CheckedSaver
+from moot.storage.records import Records, open_records
 from moot.storage.sqlite import BUSY_TIMEOUT_S, SqliteSql, Statement
 
 

@@ -31,8 +31,7 @@ from moot.state.settings import api_key, load_plugin, plugin_entry_points, redac
 from moot.text.plain_text import break_template_tokens
 from moot.text.tokens import TokenCounter
 from moot.tools import tool as tool_types
-from moot.tools.calculator import Calculator
-from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
+from moot.tools.built_in import Calculator, ListFiles, ReadFile, Search, SearchDebate
 
 if TYPE_CHECKING:
     from mcp import ClientSession

@@ -149,8 +149,8 @@ def test_a_reader_that_leaves_is_no_error(moot: Moot, words: tuple[str, ...], un
 
 
 def test_a_bug_is_one_line_unless_its_traceback_is_wanted(moot: Moot) -> None:
-    code = "from moot.cli import main; from moot.cli import output; "
-    code += "output.print_json = None; main()"
+    code = "from moot.cli import main; from moot.cli import terminal; "
+    code += "terminal.print_json = None; main()"
     words = [*command()[:2], code, "list", "--json"]
 
     def run(**variables: str) -> subprocess.CompletedProcess[str]:

@@ -17,6 +17,10 @@ contents = st.lists(st.sampled_from(["word ", "界", "🙂", "End. ", "\n", "x" 
 )
 
 
+def test_a_long_message_is_split_into_about_four_passages() -> None:
+    assert Splitting.within(8000) == Splitting(long=1000, passage=250)
+
+
 def _entry(content: str, seq: int = 0) -> Entry:
     return make_entry(seq, "ada", "speech", content, tokens=count(content))
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from moot.state.entries import make_entry
 from moot.state.errors import ConfigError
-from moot.tools import files, tool
-from moot.tools.files import ListFiles, ReadFile, Search, SearchDebate
+from moot.tools import built_in, tool
+from moot.tools.built_in import ListFiles, ReadFile, Search, SearchDebate
 from moot.tools.registry import TOOLS, get_tool
 from moot.tools.tool import AccessRefused, Sandbox, ToolContext, function_of, run_tool
 
@@ -156,7 +156,7 @@ def test_too_large_a_file_is_refused(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_search_reads_no_more_than_its_limit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_SEARCHED_BYTES", 20)
+    monkeypatch.setattr(built_in, "MAX_SEARCHED_BYTES", 20)
     assert _run(Search, folder, query="build") == "no matches for 'build'"
 
 

@@ -18,7 +18,7 @@ from moot.state.config import DebateConfig
 from moot.state.errors import ConfigError
 from moot.state.reducers import entry_id_of
 from moot.text.tokens import counter, prompt_tokens
-from moot.tools.calculator import Calculator
+from moot.tools.built_in import Calculator
 from moot.tools.registry import TOOLS
 from moot.tools.tool import LEFT_OUT, ToolCall, ToolExchange, exchange_messages, wire_tokens
 from tests.support.fakes import FakeModel, answer

@@ -1,23 +1,29 @@
-"""Tool for exact arithmetic.
+"""Built-in tools: exact arithmetic, files of the context folder, and search in the transcript.
 
-`simpleeval` evaluates the syntax tree with a fixed set of operators and functions, and executes no code. Here
-literals become fractions, so 0.1 + 0.2 is 0.3, and the size of intermediate results is limited. Roots,
-logarithms and similar functions use floating point. Their results are marked with `≈`.
+The calculator uses `simpleeval`, which evaluates the syntax tree with a fixed set of operators and functions,
+and executes no code. Here literals become fractions, so 0.1 + 0.2 is 0.3, and the size of intermediate
+results is limited. Roots, logarithms and similar functions use floating point. Their results are marked with
+`≈`.
 """
 
 import ast
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from decimal import Context, Decimal, Inexact, localcontext
+from fnmatch import fnmatchcase
 from fractions import Fraction
+from typing import Annotated
 
 from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
-from moot.tools.tool import Tool, ToolContext, ToolFailed
+from moot.state.entries import traits_of
+from moot.text.plain_text import count_noun, excerpt
+from moot.tools.tool import MAX_FILE_BYTES, AccessRefused, Tool, ToolContext, ToolFailed
 
 Number = Fraction | float
 
@@ -195,3 +201,146 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "sum": lambda *values: sum(values, Fraction(0)),
     "tan": math.tan,
 }
+
+
+MAX_HITS = 20
+MAX_LISTED = 200
+MAX_SEARCHED_BYTES = 50_000_000
+"""Maximum number of bytes that one search reads in total."""
+LINES = 200
+"""Maximum number of lines that one call to `read_file` returns."""
+LINE_CHARS = 300
+"""Maximum number of characters per line in a tool result."""
+
+
+Query = Annotated[str, Field(min_length=1, max_length=200, description="Words to search for, in any order.")]
+Pattern = Annotated[str, Field(max_length=200, description="Pattern for file paths, such as *.md.")]
+
+
+def query_words(query: str) -> list[str]:
+    """Return the distinct lower-case words of a search query.
+
+    Raises:
+        ToolFailed: the query has no words.
+    """
+    words = list(dict.fromkeys(re.findall(r"\w+", query.casefold())))
+    if not words:
+        raise ToolFailed("the query has no words")
+    return words
+
+
+def matches_text(query: str, number: int, lines: Sequence[str]) -> str:
+    """Format search results as text that starts with the number of matches."""
+    if not number:
+        return f"no matches for {query!r}"
+    return "\n".join([f"{count_noun(number, 'match')} for {query!r}", *lines])
+
+
+def _fits(path: str, pattern: str) -> bool:
+    return fnmatchcase(path, pattern) or fnmatchcase(path.rsplit("/", 1)[-1], pattern)
+
+
+class Search(Tool):
+    """Tool that searches files for lines that contain the words of a query.
+
+    Lines with the most words come first.
+    """
+
+    name = "search"
+    description = (
+        "Search the text files of the context folder. Returns lines with their file and line number."
+    )
+    needs_context = True
+
+    query: Query
+    files: Pattern = "*"
+
+    def run(self, context: ToolContext) -> str:
+        """Return the lines in the context folder's text files that match the most query words."""
+        words, sandbox, left = query_words(self.query), context.folder(), MAX_SEARCHED_BYTES
+        number, kept = 0, defaultdict[int, list[str]](list)  # keyed by the number of matching words
+        for listed in sandbox.files():
+            if not _fits(listed.path, self.files) or listed.size > min(left, MAX_FILE_BYTES):
+                continue
+            left -= listed.size
+            try:
+                lines = sandbox.read(listed.path).splitlines()
+            except (AccessRefused, OSError):
+                continue
+            for at, line in enumerate(lines, 1):
+                folded = line.casefold()
+                if held := sum(word in folded for word in words):
+                    number += 1
+                    if len(kept[held]) < MAX_HITS:
+                        kept[held].append(f"{listed.path}:{at}: {line.strip()[:LINE_CHARS]}")
+        best = [line for held in sorted(kept, reverse=True) for line in kept[held]]
+        return matches_text(self.query, number, best[:MAX_HITS])
+
+
+class ReadFile(Tool):
+    """Tool that reads a file and returns its lines with line numbers."""
+
+    name = "read_file"
+    description = f"Read a text file of the context folder, at most {LINES} lines at once."
+    needs_context = True
+
+    path: str = Field(min_length=1, max_length=500, description="Path of the file within the context folder.")
+    start: int = Field(1, ge=1, description="Number of the first line to read, counted from 1.")
+    lines: int = Field(LINES, ge=1, le=LINES, description="Number of lines to read.")
+
+    def run(self, context: ToolContext) -> str:
+        """Return the requested lines of the file, each with its line number.
+
+        The number of lines in the file is added.
+        """
+        lines = context.folder().read(self.path).splitlines()
+        end = min(len(lines), self.start - 1 + self.lines)
+        chosen = enumerate(lines[self.start - 1 : end], self.start)
+        shown = "\n".join(f"{number}: {line[:LINE_CHARS]}" for number, line in chosen)
+        return f"{self.path}, lines {self.start} to {end} of {len(lines)}\n{shown}"
+
+
+class ListFiles(Tool):
+    """Tool that lists all files in a folder and its subfolders."""
+
+    name = "list_files"
+    description = "List the files of the context folder, with their sizes."
+    needs_context = True
+
+    path: str = Field(".", max_length=500, description="Path of a folder within the context folder.")
+    files: Pattern = "*"
+
+    def run(self, context: ToolContext) -> str:
+        """Return the path and size of each file in the folder and its subfolders."""
+        files = [each for each in context.folder().files(self.path) if _fits(each.path, self.files)]
+        shown = "\n".join(f"{each.path} ({each.size:,} bytes)" for each in files[:MAX_LISTED])
+        return f"{len(files)} files\n{shown}" if files else "no files"
+
+
+MAX_DEBATE_HITS = 10
+EXCERPT_CHARS = 300
+
+
+class SearchDebate(Tool):
+    """Tool that searches the messages of the debate for the words of a query.
+
+    Messages with the most words come first, and newer messages before older ones.
+    """
+
+    name = "search_debate"
+    description = "Search the messages of this debate. Returns excerpts with message ids."
+
+    query: Query
+
+    def run(self, context: ToolContext) -> str:
+        """Return excerpts from the messages that match the most words of the query."""
+        words = query_words(self.query)
+        hits = []
+        for entry in context.transcript:
+            folded = entry["content"].casefold()
+            found = [at for word in words if (at := folded.find(word)) >= 0]
+            if found and traits_of(entry).by != "tools":
+                passage = excerpt(entry["content"], EXCERPT_CHARS, min(found))
+                hits.append((len(found), entry["seq"], f"{entry['speaker']} [{entry['id']}]: {passage}"))
+        best = [line for _, _, line in sorted(hits, reverse=True)[:MAX_DEBATE_HITS]]
+        return matches_text(self.query, len(hits), best)
