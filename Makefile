@@ -135,7 +135,7 @@ site: $(VENV)/.dev ## Build the docs site in build/site; a broken link is an err
 	$(BIN)/python -m mkdocs build --strict
 
 browser: ## Install Debian's Chromium for the browser tests, if possible
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	@{ command -v chromium && command -v chromedriver; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || true
 
 clean: ## Delete the environment and all generated files

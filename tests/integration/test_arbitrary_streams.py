@@ -6,6 +6,7 @@ import copy
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ spoilt_events = st.lists(st.tuples(st.sampled_from(PLACES), json_values), min_si
 junk = st.text(st.characters(codec="utf-8"), max_size=30) | json_values.map(json.dumps) | st.just("[DONE]")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(sent=spoilt_events, more=st.lists(st.tuples(st.integers(0, 8), junk), max_size=2))
 def test_any_stream_ends_with_a_reply(sent: list[str], more: list[tuple[int, str]]) -> None:

@@ -64,7 +64,12 @@ def _html(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "write"),
-    [("a.docx", _word), ("a.xlsx", _excel), ("a.pdf", _pdf), ("a.html", _html)],
+    [
+        pytest.param("a.docx", _word, marks=pytest.mark.slow),
+        ("a.xlsx", _excel),
+        pytest.param("a.pdf", _pdf, marks=pytest.mark.slow),
+        ("a.html", _html),
+    ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_a_document_is_read_as_text(name: str, write: object, tmp_path: Path) -> None:

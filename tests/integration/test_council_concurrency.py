@@ -65,6 +65,7 @@ class Gathering:
         return obliging(call)
 
 
+@pytest.mark.slow
 def test_the_calls_of_a_phase_run_concurrently(tmp_path: Path) -> None:
     config = council_config(3).model_copy(update={"memory": make_config(CONFIG).memory})
     model = Gathering(BATCHES)

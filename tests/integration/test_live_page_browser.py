@@ -17,6 +17,8 @@ from tests.support.live_page import PausedModel, open_page, serve_in_thread
 from tests.support.patience import until
 from tests.support.report_documents import ATTACKS
 
+pytestmark = pytest.mark.slow
+
 SPEECH = "We should measure the **cost** first. " + "\n\n".join(ATTACKS)
 NAME = '"><img src=x onerror=window.ran=1>'
 LONG = 1000

@@ -21,6 +21,8 @@ from tests.support.browser import chromium, click, first, log, shows, width
 from tests.support.live_page import PausedModel, open_page, serve_in_thread
 from tests.support.patience import until
 
+pytestmark = pytest.mark.slow
+
 MOST_TABS = 40
 
 

@@ -14,6 +14,8 @@ from moot.state.config.config_files import make_config
 from moot.text.tokens import counter, prompt_tokens
 from tests.support.openai_server import OpenAIServer
 
+pytestmark = pytest.mark.slow
+
 COUNT = counter()
 REQUIREMENTS = [f"Requirement {n}: night tram {n} arrives within {n} minutes." for n in range(225)]
 BRIEF = "Which timetable meets these?\n" + "\n".join(REQUIREMENTS)

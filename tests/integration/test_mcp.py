@@ -272,6 +272,7 @@ def test_a_cancelled_debate_is_paused_and_goes_on_for_a_client_that_comes_back(
     assert len(asked_for) == len(set(asked_for))  # what had been answered is not paid again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [pytest.param("", marks=pytest.mark.slow), "set-by-the-operator"])
 def test_an_agent_with_the_set_token_is_the_operators(token: str, tmp_path: Path) -> None:
     async def talk(url: str) -> None:

@@ -72,6 +72,7 @@ def test_a_failed_fallback_after_a_refusal_is_not_a_refusal() -> None:
     assert not reply.is_final
 
 
+@pytest.mark.slow
 def test_a_slow_stream_does_not_time_out() -> None:
     slow = Act(pieces=[f"word{n} " for n in range(6)], gap=0.4)
     with OpenAIServer([slow]) as server:
@@ -80,6 +81,7 @@ def test_a_slow_stream_does_not_time_out() -> None:
     assert reply.attempts == 1
 
 
+@pytest.mark.slow
 def test_streamed_reasoning_resets_the_timeout() -> None:
     with OpenAIServer(
         [Act(pieces=["<think>", *("hm " * 9).split(" "), "</think>", "Yes."], gap=0.2)]

@@ -18,6 +18,8 @@ from packaging.specifiers import SpecifierSet
 
 import moot
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

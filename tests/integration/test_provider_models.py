@@ -29,6 +29,8 @@ from tests.support.provider_servers import (
     ProviderServer,
 )
 
+pytestmark = pytest.mark.slow
+
 CLAUDE, LLAMA, GEMINI = "anthropic:claude-test", "ollama:llama3:8b", "google_genai:gemini-test"
 KINDS: dict[str, type[ProviderServer]] = {CLAUDE: AnthropicServer, LLAMA: OllamaServer, GEMINI: GoogleServer}
 TOOL = {

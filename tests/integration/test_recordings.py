@@ -121,6 +121,7 @@ def test_the_demo_fits_two_screens_and_ends_with_four_commands(name: str, moot: 
     assert (moot.folder / f"{name}.html").exists()
 
 
+@pytest.mark.slow
 def test_a_fork_without_the_freeze_never_hears_of_it(moot: Moot) -> None:
     assert moot("demo").code == 0
     with OpenAIServer() as server:
@@ -196,6 +197,7 @@ def test_a_fork_without_one_interjection_repeats_the_others(tmp_path: Path) -> N
     assert (order.index("Second fact."), order.index("Third.")) == (2, 4)
 
 
+@pytest.mark.slow
 def test_a_model_continues_a_recorded_debate(moot: Moot) -> None:
     assert moot("demo", "--fast").code == 0
     with OpenAIServer() as server:

@@ -43,7 +43,7 @@ def _bytes_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("failing", [True, False])
+@pytest.mark.parametrize("failing", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_no_byte_holds_a_secret(tmp_path: Path, failing: bool) -> None:
     said = f"wrong key: Bearer {KEY} at http://me:{PASSWORD}@host {'x' * 270}{KEY}"
 

@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 from moot.cli.group import app_of, built_in_commands
 from moot.cli.reference import pages
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)

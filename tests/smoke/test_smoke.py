@@ -21,6 +21,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from moot import DebateConfig, aopen_debates, build_graph, debate_tool, open_debates
 from moot.testing import fake_model
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Should we adopt a monorepo?"
 SHORT = DebateConfig(turns=2)
 

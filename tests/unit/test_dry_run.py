@@ -278,6 +278,7 @@ def test_a_report_compares_with_the_plan_of_a_debate_that_has_the_same_documents
     assert planned.to_json()["prompt_tokens"] > estimate_of(config).to_json()["prompt_tokens"] + 2 * 400
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(
     protocol=st.sampled_from(sorted(PROTOCOLS)),

@@ -24,6 +24,7 @@ def test_a_configured_price_wins_over_the_listed_one_and_a_local_model_has_none(
     assert Models({"llama3": local}).names_without_price(["llama3", "offline"]) == ["llama3"]
 
 
+@pytest.mark.slow
 def test_the_plan_shows_the_cost_and_the_source_of_the_prices(tmp_path: Path) -> None:
     words = ["Trams?", "--protocol", "dialogue", "--model", "gpt-4o-mini", "--judge-model", "gpt-4o"]
     done = CliRunner().invoke(app_of("plan"), words)

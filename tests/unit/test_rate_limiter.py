@@ -151,6 +151,7 @@ def test_slots_are_as_many_as_configured_in_all(two: tuple[Records, Records]) ->
     assert first.acquire_slot(HERE, 2) is not None
 
 
+@pytest.mark.slow
 def test_debates_of_one_database_ask_no_endpoint_that_told_one_of_them_to_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
