@@ -86,7 +86,7 @@ def test_a_council_is_measured_against_a_server() -> None:
     assert measured["planned_calls"] - 1 <= measured["calls"] <= measured["planned_calls"], (
         "or a summary more"
     )
-    assert measured["critical_path_s"] == pytest.approx(0.10)
+    assert measured["critical_path_s"] == pytest.approx(0.08)
     assert measured["waiting_s"] <= measured["wall_s"]
 
 

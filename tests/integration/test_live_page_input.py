@@ -90,7 +90,7 @@ def test_a_room_unfolds_a_note_is_corrected_a_message_pinned_and_a_fork_goes_its
     click(browser, f"{tools}:nth-of-type(2)")
     assert shows(browser, ".top .about p", "forked from")
     assert page.dialogue not in browser.current_url
-    assert shows(browser, ".find [role=status]", "3 messages")
+    assert shows(browser, ".find [role=status]", "2 messages")
     click(browser, ".controls a.button")
     assert shows(browser, ".compared", "free of charge")
     assert [row["message"] for row in log(browser, "browser")] == []
