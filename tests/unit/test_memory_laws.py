@@ -223,11 +223,9 @@ def check_tiers(
 
 def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
     """Check that no prompt of a turn is half empty while it leaves messages out."""
-    memory, transcript = config.memory, state["full_transcript"]
+    memory, transcript, names = config.memory, state["full_transcript"], config.names()
     apart = select_background(state, config, counter())
     tools = most_functions_tokens(config, counter(), {"look_up": LookUp})
-    limits = window_limits(state["topic"], config, counter(), reserved_tokens(apart, config, tools))
-    least = LOW_WATER * min(memory.budget.messages, limits.high_tokens)
     for call in model.calls:
         if not call.stream_as:
             continue
@@ -239,6 +237,12 @@ def _check_windows(state: Any, config: DebateConfig, model: FakeModel) -> None:
             before.pop()  # a tool call of this turn, which the section `tools` shows
         is_independent = config.openings == "independent" and call.hints["phase"] == "opening"
         if not is_independent and len(prompt.shown) < min(memory.keep_recent, len(before)):
+            # People's messages before the window belong to the background and take tokens from the window.
+            debaters = [int(key[1:]) for key in prompt.shown if transcript[int(key[1:])]["speaker"] in names]
+            start = min(debaters, default=seq)
+            then = select_background(state, config, counter(), start=start)
+            limits = window_limits(state["topic"], config, counter(), reserved_tokens(then, config, tools))
+            least = LOW_WATER * min(memory.budget.messages, limits.high_tokens)
             shown = prompt.sections["messages"] + prompt.sections.get("tools", 0)
             assert shown >= least, (call.stream_as.entry_id, prompt.shown)
 
