@@ -6,9 +6,9 @@
     authorize  apply the operator's ceilings and prices, and grant capabilities
     freeze     the JSON that the state keeps as `config`
 
-The command line, the Python API, servers, MCP, the live page and batches use these stages. A request is
-merged over the operator's configuration. A stored debate starts at `authorize`, with the capabilities granted
-to it.
+Every configuration passes these stages, whether it comes from the command line, Python, a server, MCP, the
+live page or a batch. The settings of a request override the operator's settings. The configuration of a
+stored debate starts at `authorize`, with the capabilities granted to the debate.
 
 A file of the program dialectic is converted first. Every field is converted or named in a warning. Thresholds
 stay in characters, and the token budget of prompts is raised if they need it.

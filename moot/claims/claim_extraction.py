@@ -121,8 +121,7 @@ class ClaimExtraction:
         self._texts |= {each["id"]: each["text"].casefold() for each in before.claim_events.get("claim", ())}
         self._other_answers = {each.casefold(): each for each in options_chosen(before)}
         self._asked = before.challenges.keys() | before.questions.keys()
-        for event in before.events:
-            self._noted.add(_identity(event))
+        self._noted = {_identity(event) for event in before.events}
         for event in before.claim_events.get("event", ()):
             if key := event.get("condition_id"):
                 self._conditions.setdefault(event["claim"], {}).setdefault(key, event["condition"])

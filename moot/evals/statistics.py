@@ -335,7 +335,7 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if all answers are word-for-word identical, or `None` if this cannot be determined."""
+    """True if all answers have exactly the same words, else `None`: other words may say the same."""
     only: list[OnlyPoint]
     """Points that only one of the compared answers makes. The list is empty if no model was asked for such
     points."""

@@ -62,11 +62,10 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
     return [*early, *(entry for entry in given if traits_of(entry).user_input == "document")]
 
 
-def departed_remarks(state: StateValues, config: DebateConfig, start: int) -> list[Entry]:
-    """Return people's messages to the running debate before the `seq` `start`, where the window begins."""
-    known = {entry["id"] for entry in background_entries(state, config)}
+def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
+    """Return the messages of people before the `seq` `start`, where the window begins."""
     given = (state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start)
-    return [entry for entry in given if traits_of(entry).is_message and entry["id"] not in known]
+    return [entry for entry in given if traits_of(entry).is_message]
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,8 @@ def select_background(
     pinned = truncation.pinned_entries(state)
     apart = {entry["id"] for entry in pinned}
     entries = [entry for entry in background_entries(state, config) if entry["id"] not in apart]
-    remarks = [entry for entry in departed_remarks(state, config, start) if entry["id"] not in apart]
+    known = apart | {entry["id"] for entry in entries}
+    remarks = [entry for entry in _departed_remarks(state, start) if entry["id"] not in known]
     ids = frozenset(entry["id"] for entry in (*entries, *remarks))
     pins = [
         truncation.Block(

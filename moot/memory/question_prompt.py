@@ -704,7 +704,7 @@ class DebateAnswer:
     not_found: tuple[str, ...]
     """Parts of the question that the transcript does not answer."""
     dropped: int
-    """Number of citations that were removed because the cited message does not exist."""
+    """Number of removed citations. A citation is removed if its message does not exist."""
     model: str
     usage: Mapping[str, Any]
     placeholder: bool = False

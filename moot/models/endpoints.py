@@ -86,7 +86,7 @@ async def _wait_for_slot(models: Models, name: str, rate_limiter: RateLimiter, t
 
 
 def report_wait(model: str, failure: Failure, wait_s: float, what_next: str) -> None:
-    """Report how long Moot waits before a retry, as a `retry` event or in the log."""
+    """Send a `retry` event with the wait before the retry, or log the wait."""
     words = f"{failure.cause}, {what_next}"
     try:
         write = get_stream_writer()

@@ -148,7 +148,7 @@ def _states_answer(entry: Entry) -> bool:
 
 
 def stop_reason(state: ConversationState, config: DebateConfig) -> str:
-    """Return why a `stop` condition ends the debate now, or `""` if no condition is met.
+    """Return the reason to stop the debate, or `""` if no `stop` condition is met.
 
     A debate does not stop before it has read all planned interjections. If a debate that stopped here is
     continued, it goes on until the next message.

@@ -119,7 +119,7 @@ def _word_weights(text: str) -> dict[str, float]:
 
 @lru_cache(maxsize=256)
 def _aliases(name: str) -> list[frozenset[str]]:
-    """Return the sets of words that can stand for a speaker's name.
+    """Return the ways in which a question can name a speaker, each as a set of words.
 
     The words in parentheses form a set of their own.
     """

@@ -52,8 +52,8 @@ class EntryTraits:
     """Category of the user input in entries of this kind, or `""` if they contain none. Questions count
     together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Role of this kind of entry in a pair, such as a question and its answer. `opens` marks the first
-    entry. `closes` marks the second entry, which targets the first."""
+    """Place of the entry in a pair such as question and answer. `opens`: the first entry of the pair.
+    `closes`: the second entry, which targets the first. `""`: the entry belongs to no pair."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the

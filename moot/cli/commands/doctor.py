@@ -165,7 +165,7 @@ _SIZES = ("context_length", "max_model_len", "context_window", "max_context_leng
 """Keys under which providers report a model's context size."""
 
 REPORTED_WAIT_S = 60.0
-"""Shortest endpoint delay in seconds that `moot doctor` reports."""
+"""`moot doctor` reports the delay of an endpoint if it is at least this many seconds."""
 
 Repair = Callable[[], object]
 

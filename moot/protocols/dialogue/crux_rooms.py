@@ -77,7 +77,7 @@ STAGES = {
     ),
     "steelman": load_prompt_template("crux-steelman", "target", "claim", "words", home=__package__),
 }
-_CRUX = "Your disagreement seems to depend on this question: {}"
+_CRUX = "Your disagreement seems to come down to one question: {}"
 _ASK_CRUX = "State the disagreement as one question, or take theirs if it is better."
 _CHECK_CRUX = "Say whether the question above is the right one. If not, put a better one."
 WORDS = 120

@@ -1,4 +1,4 @@
-"""Configuration of a debate. Each module holds related sections; `debate_config` holds the whole."""
+"""Configuration of a debate: the class `DebateConfig`, and the classes of its sections."""
 
 from moot.state.config.debate_config import DebateConfig, LimitsConfig, differing_keys
 from moot.state.config.model_settings import OFFLINE
