@@ -39,14 +39,14 @@ PROVIDERS: Mapping[str, Mapping[str, str]] = {"openai": {}, "openrouter": OPENRO
 TOOLS = {"context_search": "search_debate", "file_read": "read_file", "list_files": "list_files"}
 FILE_TOOLS = frozenset({"read_file", "list_files"})
 METHODS = {"length-based": "llm", "semantic": "hierarchical"}
-"""Mapping from summary methods in the debate program dialectic to Moot's summarizers."""
+"""Mapping from summary methods in the debate program `dialectic` to Moot's summarizers."""
 
 INSTEAD = {
     "maxTokens": "`memory.budget.reply` in a Moot configuration",
     "trace": "the environment variable MOOT_OTEL=1",
 }
-"""Moot's replacements for settings of the debate program dialectic. Each key is the last component of a
-setting's dotted name."""
+"""Settings of Moot to use instead of settings of the debate program `dialectic`. Each key is the last
+component of a setting's dotted name."""
 
 SECTIONS = {
     "rounds": "debate.rounds",
@@ -56,8 +56,8 @@ SECTIONS = {
     "clarifications.max_per_debater": "debate.clarificationsMaxPerAgent",
     "memory.perspectives": "debate.summarization",
 }
-"""Setting paths in the program dialectic's configuration files, keyed by Moot's paths. Other paths differ
-only in `FIELDS`."""
+"""Mapping from Moot's dotted setting names to those in configuration files of the debate program `dialectic`.
+Other names differ only in `FIELDS`."""
 FIELDS = {
     "perspective": "summarization",
     "summary": "summarization",
@@ -69,7 +69,7 @@ FIELDS = {
     "summary_prompt": "summaryPromptPath",
     "clarification_prompt": "clarificationPromptPath",
 }
-"""Field names in the program dialectic's configuration files, keyed by Moot's field names."""
+"""Mapping from Moot's field names to those in configuration files of the debate program `dialectic`."""
 
 DEFAULT_ROUNDS = 3
 DEFAULT_QUESTIONS = 5
@@ -80,7 +80,7 @@ counts are large enough."""
 
 @dataclass(frozen=True)
 class Converted:
-    """Result of converting a configuration of the debate program dialectic for use in Moot."""
+    """Result of converting a configuration of the debate program `dialectic` to Moot's format."""
 
     data: JsonObject
     """Configuration data to pass to `make_config`. `@FILE` names a prompt file in the configuration's
@@ -111,12 +111,12 @@ def _renamed(start: str, fields: str) -> str:
 
 
 def is_dialectic(data: Mapping[str, Any]) -> bool:
-    """Return True if a configuration file has the format of the debate program dialectic."""
+    """Return True if a configuration file has the format of the debate program `dialectic`."""
     return "agents" in data or "debate" in data
 
 
 def from_dialectic(data: Mapping[str, Any], folder: Path) -> Converted:
-    """Convert a configuration of the dialectic program to a Moot configuration.
+    """Convert a configuration of the debate program `dialectic` to a Moot configuration.
 
     Paths in the file are relative to `folder`.
 
@@ -448,7 +448,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_bytes(path: Path, what: str) -> bytes:
-    """Return the content of a file. The path `-` means stdin.
+    """Return the content of a file as bytes. The path `-` means stdin.
 
     Raises:
         InputError: The file cannot be read.
@@ -713,7 +713,7 @@ def _operators_config(file: str | None, model: str | None) -> DebateConfig:
 
 
 def _said(request: Mapping[str, object], operator: DebateConfig) -> JsonObject:
-    """Return a request's settings without `None` values and without the operator's own entries."""
+    """Return a request's settings without `None` values and without the operator's models or MCP servers."""
     if not isinstance(request, Mapping):
         raise ConfigError(
             f"settings: {request!r:.60} is not a mapping: give keys and values, such as `{{turns: 4}}`"

@@ -61,7 +61,7 @@ class Stance(ledger_events.StanceFields):
     message_id: str
     quote: str
     history: list[str]
-    """Ids of the claim events for the debater's stances up to this one, oldest first."""
+    """Ids of the claim events that record the debater's stances on the claim, from the first to this one."""
 
 
 class ClaimStatusRecord(TypedDict):
@@ -120,7 +120,8 @@ class RoundRecord(TypedDict):
     evidence: dict[str, list[str]]
     """Ids of the pieces of evidence given in this round, keyed by debater id."""
     engaged: dict[str, list[str]]
-    """Ids of the debaters that each debater answered in this round, keyed by debater id."""
+    """Ids of the debaters whom each debater challenged, questioned or answered in this round, keyed by
+    debater id."""
     new_disputes: list[str]
     """Ids of the claims that became disputed in this round."""
     moved: list[str]
@@ -177,7 +178,8 @@ class CarriedState(TypedDict, total=False):
     options: list[str]
     """Possible answers to the debate's question."""
     question: conversation.DebateQuestion
-    """Question of the debate, with options and criteria that a model found in topic and background."""
+    """Question of the debate, with the options and criteria that a model found in the topic and
+    background."""
     final_answers: list[FinalAnswer]
     """Final answers that the debaters give independently in a vote after the discussion."""
     rolling_summary: conversation.Summary
@@ -244,7 +246,7 @@ class DebateDocument(TypedDict):
     prompt_sources: dict[str, conversation.PromptSource | str]
     """SHA-256 digests of the debate's prompt templates, keyed by template name."""
     agreement: SinceLater[PanelReport]
-    """Figures on how far the panel's judges agree, or `{}` if there is no panel."""
+    """Measures of the agreement between the panel's judges, or `{}` if there is no panel."""
     state: SinceLater[CarriedState]
     """Values needed to continue the debate in another database."""
     parent: str
@@ -446,8 +448,8 @@ _ZEROS: Mapping[Any, object] = {str: "", int: 0, float: 0.0, bool: False, EntryK
 """Default values for missing keys, one for each expected value type. A missing value of any
 other `Literal` type defaults to the first allowed value."""
 _GROWN = ("blackboard", "verdicts", "verdict", "agreement", "state")
-"""Keys of a debate document whose values may lack fields added in newer format versions. Missing fields
-are filled in with defaults."""
+"""Keys of a debate document whose values gained fields in newer format versions. Fields that an older
+document lacks are filled in with defaults."""
 
 
 def question_of(document: Mapping[str, Any]) -> str:
@@ -475,7 +477,7 @@ def whole_document(given: Mapping[str, object]) -> DebateDocument:
         wrong, *others = errors_in(error)
         more = f" ({len(others)} more)" if others else ""
         raise InputError(
-            f"the file is not a valid moot.debate/1 document: {wrong}{more}; to import only its messages, "
+            f"the file is not a valid moot.debate/1 document: {wrong}{more}. To import only its messages, "
             "remove the `format` key"
         ) from error
     conversation.check_schema_version(document)

@@ -196,10 +196,10 @@ def with_message_ids(given: StateValues) -> entry_types.JsonObject:
 
 
 def normalize_update(given: Mapping[str, Any], state: StateValues) -> entry_types.JsonObject:
-    """Validate a client's state update, and convert changed messages to amendments.
+    """Validate a client's state update, and convert each change of an existing message to an amendment.
 
-    A changed text under the id of an entry becomes a new message that amends the entry in the next step. An
-    unchanged text is dropped. An id that no entry has is removed.
+    An amendment is a new message that replaces the text of an entry in the next step. An unchanged text is
+    dropped. An id that no entry has is removed.
 
     Raises:
         InputError: the update removes or adds entries, or pins a message that does not exist.
@@ -262,10 +262,7 @@ def _check_entry(given: object, transcript: list[entry_types.Entry]) -> list[Bas
 
 
 def _amendments(entry: entry_types.Entry, words: str, shown: str | None = None) -> list[BaseMessage]:
-    """Return a list with the message that changes the text of a transcript entry.
-
-    The list is empty if the text is unchanged.
-    """
+    """Return the message that changes an entry's text, as a list that is empty if the text is unchanged."""
     if words in (entry["content"], shown):
         return []
     check_length(words)
@@ -421,7 +418,7 @@ def match_replies(questions: Sequence[PersonQuestion], given: Any) -> dict[str, 
 
 
 def matches_any(questions: Sequence[PersonQuestion], given: Any) -> bool:
-    """Return True if the prepared replies answer at least one of the questions."""
+    """Return True if the prepared replies in `given` answer at least one of the questions."""
     return any(reply is not None for reply in _replies(questions, given).values())
 
 

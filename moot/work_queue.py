@@ -61,7 +61,7 @@ class QueuedDebate:
     """Priority of the debate in the queue. Debates with higher numbers run first."""
     attempts: int
     number: int
-    """Number by which the job queue library procrastinate identifies the queue entry."""
+    """Id of the queue entry in the job queue library `procrastinate`."""
 
 
 class _RetryStrategy(BaseRetryStrategy):
@@ -163,7 +163,10 @@ class WorkQueue:
                     with suppress(queue_errors.ConnectorException):  # another process creates them
                         await app.schema_manager.apply_schema_async()
                     if not await app.check_connection_async():
-                        raise StorageError("the tables of the queue cannot be created in this database")
+                        raise StorageError(
+                            "the queue's tables cannot be created in this database: check that the "
+                            "database user may create tables"
+                        )
                 yield app
         except queue_errors.ConnectorException as error:
             raise StorageError(f"the queue failed: {redact_url(str(error.__cause__ or error))}") from error

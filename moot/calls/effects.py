@@ -212,7 +212,7 @@ class Reply:
     """Name of the model that replied. It may be one of the fallback models."""
     provider: str = ""
     usage: EntryUsage = field(default_factory=EntryUsage)
-    """Number of tokens used in all attempts that the provider charged for."""
+    """Token usage, summed over all attempts for which the provider charged."""
     finish_reason: str = "stop"
     """Reason why the model stopped generating text. `length` means that the reply is cut off even after a
     retry with more tokens."""
@@ -221,7 +221,7 @@ class Reply:
     transcript does not."""
     latency_s: float = 0.0
     first_chunk_s: float | None = None
-    """Seconds from the last request to the first chunk of the reply. `None`: not streamed."""
+    """Seconds from the last attempt's request to the first chunk of the reply. `None`: not streamed."""
     attempts: int = 1
     error: str = ""
     """Reason why the call failed, or `""` if the call succeeded."""
@@ -370,7 +370,7 @@ class ReadInbox:
     """
 
     after: int
-    """Number of the last inbox message that the debate has already received."""
+    """Sequence number of the last inbox row that the debate has read."""
 
 
 @dataclass(frozen=True)
@@ -406,9 +406,9 @@ class InboxContents:
     failed: Sequence[conversation.FailedRun] = ()
     """Record of each failed run of a graph node."""
     asked: Mapping[str, float] = field(default_factory=dict)
-    """Model usage for answering people's questions about the debate since the last step."""
+    """Model usage since the last step for answering people's questions about the debate."""
     last_number: int = 0
-    """Number of the last inbox row, or 0 if the inbox has no new rows."""
+    """Sequence number of the last new inbox row, or 0 if there are no new rows."""
 
 
 Effect = Sequence[ModelCall] | Ask | Emit | LocalWork | ReadInbox | PutInStore | SearchStore
@@ -563,7 +563,7 @@ async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 
 class NonBlocking(threading.local):
-    """Flag set in a thread while its event loop must not wait for locks or the disk."""
+    """Thread-local flag, set while the thread's event loop must not wait for locks or the disk."""
 
     active = False
 
@@ -576,7 +576,7 @@ non_blocking = NonBlocking()
 
 
 async def run_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Run an idempotent function on the event loop, or on a worker thread if it would block.
+    """Run an idempotent function directly on the event loop, or on a worker thread if it would block.
 
     A small write to SQLite takes 0.1 ms, a round trip to a worker thread 0.6 ms. Durable writes always use a
     worker thread, because syncing takes longer. So do all calls in LangGraph's development server, which

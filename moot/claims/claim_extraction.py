@@ -25,7 +25,7 @@ _QUOTED_SPAN = re.compile(
     re.MULTILINE,
 )
 ANOTHER_ANSWER = "another answer"
-"""Value of `option` for an answer to an open main question that is not among its options."""
+"""Value of `option` if a debater's answer to the main question is none of the question's options."""
 MAX_QUOTATION_CHARS = 400
 """Maximum number of characters in a stored quotation. Longer quotations are cut."""
 
@@ -39,7 +39,7 @@ class Operations(TypedDict, total=False):
     claims: Sequence[Mapping[str, Any]]
     """New claims, each given as `{ref, text, aspect}`."""
     events: Sequence[Mapping[str, Any]]
-    """New stances on claims, each in a form such as `{message_id, claim, kind, quote}`."""
+    """New stances on claims, each given with fields such as `message_id`, `claim`, `kind` and `quote`."""
     challenges: Sequence[Mapping[str, Any]]
     """New challenges to debaters, each given as `{message_id, to, quote, claim, answered_in, answer}`."""
     questions: Sequence[Mapping[str, Any]]
@@ -53,7 +53,7 @@ class Operations(TypedDict, total=False):
     same: Sequence[Mapping[str, Any]]
     """Pairs of claims with the same or opposite meaning, each given as `{one, other, opposite}`."""
     retractions: Sequence[Mapping[str, Any]]
-    """Claim events to retract, each given as `{of}`."""
+    """Claim events to retract, each given as `{of}`, where `of` is the id of the event."""
 
 
 BackgroundTexts = Callable[[str, int], Sequence[str]]
@@ -92,8 +92,8 @@ class ClaimExtraction:
     """Minimum confidence of the extractor, from 0 to 1, for keeping a stance event. Events with a lower
     confidence are dropped."""
     last: bool = False
-    """True if no debater can answer the new messages, so that challenges and questions in them are left
-    out."""
+    """True if no debater can answer the new messages. Their challenges and questions are then not
+    extracted."""
     new_ids: Collection[str] = ()
     """Ids of the messages from which this run extracts claims. The default is all of `entries`."""
     new: list[ledger_events.ClaimEvent] = field(default_factory=list)
@@ -108,7 +108,8 @@ class ClaimExtraction:
     _texts: dict[str, str] = field(default_factory=dict)
     """Case-folded text of each claim, keyed by claim id."""
     _noted: set[tuple[str, ...]] = field(default_factory=set)
-    """Stances of earlier runs, so that an extraction does not note again what a crux card noted."""
+    """Keys of all stances recorded before this extraction, for example from a crux card. The extraction does
+    not record them again."""
     _other_answers: dict[str, str] = field(default_factory=dict)
     """Answers to an open main question that are not among its options, keyed by their case-folded text."""
     _asked: set[str] = field(default_factory=set)
@@ -192,7 +193,7 @@ class ClaimExtraction:
         self._add_with_id("e", event)
 
     def _option(self, each: Mapping[str, object]) -> str:
-        """Return the option that a debater chooses, or the text of another answer.
+        """Return the option that a debater chose, or the text of an answer that is none of the options.
 
         Return `""` if there is neither. Case is ignored, so that equal answers are the same option.
         """
@@ -267,7 +268,7 @@ class ClaimExtraction:
                 )
 
     def drop(self, ids: Sequence[str], why: str) -> None:
-        """Remove the new events with the given ids.
+        """Remove newly extracted events by id, and count them in `dropped` under the reason `why`.
 
         Also remove new claims that no remaining event mentions.
         """
@@ -311,7 +312,7 @@ class ClaimExtraction:
         return found[0] if len(found) == 1 and found[0]["speaker"] in self.debaters else None
 
     def _about(self, each: Mapping[str, Any]) -> dict[str, str]:
-        """Return the id of the known claim that an operation refers to.
+        """Return the id of the claim to which an operation refers, as the field `claim` of an event.
 
         The id is empty if the operation refers to no known claim.
         """
@@ -319,9 +320,10 @@ class ClaimExtraction:
         return {"claim": key if key in self._texts else ""}
 
     def _claim(self, wanted: str, new_texts: Mapping[str, str], seq: int) -> str:
-        """Return the id of the claim that an extractor gave as an id, temporary id or text.
+        """Return the id of the claim to which an extractor refers by id or temporary id.
 
-        Add the claim if it is new; return `""` if it is unknown.
+        Add the claim if it is new; return `""` if it is unknown. A new claim with the text of a known claim
+        is that claim.
         """
         key = self._claim_refs.get(wanted, wanted)
         text = board_text(new_texts.get(wanted, ""))
@@ -356,7 +358,7 @@ class ClaimExtraction:
 
 
 def _identity(event: Mapping[str, object]) -> tuple[str, ...]:
-    """Return what tells one stance in a message from another."""
+    """Return a key that two events share only if they record the same stance in the same message."""
     keys = ("claim", "debater", "message_id", "kind", "condition", "option")
     return tuple(str(event.get(key) or "") for key in keys)
 
@@ -377,7 +379,7 @@ def status_changes(extraction: ClaimExtraction) -> Iterator[ledger_events.Stance
 def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
     """Return the start and end of the passage in `text` that matches `quote`.
 
-    White space, quotation marks and case are ignored.
+    White space, quotation marks, `*`, `_` and case are ignored.
     """
     wanted, _ = _bare(quote)
     bare, places = _bare(text)
@@ -393,7 +395,10 @@ def find_quotation(quote: str, text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=256)  # one message is searched for many quotations
 def _bare(text: str) -> tuple[str, list[int]]:
-    """Return a text without white space and quotation marks, and where each character was."""
+    """Return a case-folded text without white space and marks, and each character's original index.
+
+    The marks are quotation marks, `*` and `_`.
+    """
     kept = [(char, at) for at, char in enumerate(text) if not char.isspace() and char not in _MARKS]
     folded = [(low, at) for char, at in kept for low in char.casefold()]
     return "".join(char for char, _ in folded), [at for _, at in folded]
@@ -472,7 +477,7 @@ def correct_event(
 def merge_claims(
     state: ConversationState, one: str, other: str, *, opposite: bool = False
 ) -> list[ledger_events.ClaimEvent]:
-    """Return a claim event which says that a person merged two claims.
+    """Return the claim event that records a person's merge of two claims.
 
     Args:
         state: state of the debate.

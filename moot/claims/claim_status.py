@@ -21,7 +21,7 @@ still open at the end of the debate."""
 
 
 ANSWERS = ("yes", "no")
-"""Possible positions on a claim, and answers to a main question without options."""
+"""Possible answers to a claim, and to a main question without options."""
 
 
 class ClaimStatus(NamedTuple):
@@ -62,18 +62,18 @@ class StanceChange(NamedTuple):
     before: ledger_events.StanceEvent | None
     """The debater's previous event about the claim, or `None` if there is none."""
     sign_before: int
-    """Numeric sign of the debater's position on the claim before the stance event. 1 means yes, -1 means
-    no, and 0 means neither."""
+    """Debater's position on the claim before the stance event, with 1 for yes, -1 for no and 0 for
+    neither."""
     sign: int
-    """Numeric sign of the debater's position on the claim after the stance event. 1 means yes, -1 means no,
-    and 0 means neither. A concession has the sign of the other side."""
+    """Debater's position on the claim after the stance event, with 1 for yes, -1 for no and 0 for neither. A
+    concession has the sign of the other side."""
     side: str = ""
     """Side that the debater takes on the claim after the stance event. It is `yes`, `no` or an option, or
     empty if the debater holds no answer."""
     conditions: Mapping[str, str] = {}
     """Texts of the debater's conditions for the answer, keyed by condition id."""
     held: "StanceChange | None" = None
-    """Last earlier stance change that left the debater on a side of the claim, or `None`."""
+    """Debater's most recent earlier stance change after which the debater held an answer, or `None`."""
 
     @property
     def restates_condition(self) -> bool:
@@ -98,7 +98,7 @@ class StanceChange(NamedTuple):
 
     @property
     def new_conditions(self) -> str:
-        """Return a text such as `added a condition` if only the conditions changed, or else `""`."""
+        """Return a text such as `added a condition` if only the debater's conditions changed, else `""`."""
         held = self.held
         if held is None or not self.side or self.side != held.side or not self.is_change_of_mind:
             return ""
@@ -314,11 +314,11 @@ class Ledger:
         return change.sign if change else 0
 
     def status(self, claim: str) -> Status:
-        """Return a claim's current status, assuming that the debate is still running."""
+        """Return a claim's status. An open dispute is `disputed`, even if the debate has ended."""
         return self.claim_status(claim).status
 
     def claim_status(self, claim: str, *, over: bool = False, in_room: bool = False) -> ClaimStatus:
-        """Return a claim's status, and the answer that debaters agree on with its conditions.
+        """Return a claim's status, the answer that the debaters agree on, and the answer's conditions.
 
         Args:
             claim: id of the claim.
@@ -366,7 +366,7 @@ class Ledger:
 
     @cached_property
     def _points(self) -> Mapping[tuple[str, bool], Sequence[tuple[str, ledger_events.StanceEvent]]]:
-        """Return each debater's current stances, with those given up separate from the others."""
+        """Return each debater's current stances, keyed by debater id and whether the claim was given up."""
         points: dict[tuple[str, bool], list[tuple[str, ledger_events.StanceEvent]]] = defaultdict(list)
         for key in self.by_salience:
             for who, event in self.stances(key).items() if key != ledger_events.MAIN_QUESTION else ():
@@ -389,7 +389,10 @@ class Ledger:
 
     @memoize_by_identity(8)  # every prompt uses the result, and the ledger grows only after an extraction
     def common_ground(self, one: str, other: str) -> "CommonGround":
-        """Compare two debaters' stances on all claims, starting with the most salient claim."""
+        """Return the claims on which two debaters agree, differ or set different conditions.
+
+        In each group, the most salient claim comes first.
+        """
         ground = CommonGround([], [], [])
         for key in self.by_salience:
             changes = [self.timeline(key).last.get(who) for who in (one, other)]
@@ -477,7 +480,7 @@ class Ledger:
         return challenges[::-1], questions[::-1]
 
     def _is_over(self, challenge: ledger_events.Challenge) -> bool:
-        """Return True if the claim was given up since, or the challenged debater replied to the point."""
+        """Return True if the claim was given up after the challenge, or the challenged debater replied."""
         both = (challenge["debater"], challenge["to"])
         given_up = (
             event["debater"] in both and is_given_up(event)
@@ -490,12 +493,12 @@ class Ledger:
         )
 
     def _since(self, claim: str, challenge: ledger_events.Challenge) -> list[ledger_events.StanceEvent]:
-        """Return the stances on a claim in messages after that of the challenge."""
+        """Return the stances that debaters took on a claim after the message with the challenge."""
         events = (change.event for change in self.timelines.get(claim, ()))
         return [event for event in events if message_seq(event) > message_seq(challenge)]
 
     def _claims_stated_in(self, challenge: ledger_events.Challenge) -> list[str]:
-        """Return the ids of the other claims on which the challenge's own words take a stance."""
+        """Return the ids of the other claims on which the challenger takes a stance in the challenge."""
         stated = self._stated.get((challenge["debater"], challenge["message_id"]), ())
         return [key for key, quote in stated if key != challenge["claim"] and quote in challenge["quote"]]
 
@@ -538,7 +541,7 @@ class CommonGround(NamedTuple):
 
 
 def _granted_side(change: StanceChange | None) -> str:
-    """Return the side that a debater takes on a claim, or accepts by conceding.
+    """Return the side that a debater supports on a claim, whether by a stance or by a concession.
 
     The side is `yes`, `no` or an option.
     """
@@ -575,7 +578,7 @@ def with_all_conditions(change: StanceChange) -> ledger_events.StanceEvent:
 
 
 def options_chosen(ledger: Ledger) -> list[str]:
-    """Return the options and other answers that debaters chose on an open main question, oldest first."""
+    """Return all answers except yes and no that debaters gave to the main question, oldest first."""
     sides = dict.fromkeys(change.side for change in ledger.timeline(ledger_events.MAIN_QUESTION))
     return [side for side in sides if side not in ("", *ANSWERS)]
 
@@ -639,7 +642,7 @@ _SIDES: Mapping[int, str] = {1: "yes", -1: "no", 0: ""}
 
 
 def _sign_conceded(sign: int, others: Sequence[StanceChange]) -> int:
-    """Return a debater's answer after conceding to other debaters: 1 for yes, -1 for no.
+    """Return the answer that a debater holds after conceding to others, as 1 for yes or -1 for no.
 
     A debater who conceded too still counts with the answer that it held, because both may concede at once.
     """
@@ -663,7 +666,7 @@ def _side_conceded(event: ledger_events.StanceEvent, sign: int, others: Sequence
 
 
 def _option_denied(event: ledger_events.StanceEvent, known: StanceChange | None) -> StanceChange:
-    """Return the stance change of a debater who only rejects one answer option.
+    """Return the stance change for an event in which a debater only rejects one answer option.
 
     A debater who held this option holds none afterwards. Any other position stays as it is.
     """
@@ -844,7 +847,7 @@ def _extended_timelines(
 def _leading(
     same: Iterable[ledger_events.SameClaim], claims: Mapping[str, ledger_events.Claim]
 ) -> dict[str, tuple[str, bool]]:
-    """Map each merged claim to the claim that replaces it.
+    """Map each merged claim to the claim into which it was merged.
 
     The second value is True if the two claims contradict each other.
     """

@@ -315,8 +315,8 @@ def claim_text(state: StateValues, room: claim_events.Room) -> str:
 
 
 LEADING, GLANCE = ("Cruxes", "What would change minds", "Where they stand"), 4
-"""Section titles and item limit for the short overview of a debate's result. `LEADING` lists the titles of
-the sections to show, and `GLANCE` is the maximum number of items per section."""
+"""Titles of the sections in the short overview of a debate's result, and maximum number of items per
+section."""
 
 
 def claim_statuses(state: StateValues) -> dict[str, ClaimStatus]:
@@ -396,7 +396,11 @@ def _cruxes(state: StateValues, names: ledger_rendering.Names) -> Iterator[str]:
 def _flips(
     state: StateValues, ledger: Ledger, names: ledger_rendering.Names, flips: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """Yield what would change the minds of debaters who have kept their positions."""
+    """Yield lines that say what would change the debaters' minds.
+
+    What debaters said in a side discussion is included for all of them, everything else only for debaters who
+    have kept their positions.
+    """
     main, first = ledger.timeline(claim_events.MAIN_QUESTION), dict[str, str]()
     for change in main:
         if change.side:

@@ -20,9 +20,9 @@ Names = Mapping[str, str]
 """Display name of each debater, keyed by debater id."""
 
 TEXT = 160
-"""Maximum number of characters in a claim, or in a quotation on its own line."""
+"""Maximum number of characters in a claim, and in a quotation that is the main part of its line."""
 SHORT = 100
-"""Maximum number of characters in a quotation that shares a line with other text."""
+"""Maximum number of characters in any other quotation, and in an aspect of the topic."""
 
 NO_EXTRACTION = (
     "No claims: this debate extracts none. Set `blackboard.extraction` to `llm`. The model `offline` "
@@ -105,7 +105,7 @@ def stances_text(ledger: claim_status.Ledger, names: Names, key: str, who: Itera
 
 
 def side_conceded(ledger: claim_status.Ledger, event: ledger_events.StanceEvent) -> str:
-    """Return a suffix that names the conceded answer, or `""` if the event is not a concession."""
+    """Return a text such as `: yes` to append to a concession, or `""` if the event is no concession."""
     sign = ledger.sign(event["debater"], event["claim"]) if event["kind"] == "concedes" else 0
     return {1: ": yes", -1: ": no"}.get(sign, "")
 
@@ -149,7 +149,7 @@ def reflection_lines(reflections: Iterable[ledger_events.Reflection]) -> list[st
 
 
 def card_text(card: ledger_events.CruxCard, names: Names) -> str:
-    """Return a crux card as text: its question, both sides, and the resolution or diagnosis."""
+    """Return the record of a side discussion (crux card) as text, with question, sides and result."""
     sides = [
         f"- {sanitize_line(names.get(who, who))}: {side['answer']}. {side['reasoning']}"
         + (f" (what would change it: {side['falsifier']})" if side["falsifier"] else "")
@@ -183,7 +183,8 @@ SECTIONS = (
 )
 """Section headings of the rendered claim ledger, in display order."""
 CUT = "Left out for lack of space, wholly or in part"
-"""Last section of a rendered claim ledger that lacks lines. It names the sections that they belong to."""
+"""Heading of the last section of a rendered claim ledger, which names the sections from which lines were left
+out."""
 CUT_SHARE = 0.125
 """Maximum share of the token limit for the line that names the shortened sections. If it needs more, it names
 none of them, or is left out."""
@@ -206,7 +207,7 @@ class LedgerLine(NamedTuple):
 
 
 Notice = Callable[[Sequence[LedgerLine], Container[int]], str]
-"""Function that makes the note that some lines are not among the chosen ones."""
+"""Function that returns a note about the lines that were left out, given all lines and the chosen indexes."""
 
 
 def render_blackboard(
@@ -287,7 +288,7 @@ def _join(
 ) -> str:
     """Join the chosen lines of a claim ledger into one text, grouped under section headings.
 
-    Return `""` if there are no lines. `notice`: makes the note that lines are left out.
+    Return `""` if there are no lines. `notice` returns the note about the lines that were left out.
     """
     out = [heading]
     shown = [line for _, line in sorted(chosen.items())]
@@ -303,7 +304,7 @@ def _section_place(line: LedgerLine) -> int:
 
 
 def _cut_notice(lines: Sequence[LedgerLine], chosen: Container[int]) -> str:
-    """Return the lines that name the sections of which lines are not among the chosen ones."""
+    """Return a note that names the sections from which lines were left out."""
     cut = (line for index, line in enumerate(lines) if index not in chosen)
     return f"{CUT}:\n- {'; '.join(dict.fromkeys(line.section for line in sorted(cut, key=_section_place)))}"
 
@@ -389,7 +390,7 @@ def _board_lines(
 
 
 def in_turns(items: Iterable[T], debater: Callable[[T], str]) -> list[tuple[int, T]]:
-    """Return items in an order in which the debaters take turns, so that a cut shortens all alike.
+    """Return items with the debaters alternating, so that shortening the list affects all debaters equally.
 
     With each item, return the number of earlier items of its debater.
     """
@@ -429,9 +430,7 @@ class _LedgerRenderer:
         return f"{self.name_of(key)} ({stances_text(self.ledger, self.names, key, who)})"
 
     def point(self, event: ledger_events.StanceEvent | ledger_events.Gap) -> str:
-        """Describe a claim event: a concession, a change of mind or a knowledge gap.
-
-        It includes the claim and the quotation.
+        """Describe a stance event or knowledge gap by its claim and its quotation.
 
         A concession shows the conceded side instead of the quotation.
         """
@@ -516,11 +515,7 @@ class _LedgerRenderer:
                 yield LedgerLine(BETWEEN, urgency, text)
 
     def others(self, who: str, told: Set[str], *, is_answered: bool) -> Iterator[LedgerLine]:
-        """Yield lines about the claims of the debater with id `who`.
-
-        These include claims that the debater has given up.
-
-        The lines are shown to another debater.
+        """Yield lines that tell another debater what the debater `who` holds and has given up.
 
         Claims in `told` are left out.
 

@@ -51,21 +51,24 @@ OUTPUT_TOKENS_PER_INPUT = 4
 """Maximum number of output tokens that an extraction may use per input token. A capable model used 1.5 to
 4.4 in two debates."""
 LEAST_SAID_TOKENS = 200
-"""Minimum tokens kept for messages to extract claims from, however long the background is."""
+"""Minimum number of prompt tokens for the messages from which claims are extracted, however long the
+background is."""
 CONTEXT_MARK = "(for context)"
 """Marker for messages that an extraction prompt includes only as context."""
 _MARGIN = 400
-"""Number of output tokens added for each extraction, however long its input is."""
+"""Number of output tokens that an extraction may use in addition to `OUTPUT_TOKENS_PER_INPUT` per input
+token."""
 COMMON_REPLY_LIMIT = 8192
 """Maximum number of output tokens that almost every model supports."""
 MESSAGE_TOKENS = 12
 """Number of tokens reserved for each message in addition to its text."""
 MIN_CITED_TOKENS = 40
-"""Minimum number of free tokens for showing an earlier message that a new message cites. The earlier
-message is omitted if fewer tokens remain."""
+"""Number of prompt tokens that must remain for each earlier message that new messages cite. Otherwise, the
+earlier messages are omitted."""
 _MAX_NEW_CLAIMS, _NEW_CLAIMS_PER_MESSAGE = 12, 3
-"""Maximum number of new claims that one extraction may add. It is higher for more than four messages, because
-nine messages of a debate on lead pipes had more than 12 claims."""
+"""Maximum number of new claims that one extraction may add, in total or per message, whichever allows more.
+The limit is higher for more than four messages, because nine messages of a debate on lead pipes had more than
+12 claims."""
 _MAX_VERIFIED = 24
 """Maximum number of stance events that one model call verifies."""
 
@@ -225,7 +228,7 @@ def extraction_schema(
 
 
 def _requests_text(ledger: claim_status.Ledger, *, last: bool) -> str:
-    """Return the instructions on challenges, questions and answers, or `""` if none can come."""
+    """Return the instructions on challenges, questions and answers, or `""` if none can occur."""
     new = "" if last else _ON_REQUESTS
     waiting = _ON_OPEN_POINTS if ledger.open_challenges() or ledger.open_questions() else ""
     text = new + waiting
@@ -380,7 +383,7 @@ def _option_given_up(event: claim_events.StanceEvent, ledger: claim_status.Ledge
 
 
 def _accepted_kinds(event: claim_events.StanceEvent, ledger: claim_status.Ledger) -> tuple[str, ...]:
-    """Return all stance kinds with which a verifying model may confirm a stance event.
+    """Return the kinds of stance that count as confirmation when a model verifies a stance event.
 
     Conceding to those who deny a claim also denies it.
     """
@@ -441,7 +444,7 @@ def ledger_lines(
 
 
 def _kind_of(event: claim_events.StanceEvent) -> str:
-    """Return the extraction prompt's name for a kind of stance.
+    """Return the name that the extraction prompt uses for the kind of a stance event.
 
     A “no, unless …” is a denial.
     """
@@ -536,7 +539,7 @@ def debater_lines(config: DebateConfig, only: Sequence[str] = ()) -> str:
 
 
 def with_news(entries: Sequence[Entry], transcript: Sequence[Entry]) -> list[Entry]:
-    """Return transcript entries and the messages that people wrote between them.
+    """Return the given transcript entries, and people's messages from the same part of the transcript.
 
     Debaters rely on the facts in these messages.
     """

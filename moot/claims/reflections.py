@@ -26,7 +26,7 @@ REFLECT = load_prompt_template("reflect", "topic", "debaters", "board", "earlier
 EARLIER = load_prompt_template("reflect_earlier", "insights")
 
 DISAGREEMENT, CONCESSION, SHIFT = 3, 4, 5
-"""Weights of disputes, concessions and changes of mind in the score of recent activity."""
+"""Weights with which disputes, concessions and changes of mind count towards the recent-activity score."""
 MAX_SOURCES = 4
 """Maximum number of source messages that one reflection cites."""
 MAX_CONTENT_CHARS = 280
@@ -71,7 +71,8 @@ class RecentActivity(NamedTuple):
     """Disputes, concessions and changes of mind since the last reflection."""
 
     disputes: list[str]
-    """Ids of all claims that were ever disputed, including claims whose dispute has been settled."""
+    """Ids of the claims that became disputed since the last reflection, even if the dispute has been
+    settled."""
     concessions: list[StanceEvent]
     shifts: list[StanceEvent]
 

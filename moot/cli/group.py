@@ -133,7 +133,7 @@ _DECLARATION = re.compile(
 
 
 def declarations_in(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield each command in a file: function name, first docstring line, decorator arguments."""
+    """Yield the function name, first docstring line and decorator arguments of each command in a file."""
     for found in _DECLARATION.finditer(text):
         call = ast.parse(f"command({found['options']})", mode="eval").body
         keywords = call.keywords if isinstance(call, ast.Call) else []
@@ -325,8 +325,8 @@ decision does not pass --gate, 130 interrupted (the debate is saved).
 
 
 NARROW, NARROW_OPTION = 52, 10
-"""Widths, in columns, for help texts on narrow terminals. `NARROW` is the minimum terminal width for
-click's help layout, and `NARROW_OPTION` is the width of the option column on narrower terminals."""
+"""Terminal width below which help texts use a narrow layout, and width of the option column in that layout,
+both in columns."""
 
 
 def new_app(*, no_args_is_help: bool = False) -> typer.Typer:

@@ -67,7 +67,7 @@ class RunTally:
     """Planned number of turns, or `None` if the number is not known in advance."""
 
     def follow(self, config: DebateConfig) -> None:
-        """Take the progress display's limits and planned turns from a debate's configuration."""
+        """Set the limits and planned turns of the progress display from a debate's configuration."""
         from moot.protocols.registry import turns_planned
 
         self.config, self.planned = config, turns_planned(config)
@@ -202,7 +202,7 @@ CTRL_C = 4
 """Number of columns left free for the terminal's `^C` at the end of the status line. If the terminal's
 `^C` wrapped, erasing the line would fail."""
 BAR, MIN_BAR, SPINNER = 40, 4, 3
-"""Widths in columns: the progress bar's maximum and minimum, and the spinner's width."""
+"""Maximum and minimum width of the progress bar, and width of the spinner, in columns."""
 MAX_MESSAGES_SHOWN = 4
 """Maximum number of streamed messages that are shown at the same time. A terminal with few lines shows fewer
 messages."""
@@ -233,7 +233,7 @@ class LiveScreen(Progress):
         self._live.stop()
 
     def show(self, event: Event, tally: RunTally) -> None:
-        """Show one event. Most events appear only at the screen's next automatic refresh."""
+        """Show one event, either immediately or at the screen's next automatic refresh."""
         self._tally = tally
         match event["event"]:
             case "token":
@@ -332,7 +332,7 @@ class Answerer:
         self._at_terminal = at_terminal and sys.stdin.isatty() and sys.stderr.isatty()
 
     def answer(self, payloads: object) -> dict[str, str] | None:
-        """Return the answers to an interrupt's questions, or `None` if there are no answers."""
+        """Answer an interrupt's questions from the answers file or at the terminal, or return `None`."""
         questions = people.questions_in(payloads)
         self._asked |= {each["id"]: each for each in questions}
         if self._prepared is not None and people.matches_any(questions, self._prepared):
@@ -342,7 +342,7 @@ class Answerer:
         return _ask(questions) if self._at_terminal and questions else None
 
     def answers_left(self) -> list[str]:
-        """Return a description of each unused prepared answer."""
+        """Return a description of each prepared answer that no question has used."""
         return [] if self._given is None else people.unused_replies(list(self._asked.values()), self._given)
 
 

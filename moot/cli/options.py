@@ -156,7 +156,9 @@ def read_topic(given: str | None) -> str | None:
 
 
 def split_context(given: Sequence[Path] | None) -> tuple[str | None, list[Path]]:
-    """Return the absolute path of the folder among the paths of `--context`, if any, and all files.
+    """Split the paths of `--context` into a folder and files.
+
+    Return the absolute path of the folder, or `None` without a folder, and the paths of the files.
 
     Raises:
         InputError: there are several folders.

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 from moot.cli.terminal import borderless_table, number, rate
 
 MAX_COLUMNS = 5
-"""Largest number of debaters at which a score table still has one column per debater. With more debaters,
-the table has one line per debater with the total score."""
+"""Maximum number of debaters for which a score table has one column per debater. With more debaters, the
+table has one line per debater with the total score."""
 LABEL_CHARS, NAME_CHARS = 30, 16
 """Widths in characters of the criteria column and of each debater's column."""
 BELOW = (1, 0, 0, 0)
-"""Padding that inserts one blank line above a section of the displayed verdict."""
+"""Padding that puts one blank line between a section of the displayed verdict and the text above it."""
 
 
 def verdict_parts(document: JsonMapping) -> list[RenderableType]:
@@ -103,7 +103,7 @@ def bulleted(text: str) -> str:
 
 
 def _answer(fields: Sequence[ShownField]) -> list[RenderableType]:
-    """Convert the fields of a verdict's answer to parts to print."""
+    """Format the fields of a verdict's answer for printing."""
     parts: list[RenderableType] = []
     for field in fields:
         lines = [
@@ -124,7 +124,7 @@ TURNING_POINTS = 3
 
 
 def answer_parts(document: JsonMapping) -> list[RenderableType]:
-    """Return a debate's question with its short answer, or its verdict if it is undecided."""
+    """Return a debate's question and short answer, or the whole verdict if there is no decision."""
     verdict: PanelVerdict | None = document["verdict"]
     if not verdict or verdict["status"] == "failed" or verdict.get("placeholder") or not verdict["decision"]:
         return verdict_parts(document)
@@ -434,7 +434,7 @@ def receipts(document: Document) -> Parts:
 
 
 def calls(document: Document) -> Parts:
-    """Return a table of the prompt tokens by section, for all model calls except turns."""
+    """Return a table of the prompt tokens in each section, for all model calls except debaters' turns."""
     return _receipts(document.get("calls", []), ("id", "purpose", "memory_kind"))
 
 
@@ -463,7 +463,7 @@ def memory_costs(rows: Sequence[MemoryCost]) -> Parts:
 
 
 def replays(again: Sequence[ReplayedTurn], without: str) -> Parts:
-    """Return a table for each turn that was repeated with one kind of memory left out.
+    """Return a table for each turn that was repeated without one kind of memory.
 
     Each table shows the original and the new message side by side.
     """

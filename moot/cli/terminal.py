@@ -78,7 +78,7 @@ def entry_label(entry: Entry, names: Mapping[str, str]) -> str:
 
 
 def debater_names(config: JsonMapping, width: int = 40) -> dict[str, str]:
-    """Return each debater's display name, keyed by debater id."""
+    """Return each debater's display name, truncated to `width` characters, keyed by debater id."""
     return {each["id"]: one_line(each["name"], width) for each in config.get("debaters", [])}
 
 
@@ -327,8 +327,8 @@ class Grid:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: Sequence[bool] | None = None
-    """One flag per column, True for a column of numbers, which the screen aligns right. `None`: all
-    columns but the first."""
+    """One flag per column, which is True if the column contains numbers and is aligned right on the screen.
+    `None`: all columns but the first."""
 
     def markdown(self) -> str:
         """Return the table as Markdown with special characters escaped."""

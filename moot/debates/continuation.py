@@ -160,7 +160,7 @@ def _prepare_run(session: DebateSession, turns: int | None, answer: object) -> N
 
 
 def _failures_reach_a_limit(session: DebateSession, values: Values) -> bool:
-    """Return True if the debate reaches a limit once usage missing from its totals is added.
+    """Return True if a debate reaches a limit only with usage that its totals do not contain yet.
 
     Such usage comes from failed runs and from answered questions.
     """
@@ -280,7 +280,8 @@ class JudgingOptions:
     panel: int | Sequence[str] | None = None
     """Number of judges, or a list with the model name of each judge."""
     rule: str | None = None
-    """Rule for combining verdicts: `mean`, `majority`, `ranked`, `approval` or `unanimous`."""
+    """Rule that combines the judges' verdicts. It is `mean`, `majority`, `ranked`, `approval` or
+    `unanimous`."""
     swap: bool | None = None
     """True if each judge gives two verdicts, one for each order of the debaters."""
     blind: bool | None = None

@@ -63,8 +63,8 @@ class PlannedCall:
     round: int
     reply_tokens: int
     times: float = 1.0
-    """Estimated number of full-debate calls represented by this simulated call. It exceeds 1 only if the
-    simulation was shortened."""
+    """Estimated number of calls in the whole debate for which this simulated call stands. It exceeds 1 only
+    if the simulation was shortened."""
 
     @property
     def phase(self) -> str:
@@ -77,7 +77,7 @@ class PlannedCall:
 
     @property
     def kind(self) -> tuple[Purpose, str]:
-        """Kind of the call: its purpose and debate phase."""
+        """Purpose and debate phase of the call, which together are the kind of the call."""
         return self.call.purpose, self.phase
 
     @property
@@ -156,7 +156,7 @@ REPLY_TOKENS: Mapping[str, int] = {
 """Assumed token counts of simulated structured replies, keyed by the call's purpose. The first three
 values are means of recorded debates."""
 DEFAULT_REPLY_TOKENS = 100
-"""Assumed token count of a simulated structured reply with a purpose not in `REPLY_TOKENS`."""
+"""Assumed token count of a simulated structured reply if `REPLY_TOKENS` lacks the purpose of the call."""
 MAX_BATCHES = 20_000
 """Maximum number of batches of calls in a dry run. A debate with more batches counts as endless."""
 MAX_CLAIMS = 12
@@ -183,11 +183,11 @@ weekend whistle window winter wonder yellow
 
 
 Check = Callable[[], object]
-"""Function that runs before each simulated call. It can raise an error to end the dry run."""
+"""Function called before each simulated call, which can end the dry run by raising an error."""
 
 
 def no_check() -> None:
-    """Do not end the dry run."""
+    """Do nothing, so that the dry run is never ended early."""
 
 
 class EndlessDebate(MootError):
@@ -200,8 +200,7 @@ class StubReplies:
 
     It is the `complete` function of an `Environment`. A text reply has the number of words that the prompt
     asks for. A structured reply is the smallest object that the schema allows, except for the fields that
-    decide how the debate
-    continues.
+    decide how the debate continues.
     """
 
     scenario: Scenario
@@ -215,7 +214,7 @@ class StubReplies:
     """Number of placeholder texts generated so far as simulated model replies. It seeds the next text, so
     that all texts differ."""
     _heard: dict[str, int] = field(default_factory=dict)
-    """Number of each message whose claims were extracted, in order of extraction."""
+    """Position of each message in the order of claim extraction, starting at 0, keyed by message id."""
     _counter: TokenCounter | None = None
 
     async def __call__(
@@ -265,7 +264,7 @@ class StubReplies:
         return self._counter(text)
 
     def text(self, prompt: str, limit: int | None) -> str:
-        """Return random text of the requested length, with at most `limit` tokens."""
+        """Return random text of the length that the prompt requests, with at most `limit` tokens."""
         self._texts += 1
         words = _WORDS.findall(prompt)
         tokens = (int(words[-1]) if words else DEFAULT_WORDS) * TOKENS_PER_WORD[self.scenario]
@@ -362,24 +361,26 @@ Documents = Sequence[Mapping[str, str]]
 DEFAULT_TOPIC = "Any topic of many different words, to one of which whatever people claim may be related"
 """Topic of a dry run if the configuration has no topic."""
 FIRST_LENGTH = 60
-"""Number of turns in the first simulation of a long debate. The number doubles with each further
-simulation until the rounds repeat."""
+"""Number of turns in the first simulation of a long debate. The number doubles with each further simulation
+until the debate can be extrapolated."""
 ENOUGH_CALLS = 130
-"""Number of simulated model calls from which Moot can extrapolate the full debate."""
+"""Number of simulated model calls that suffices to extrapolate a long debate, whether or not its rounds
+repeat."""
 MAX_GROWTH = 0.05
-"""Maximum relative growth in calls and prompt tokens between equal parts of a simulation. With more
-growth, the rounds do not count as repeating."""
+"""Maximum relative growth in calls, and in prompt tokens per call, from one part of a simulation to the next.
+With more growth, the rounds do not count as repeating."""
 MIN_ROUNDS = 6
-"""Minimum number of rounds in a shortened run."""
+"""Minimum number of rounds in a shortened simulation."""
 MIN_MISSING_ROUNDS = 3
-"""Minimum number of rounds that a shortened simulation must leave out to be worthwhile. Otherwise, the
-whole debate is simulated."""
+"""Minimum number of rounds that a shortened simulation leaves out. If fewer can be left out, the whole debate
+is simulated."""
 MIN_PERIODS = 3
-"""Number of rounds that must contain a kind of call before Moot estimates its frequency."""
+"""Minimum number of rounds with a kind of call for estimating how often that kind of call occurs."""
 GROWTH = 0.25
-"""Minimum relative increase in calls of one kind that counts as continued growth."""
+"""Minimum relative increase in calls of one kind, from one part of a simulation to the next, for
+extrapolating further growth."""
 MIN_CALLS_TO_GROW = 12
-"""Minimum number of calls of one kind for treating their increase as a trend. With fewer calls, growth is
+"""Minimum number of calls of one kind for which an increase counts as a trend. With fewer calls, growth is
 ignored because it can be chance."""
 MAX_CONCURRENCY = 256
 """Largest allowed `limits.concurrency`."""
@@ -390,9 +391,10 @@ def dry_run(
 ) -> DryRun:
     """Simulate a debate in one scenario, and return the model calls.
 
-    For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat.
-    The missing rounds are extrapolated. `check` is called before each simulated call, and can raise an error
-    to end the dry run. `documents` are shown to the debaters besides the context file of the configuration.
+    For a long debate, a shortened version is simulated, and its length is doubled until the rounds repeat or
+    it makes `ENOUGH_CALLS` calls. The missing rounds are extrapolated. `check` is called before each
+    simulated call, and can raise an error to end the dry run. `documents` are shown to the debaters besides
+    the context file of the configuration.
     """
     config = _without_side_effects(config)
     length = FIRST_LENGTH
@@ -464,7 +466,7 @@ def _turns_a_round(config: DebateConfig) -> int:
 
 
 def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
-    """Return two adjacent ranges of equally many rounds, so that their calls can be compared.
+    """Return two adjacent ranges with the same number of rounds, so that their calls can be compared.
 
     Both ranges are in the last two thirds of the simulated debate.
     """
@@ -475,7 +477,7 @@ def _parts(calls: Sequence[PlannedCall]) -> tuple[range, range]:
 
 
 def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> list[list[int]]:
-    """Return the rounds of each kind of model call from the start of `early` to the end of `late`."""
+    """For each kind of model call, return its rounds from the start of `early` to the end of `late`."""
     found: dict[tuple[Purpose, str], set[int]] = {}
     for each in calls:
         if early.start <= each.round < late.stop:
@@ -484,7 +486,7 @@ def _middle_rounds(calls: Sequence[PlannedCall], early: range, late: range) -> l
 
 
 def _is_settled(calls: Sequence[PlannedCall]) -> bool:
-    """Return True if later rounds need about as many calls and tokens as earlier rounds."""
+    """Return True if the calls per round and their prompt tokens no longer change much."""
     parts = _parts(calls)
     if any(0 < len(rounds) < MIN_PERIODS for rounds in _middle_rounds(calls, *parts)):
         return False
@@ -577,13 +579,13 @@ class Batch:
     times: int
     """Expected number of times that a debate runs this batch of concurrent calls."""
     times_at_least: int
-    """Fewest times that any simulated debate runs this batch of concurrent calls."""
+    """Lowest number of times that a simulated debate runs this batch of concurrent calls."""
     times_at_most: int
-    """Most times that any simulated debate runs this batch of concurrent calls."""
+    """Highest number of times that a simulated debate runs this batch of concurrent calls."""
 
     @property
     def all_calls(self) -> int:
-        """Expected number of model calls in all runs of this batch during the debate."""
+        """Expected number of model calls in the debate, over all times that it runs this batch."""
         return self.calls * self.times
 
 
@@ -624,7 +626,7 @@ class Estimate:
         return {purpose: calls for purpose, calls in found.items() if calls}
 
     def left_out(self) -> dict[str, int]:
-        """Return the tokens of messages that prompts may leave out, keyed by the phase of the call.
+        """Return the number of tokens in messages that prompts may leave out, keyed by the phase of the call.
 
         For each phase, the count is that of the fullest prompt. It includes the prompts of judges, and those
         of debaters if the protocol shows them all relevant messages instead of a window.
@@ -772,7 +774,7 @@ def _prices(models: Models, planned: PlannedCall, *, at_limits: bool = False) ->
 
 
 def _is_document(entry: Entry) -> bool:
-    """Return True if an entry is a document of a person, not a note of Moot's on the background."""
+    """Return True if an entry is a document from a person rather than Moot's note about the background."""
     return traits_of(entry).user_input == "document" and entry["speaker"] == "user"
 
 

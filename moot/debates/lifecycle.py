@@ -78,7 +78,7 @@ def _extensions(session: DebateSession, values: Values) -> tuple[Values, tuple[i
 
 
 async def _updates(session: DebateSession) -> list[str]:
-    """Return the ids of checkpoints that direct state updates created, oldest first."""
+    """Return the ids of the checkpoints that were created by direct state updates, oldest first."""
     return sorted([stored.checkpoint["id"] async for stored in session.checkpoints("update")])
 
 
@@ -114,7 +114,7 @@ class ReplayModel:
 
 
 def unused_name(records: Records, text: str) -> str | None:
-    """Create an unused debate name from the first words of the question in a text.
+    """Derive an unused debate name from the first words of the question in `text`.
 
     Return `None` if the text has no letters that a name could use. The debate's id is then its name.
     """
@@ -289,7 +289,7 @@ def fork_debate(
 
 
 def _last_turn_before(values: Values, interjection: str) -> int:
-    """Return the `seq` of the entry that ended the last turn before an interjection.
+    """Return the `seq` of the last entry in the turn before an interjection.
 
     Raises:
         InputError: the id is not that of an interjection, or no turn ended before the interjection.
@@ -342,7 +342,7 @@ def dropped_interjections(original: Values, fork: Values) -> list[entries.Entry]
 
 
 async def checkpoint_after(session: DebateSession, after: int, values: Values) -> str:
-    """Return the id of the checkpoint after a given turn."""
+    """Return the id of the checkpoint after the turn whose last message is number `after`."""
     ends = [receipt["seq"] for receipt in values["receipts"]]
     if after not in ends:
         raise InputError(
@@ -361,7 +361,7 @@ async def checkpoint_after(session: DebateSession, after: int, values: Values) -
 
 
 def _past_time(text: object, now: str) -> str:
-    """Return an ISO 8601 time in UTC, or the present time if it is invalid or in the future."""
+    """Return a time in UTC as ISO 8601 text, or `now` if the time is invalid or in the future."""
     try:
         at = datetime.fromisoformat(str(text))
         at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
@@ -458,8 +458,8 @@ async def _delete(session: DebateSession) -> None:
 
 
 MIN_GAIN = 0.2
-"""Unused share of an SQLite file (0 to 1) from which Moot rewrites it to reclaim space. Rewriting
-temporarily needs twice the space."""
+"""Minimum unused share of an SQLite file, from 0 to 1, at which Moot rewrites the file to reclaim space.
+Rewriting temporarily needs twice the space."""
 
 
 @dataclass(frozen=True)

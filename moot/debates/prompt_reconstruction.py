@@ -73,7 +73,7 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
     what = wanted if isinstance(wanted, str) else f"message {entry_id(wanted)}"
     if found is None:
         raise InputError(
-            f"{what} has no prompt: run `moot show {session.name} --{listed}` to list the prompts "
+            f"no prompt was sent for {what}: run `moot show {session.name} --{listed}` to list the prompts "
             "that were sent"
         )
     holder, state = state_at(session, found["checkpoint"])
@@ -90,7 +90,7 @@ def reconstruct_prompt(session: DebateSession, wanted: int | str) -> Reconstruct
         call for call in _calls(body, holder, found["step"], node) if call.call_index == found["call_index"]
     ]
     if not asked:
-        raise InputError(f"{what} has no prompt, because a person wrote it")
+        raise InputError(f"no prompt was sent for {what}, because a person wrote it")
     call = next((call for call in asked if call.digest == found["digest"]), asked[0])
     parts = zip(call.prompt.layout if call.prompt else (), call.messages, strict=False)
     prompt = tuple(PromptPart(section, wire_tokens([message], count), message) for section, message in parts)
@@ -210,7 +210,7 @@ class ReplayedTurn:
     error: str
     """Error message of the repeated model call, or `""` if the call succeeded."""
     tokens: int
-    """Number of prompt and reply tokens in the repeated turn's model call."""
+    """Number of prompt and reply tokens in the model call that repeated the turn."""
 
     def to_json(self) -> dict[str, object]:
         """Return this repeated debate turn as a JSON object."""

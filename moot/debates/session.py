@@ -70,8 +70,8 @@ class DebateSession:
     lease: Lease | None = None
     """Lease that allows this session to write to the debate, or `None` if the session is read-only."""
     extensions: tuple[int, ...] = ()
-    """Numbers of turns added to a replayed debate, one for each extension of the original. An extension
-    adds turns to a debate that has ended."""
+    """Number of turns in each extension of the debate that is replayed. An extension adds turns to a debate
+    that has ended."""
     roots: dict[str, RunTree] = field(default_factory=dict, repr=False, compare=False)
     """LangSmith root traces of debates that have not started yet, keyed by debate id."""
     loaded: dict[str, tuple[object, StateSnapshot]] = field(default_factory=dict, repr=False, compare=False)
@@ -94,7 +94,7 @@ class DebateSession:
 
     @property
     def beside_graph(self) -> JournalPosition:
-        """Context for model calls outside the debate's LangGraph graph.
+        """Journal position for model calls outside the debate's LangGraph graph.
 
         The rate limits of the database and the group's budget apply to them. The journal does not store their
         replies.
@@ -103,7 +103,7 @@ class DebateSession:
         return JournalPosition(records, self.thread, stores_replies=False)
 
     def permissions(self, values: Values, operators: DebateConfig | None = None) -> Permissions:
-        """Return a stored debate's configuration and permitted capabilities.
+        """Return the permissions of a stored debate, which are its configuration and granted capabilities.
 
         The permissions include the debate's grants and the capabilities in the operator's configuration.
         """
@@ -404,7 +404,7 @@ def warnings_about(config: DebateConfig) -> list[str]:
 
 
 def _unknown_placeholders(config: DebateConfig) -> list[str]:
-    """Return warnings about placeholders in summary prompts, which Moot does not fill in."""
+    """Return a warning for each summary prompt with placeholders, because Moot does not fill them in."""
     prompts = {
         "memory.summary_prompt": config.memory.summary_prompt,
         "memory.perspectives.prompt": config.memory.perspectives.prompt,

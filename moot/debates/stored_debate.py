@@ -358,7 +358,7 @@ class Debate:
         return answer
 
     def _count(self, spent: Mapping[str, float]) -> None:
-        """Add the usage from answering a question to the debate's usage."""
+        """Add the model usage for answering a question to the debate's total usage."""
         records = self.session.records
         records.inbox.add_question(self.id, spent, self.session.environment.clock())
         usage = self.spent(self.state().values)["usage"]
@@ -417,7 +417,7 @@ def has_decision(document: JsonMapping) -> bool:
 
 
 def _forecasts(document: JsonMapping) -> Iterable[Forecast]:
-    """Yield each judge's decision and confidence, or those of the vote if there was no judge."""
+    """Yield the decision and confidence of each judge, or of the vote if there was no judge."""
     verdict = document["verdict"]
     own = [each for each in document["verdicts"] if each.get("judging") == verdict.get("judging")]
     for each in own if verdict["judge"] != COUNT and own else [verdict]:

@@ -33,7 +33,7 @@ KINDS: Mapping[Kind, tuple[ArmKind, ...]] = {
     "pair": ("judge", "recorded"),
     "topic": ("lineup",),
 }
-"""Kinds of configurations that each kind of evaluation item can test, keyed by item kind."""
+"""Kinds of configurations that can be evaluated with each kind of item, keyed by the kind of item."""
 
 
 class RecordedResult(BaseModel):
@@ -66,8 +66,8 @@ class Arm:
     config: DebateConfig | None = None
     """Configuration of the evaluated debates, or `None` if the method runs no debates."""
     match: Literal["", "tokens", "cost"] = ""
-    """Measure (`tokens` or `cost`) by which a vote gets the same budget as a debate. It is empty if a vote
-    matches no debate."""
+    """Unit in which a vote has the same budget as a debate, `tokens` or `cost`. It is empty if a vote matches
+    no debate."""
     source: str = ""
     """Name of the debate configuration that supplies the debaters' first answers. A `first-answers`
     configuration reuses these answers."""
@@ -117,7 +117,7 @@ def read_arms(
     warn: Warn = log,
     earlier: Sequence[Arm] = (),
 ) -> list[Arm]:
-    """Return the configurations that `--arm` names, and all others that they depend on.
+    """Return the configurations selected with `--arm`, and all others on which they depend.
 
     `vote@tokens` and `vote@cost` need the price of one answer, so `single` is added. If no debate is named,
     the debates of `earlier` are added for an arm that needs one.
@@ -152,8 +152,8 @@ def read_arms(
     debates = [arm.name for arm in arms if arm.is_debate]
     if matched and not debates:
         raise ConfigError(
-            f"--arm {matched[0].name!r} needs a debate whose budget the vote can match: add a debate with "
-            "--arm FILE.yaml, or add --arm with a protocol other than single"
+            f"--arm {matched[0].name!r} gets the same budget as a debate, but the evaluation has no debate: "
+            "add a debate with --arm FILE.yaml, or add --arm with a protocol other than single"
         )
     if matched and not any(arm.name == "single" for arm in arms):
         arms.append(_read_arm("single", items, flags, base, warn))
@@ -171,7 +171,7 @@ def read_arms(
 
 
 def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
-    """Add the debate configurations from `earlier` that the requested ones need.
+    """Add to `arms` the debate configurations from `earlier` on which those in `arms` depend.
 
     `earlier` holds the configurations of earlier calls of the same evaluation.
     """
@@ -188,18 +188,18 @@ def _add_debates(arms: list[Arm], earlier: Sequence[Arm]) -> None:
 
 
 def _with_source(arm: Arm, debates: Sequence[str]) -> Arm:
-    """Return an arm.
+    """Return a `first-answers` configuration with the debate configuration whose answers it uses.
 
-    Return a `first-answers` configuration together with the debate configuration whose answers it uses.
+    Return any other configuration unchanged.
     """
     if arm.kind != "first-answers":
         return arm
     source = arm.source or (debates[0] if debates else "")
     if source not in debates:
+        others = f", or use first-answers:ARM, where ARM is one of {', '.join(debates)}" if debates else ""
         raise ConfigError(
-            f"--arm {arm.name!r} needs the debaters' first answers from a debate that this evaluation does "
-            "not include: add the debate with --arm, or use first-answers:ARM, where ARM is one of "
-            f"{', '.join(debates) or 'the debate arms'}"
+            f"--arm {arm.name!r} uses the first answers of a debate that is not part of this evaluation: add "
+            f"the debate with --arm{others}"
         )
     return replace(arm, source=source)
 

@@ -119,7 +119,7 @@ class QuestionItem(_Item):
 
     @property
     def form(self) -> AnswerForm:
-        """Required form of the answer to the question."""
+        """Form that the answer to the question must have, such as a choice or a number."""
         if self.choices:
             return "choice"
         if self.answer is None:
@@ -421,7 +421,7 @@ def has_answer_line(text: str) -> bool:
 
 
 MAX_PART = 2_000
-"""Maximum number of characters kept of a text without an `Answer:` line. A longer text without an
+"""Maximum number of characters kept from a text that has no `Answer:` line. A longer text without an
 `Answer:` line has no normal form."""
 
 
@@ -471,7 +471,7 @@ class Majority:
     """Most frequent readable answer, or `None` if no answer is readable. If several are equally frequent,
     the first given one."""
     index: int | None
-    """Index of the first text that gives the answer."""
+    """Index of the first text that gives this answer, or `None` if no answer is readable."""
     agreement: float
     """Share of all texts that contain the most frequent answer, from 0 to 1."""
 

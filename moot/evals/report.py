@@ -22,14 +22,13 @@ from moot.text.plain_text import count_noun
 LISTED = 200
 """Maximum number of unreadable answers that a report lists."""
 SHOWN, LISTED_TEXTS = 500, 10
-"""Maximum length and number of answer texts that a report shows for each item. `SHOWN` is the maximum
-number of characters of one text, and `LISTED_TEXTS` is the maximum number of texts of one answer."""
+"""Maximum number of characters shown of an answer text, and maximum number of texts shown for one answer."""
 ASKED = ("judge", "recorded")
-"""Kinds of configurations, besides debates, that a report's headline compares. Votes and single answers
-follow, because they show what a debate has to beat."""
+"""Kinds of configurations, other than debates, that are compared in the headline of a report. Votes and
+single answers follow, because they show what a debate has to beat."""
 BASELINES = ("vote@tokens", "vote@cost")
-"""Names of the configurations that a report prefers as its baseline. Each is a vote with the same budget
-as a debate."""
+"""Names of the configurations that a report uses as its baseline if possible, most preferred first. Each is a
+vote with the same budget as a debate."""
 
 
 def evaluation_report(
@@ -240,7 +239,7 @@ def _order_figures(scored: ScoredEvaluation, scores: Sequence[AnswerScore]) -> J
 
 
 def _reliability(scores: Sequence[AnswerScore]) -> JsonObject:
-    """Return how far the judges of a panel agree, and how far repeated judgements agree."""
+    """Return measures of the agreement between a panel's judges and between repeated judgements."""
     judges: dict[str, dict[tuple[str, int, int], str]] = defaultdict(dict)
     seeds: dict[tuple[str, int], dict[int, str]] = defaultdict(dict)
     for score in scores:

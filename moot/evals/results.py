@@ -62,10 +62,7 @@ class EvaluationRecord:
         return replace(self, arms=arms, seeds=max(self.seeds, later.seeds), judge=self.judge or later.judge)
 
     def only(self, asked: "EvaluationRecord") -> "EvaluationRecord":
-        """Copy this evaluation record with only the configurations and seeds of `asked`.
-
-        The parameter `asked` is another evaluation record.
-        """
+        """Return a copy of this record with only the configurations and seeds of the record `asked`."""
         names = {arm.name for arm in asked.arms}
         return replace(self, arms=tuple(arm for arm in self.arms if arm.name in names), seeds=asked.seeds)
 
@@ -111,8 +108,7 @@ class Outcome:
     """Winners, one for each presentation order. A winner is an arm's name, `tie`, or `a` or `b` for a
     pair."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Winners that each judge on a panel chose, keyed by judge id. There is one winner for each
-    presentation order."""
+    """Winners that each judge on a panel chose, one for each presentation order, keyed by judge id."""
     confidence: float | None = None
     """Stated confidence in percent."""
     stated: tuple[StatedConfidence, ...] = ()
@@ -261,19 +257,20 @@ class AnswerScore:
     answer: str | None = None
     """Normalized answer, or `None` if the answer cannot be read."""
     by_order: tuple[float, ...] = ()
-    """Scores of a judge's choices between two answers, one for each order of the answers."""
+    """Scores of a judge's choices between two answers, one for each order in which the answers were shown."""
 
 
 @dataclass(frozen=True)
 class RoundChange:
-    """Counts of debaters' answers that a round changed from right to wrong, or the reverse."""
+    """Numbers of debaters' answers that a round changed from right to wrong and from wrong to right."""
 
     round: int
-    """Round number. Round 1 is the first round after the debaters' initial answers."""
+    """Number of the round, where 1 is the first round after the debaters' initial answers."""
     right_to_wrong: int
     wrong_to_right: int
     readable: int
-    """Number of debaters with a readable answer both in this round and earlier."""
+    """Number of debaters, over all debates, who gave a readable answer in this round and in an earlier
+    one."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +282,7 @@ class Discussion:
     """Share of debates in which discussion changed the most frequent answer. It is `None` if no answer is
     readable."""
     compared: int
-    """Number of debates with a most frequent answer both before and after the discussion."""
+    """Number of debates that have a most frequent answer both before and after the discussion."""
 
 
 class ScoredEvaluation:
@@ -351,7 +348,7 @@ class ScoredEvaluation:
         ]
 
     def discussion(self, arm: str) -> Discussion | None:
-        """Return how discussion changed the debaters' answers in debates with one configuration.
+        """Return statistics on how discussion changed the debaters' answers under one configuration.
 
         Return `None` if no debater answered twice.
         """
@@ -382,7 +379,7 @@ class ScoredEvaluation:
         return Discussion(changes, changed / counted if counted else None, counted)
 
     def agreement(self) -> tuple[str, dict[tuple[str, int], str]]:
-        """Return a configuration's name and how far its debaters' first answers agree on each item.
+        """Return a configuration's name and, for each item, the agreement of its debaters' first answers.
 
         Levels are `all agree`, `majority` and `no majority`. The first debate arm with several debaters gives
         the answers.
@@ -408,7 +405,7 @@ class ScoredEvaluation:
         return dict(sorted(found.items()))
 
     def vote_curve(self) -> list[tuple[int, float, float, float]]:
-        """Return the accuracy of votes with different numbers of answers, as points of a curve.
+        """Return points of a curve that shows a vote's accuracy against its number of answers.
 
         A point holds the number of answers, the accuracy and the mean usage.
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 GRADING = "grade"
 """Node name that the journal stores for calls that grade free-form answers."""
 QUEUED = "queued"
-"""Text shown instead of an answer while its debate is still queued."""
+"""Reason given for a missing answer while the debate is still queued."""
 SIDES = ("candidate-1", "candidate-2")
 """Ids of the two answers in a debate that uses the `pairwise` protocol."""
 
@@ -296,7 +296,7 @@ class EvaluationRun:
         return validate(json.loads(data))
 
     def _matched_votes(self) -> list[Task]:
-        """Return the unfinished tasks of votes with the same budget as a debate.
+        """Return the tasks for unfinished votes that get the same budget as a debate.
 
         The budget determines the number of answers in the vote.
 
@@ -323,9 +323,9 @@ class EvaluationRun:
         return tasks
 
     def _matched_answers(self, item: str, match: str, seed: int) -> int | None:
-        """Return how many answers a vote can afford on the budget of the most expensive debate.
+        """Return how many answers a vote gets for the tokens or cost of the item's most expensive debate.
 
-        The budget is in tokens or cost.
+        Return `None` while an outcome is missing.
         """
         debates = [arm.name for arm in self.evaluation.arms if arm.is_debate]
         outcomes = [self.outcomes.get((item, name, seed)) for name in (*debates, "single")]
@@ -347,7 +347,7 @@ class EvaluationRun:
         return validate({**self.evaluation.judge, "protocol": "pairwise"})
 
     def _comparisons(self) -> list[Task]:
-        """Return the answer comparisons still to be made for each pair of evaluated configurations."""
+        """Return a task for each missing comparison between two configurations' answers."""
         tasks = []
         for item in self.evaluation.items.items:
             if not isinstance(item, eval_items.QuestionItem) or item.graded_by != "comparison":
@@ -433,7 +433,7 @@ def _seed(config: DebateConfig, repetition: int) -> int:
 
 
 def _answer_settings(item: eval_items.QuestionItem, config: DebateConfig) -> dict[str, object]:
-    """Return the debate settings needed for an answer in the question's form.
+    """Return the debate settings for an answer in the form that the question requires.
 
     Built-in votes need no judge, because the evaluation counts the answers itself.
     """

@@ -180,7 +180,10 @@ def _dialectic_subject(text: str, path: Path, problem: str) -> Subject | None:
     final = debate.finalSolution or _Solution()
     parts = [final.description.strip()]
     if not parts[0]:
-        raise InputError(f"the debate in {str(path)!r} is not finished: finalSolution.description is missing")
+        raise InputError(
+            f"the debate in {str(path)!r} is not finished, because finalSolution.description is missing: "
+            "finish the debate, and save its file again"
+        )
     for heading, listed in (("Tradeoffs", final.tradeoffs), ("Recommendations", final.recommendations)):
         if listed:
             parts.append(f"## {heading}\n" + "\n".join(f"- {item}" for item in listed))
@@ -380,7 +383,7 @@ class Evaluator:
     """Model settings for this evaluator, or `None` to use those of the configuration."""
 
     def own(self, config: DebateConfig) -> DebateConfig:
-        """Return a copy of the configuration that uses the evaluator's model settings."""
+        """Return a copy of `config` with the evaluator's own model settings."""
         models = {**config.models, **({self.model: self.settings} if self.settings else {})}
         return config.model_copy(update={"models": models})
 
@@ -390,7 +393,7 @@ class Subject:
     """Debate result to evaluate, with the problem and its solution. Evaluators score it."""
 
     name: str
-    """Name of this debate result in tables."""
+    """Name under which tables list this debate result."""
     problem: str
     solution: str
     clarifications: str = ""

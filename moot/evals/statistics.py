@@ -114,7 +114,7 @@ class PairedDifference:
 
     @property
     def shown(self) -> bool:
-        """True if both p-value and confidence interval show that two configurations differ."""
+        """True if both the p-value and the confidence interval show that the configurations differ."""
         outside = self.interval.low > 0 or self.interval.high < 0
         return self.p_value < 1 - LEVEL and outside and self.interval.method != "none"
 
@@ -244,12 +244,12 @@ class Rating:
 def ratings(
     names: Sequence[str], results: Mapping[str, Sequence[tuple[str, str, float]]]
 ) -> dict[str, Rating]:
-    """Return the configurations' Bradley–Terry ratings (1952), with bootstrap intervals.
+    """Return Bradley–Terry ratings of configurations (Bradley and Terry 1952), with bootstrap intervals.
 
     Args:
-        names: Names of the arms.
-        results: For each item, its comparisons: two arms, and the first one's score from 0 to 1. Items are
-            what is resampled, because comparisons on the same item are not independent.
+        names: Names of the configurations.
+        results: For each item, its comparisons: two configurations, and the first one's score from 0 to 1.
+            Items are what is resampled, because comparisons on the same item are not independent.
     """
     with require_extra("eval", "an evaluation's report"):
         import choix
@@ -297,7 +297,7 @@ class ComparedDebate(TypedDict):
     name: str
     asked: str
     question: str
-    """Debate question in one line, worded by the judge or else taken from the topic."""
+    """Debate question in one line, from the topic or, for a long topic, in the judge's words."""
     decision: str
     """Decision and the judge's confidence in it, or `""` if there is no decision."""
     protocol: str
@@ -309,7 +309,8 @@ class ComparedDebate(TypedDict):
     final_answer: str
     """The debate's decision and solution in Markdown, or `""` if the debate has neither."""
     details: str
-    """Verdict's other fields and its reasons in Markdown, or `""` if there are none."""
+    """Fields of the verdict except the confidence, followed by its reasoning, as Markdown. `""` if there is
+    no usable verdict."""
     models: str
     turns: int
     tokens: int
@@ -335,7 +336,8 @@ class DebateComparison(TypedDict):
     same_winner: bool | None
     """True if all debates have the same winner, False if the winners differ. `None` if one has no winner."""
     same_answer: bool | None
-    """True if all answers have exactly the same words, else `None`: other words may say the same."""
+    """True if all answers are the same text, ignoring case and spaces. Otherwise `None`, because other words
+    may say the same."""
     only: list[OnlyPoint]
     """Points that only one of the compared answers makes. The list is empty if no model was asked for such
     points."""
@@ -452,7 +454,7 @@ def render_comparison(compared: DebateComparison) -> str:
 
 
 def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> list[OnlyPoint]:
-    """Ask a model which points occur in the answer of only one of several debates.
+    """Ask a model which points occur in only one of several debates' answers.
 
     Points without a correct quotation are dropped.
 
@@ -471,7 +473,7 @@ def points_of_one(session: DebateSession, rows: Sequence[ComparedDebate]) -> lis
         point=(str, Field(description="The point that an answer makes, in one sentence.")),
         answer=(
             number_type,
-            Field(description="Number of the compared answer that makes the point given in `point`."),
+            Field(description="Number in the heading of the answer that makes the point given in `point`."),
         ),
         quote=(
             str,

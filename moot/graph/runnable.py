@@ -58,7 +58,7 @@ def _traced_writes(update: Mapping[str, object] | None) -> JsonObject:
 BRIEF_CHANNELS = frozenset(
     {*ConversationOutput.__annotations__, "step", "round", "turn_count", "current_speaker", "usage"}
 )
-"""Names of the state values that older snapshots keep in a shortened debate history."""
+"""Names of the state channels that older snapshots keep if `brief_history` shortens a debate's history."""
 
 NODE_TRACING = TracePolicy(process_inputs=_traced_step, process_outputs=_traced_writes)
 """Tracing policy that records which state channels were written, but not complete states. Traces show only
@@ -263,9 +263,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         return min(edges, key=lambda edge: (edge.conditional, order.index(edge.source))).source
 
     def _node_to_update_as(self, snapshot: StateSnapshot) -> str | None:
-        """Return the graph node that a state update names as its source.
+        """Return the node to use as `as_node` for a state update that names none.
 
-        This choice leaves the next node unchanged.
+        The node that runs next stays the same.
 
         `None`: LangGraph chooses the node. It would choose `__start__` for a fork or an import, which would
         open the debate again.
@@ -296,9 +296,9 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         call_from_sync(self.environment.aclose)
 
     def _config_of_thread(self, config: RunnableConfig | None) -> RunnableConfig | None:
-        """Return the config of a run that has its own LangGraph thread.
+        """Return the config of the run's own LangGraph thread, or `None` if the run has none.
 
-        `None`: the run has no checkpointer or no thread, or a parent graph's task runs it.
+        It has none without a checkpointer or a `thread_id`, or if a parent graph's task runs it.
         """
         merged = ensure_config(merge_configs(self.config, config))
         own = "thread_id" in merged["configurable"] and not langgraph_internals.runs_in_task(merged)
@@ -311,7 +311,7 @@ class DebateGraph(CompiledStateGraph[ConversationState, DebateConfig, Conversati
         A config that has a lease is yielded as is.
 
         Raises:
-            InputError: no thread is given, or a client gives a checkpoint as only a parent graph can.
+            InputError: no thread is given, or a client's config has keys that only a parent graph may set.
         """
         merged = ensure_config(merge_configs(self.config, config))
         _check_place(merged)
@@ -391,7 +391,7 @@ def _is_subgraph(config: RunnableConfig | None) -> bool:
 
 
 def _check_place(config: RunnableConfig) -> None:
-    """Raise an error if a client gives a checkpoint in a way reserved for parent graphs.
+    """Raise an error if a client's config has keys that only a parent graph may set.
 
     LangGraph would write to the thread's own debate all the same. `checkpoint_map` would replace
     `checkpoint_id`.

@@ -273,10 +273,7 @@ def _contributions(rounds: list[object]) -> list[object]:
 
 
 def _dialectic_solution(final: object) -> str:
-    """Convert the solution in another program's debate file to Markdown text.
-
-    The other program is named dialectic.
-    """
+    """Convert the solution in a debate file of the program dialectic to Markdown text."""
     if not isinstance(final, dict):
         return _first_text({"text": final}, _TEXT_KEYS)
     parts = [_first_text(final, _TEXT_KEYS)]
@@ -468,10 +465,11 @@ _TOPIC = re.compile(
     r"(?i)^(?:#+\s+|(?:topic|title|motion|question|議題|テーマ|主題|主题|议题|辩题|题目)\s*[:：]\s*)"
 )
 _REPORTED = re.compile(r"[\d\"“「『]")
-"""Pattern for a text after a colon that starts with a digit or quotation mark. Such a text is probably not
-a speaker's message."""
+"""Pattern for text that follows a colon and starts with a digit or quotation mark. Such text is probably
+not a speaker's message."""
 _CASELESS = 12
-"""Maximum number of characters in each word of a name, for scripts without letter case."""
+"""Maximum number of characters per word of a speaker's name in scripts without upper and lower case. Names
+that occur repeatedly may be longer."""
 _PARTICLE = re.compile(r"d[aeiou]|dos|del|der|den|van|von|l[ae]|el|al|bin|ibn|y|e|of|the|and")
 
 

@@ -110,7 +110,7 @@ def _check_text(text: str, name: str) -> None:
 
 
 def _document_text(path: Path) -> str:
-    """Return the text of a context document."""
+    """Return a context document's text, converting PDF, Word, Excel and HTML files to Markdown."""
     data, name = read_bytes(path, "context"), str(path)
     kind = CONVERTED.get(path.suffix.lower())
     if kind is None:

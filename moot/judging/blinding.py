@@ -73,14 +73,15 @@ a name such as "Wolf" or "Paris" stands for a thing or a place."""
 _THING_OR_PLACE = re.compile(
     r"\b(?:in|im|der|die|das|de[mns]|eine?[mnrs]?|les?|la|une?|el|los|las)\s$", re.IGNORECASE
 )
-"""Pattern for a word, such as "in" or "der", that marks the next name as a thing or a place. English
-articles are missing, because "the Mara plan" names a debater."""
+"""Pattern for a word, such as "in" or the German "der", after which a name stands for a thing or a place.
+English articles are missing, because "the Mara plan" names a debater."""
 _POSSESSIVE = re.compile(r"['’]s\b")
 _JOINED = re.compile(r"\s*+(?:,\s*+(?:and|or|und|et|y)?|&|/|(?<=\s)(?:and|or|und|et|y))\s*+(?:the\s++)?")
 _CALENDAR = frozenset({"april", "august", "friday", "june", "march", "may", "monday", "sunday"})
 _EVERYDAY_NAMES = word_table("everyday_names")
 _LONG_WORD = 4
-"""Minimum length, in letters, of names that are tested for also being everyday words."""
+"""Minimum number of letters in a name whose word frequency shows whether it is also an everyday word.
+Shorter names are everyday words only if a word list has them."""
 _ID_FIELDS = frozenset({"winner", "debater", "debaters", "speaker", "targets", "order", "by", "about"})
 
 
@@ -105,7 +106,7 @@ def _starts_sentence(text: str, at: int) -> bool:
 
 @dataclass(frozen=True)
 class _Form:
-    """Possible mention of a debater, with the evidence required to accept it."""
+    """Name or name variant that a text may use for a debater, with the evidence that a mention needs."""
 
     pattern: str
     debater: str | None
@@ -288,7 +289,7 @@ class Blinding:
         return bool(said_you and sentence.endswith(", ") and text[end : end + 1] in set(".!?"))
 
     def _is_in_list(self, text: str, start: int, end: int) -> bool:
-        """Return True if the name at `text[start:end]` is in a list next to a clearly named debater."""
+        """Return True if the name at `text[start:end]` is listed beside a clear mention of a debater."""
         after = _JOINED.match(text, end)
         if after and (other := self._sure_mention.match(text, after.end())):
             return bool(other[0])
@@ -469,9 +470,9 @@ def _has_other_meaning(word: str, texts: Sequence[str]) -> bool:
 
 
 def _owners(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[list[str], set[str]]]:
-    """Return the spellings and the debaters of each name, keyed by normalised name.
+    """Map each normalised name to its spellings and to the debaters who have it.
 
-    Forms that differ only in case are one.
+    Names that differ only in case or spacing count as one.
     """
     owners: dict[str, tuple[list[str], set[str]]] = {}
     for form, debater in pairs:

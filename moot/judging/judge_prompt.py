@@ -37,8 +37,8 @@ MESSAGE_SHARE = 0.5
 """Maximum share of a debater's token limit that a single message may use. A longer message is truncated in
 the middle."""
 MAX_PARTS = 4
-"""Maximum number of equal shares of the prompt tokens for non-debaters' messages. A share is the initial
-limit for one message."""
+"""Maximum number of equal parts into which the tokens for non-debaters' messages are divided. A part is the
+initial limit for one message."""
 FRAME_TOKENS = 14 + FENCE_TOKENS
 """Number of tokens around a message's content, such as its role, label and delimiters. They are 12 for
 role, label and id, 2 for a longer label, and the fence lines."""
@@ -59,7 +59,7 @@ class Selection:
     """Messages selected for a judge's prompt, before names are replaced by labels."""
 
     shown: tuple[SelectedMessage, ...]
-    """Selected messages in transcript order."""
+    """Messages selected for the judge's prompt, in transcript order."""
     share: int | None
     """Token limit for each debater's messages, or `None` if all messages are shown."""
 
@@ -90,7 +90,7 @@ class TranscriptSelector:
         names: Mapping[str, str],
         evidence: Sequence[Entry] | None = None,
     ) -> None:
-        """Split the transcript into the debaters' arguments and all other messages.
+        """Separate the judged debaters' arguments from all other messages of the transcript.
 
         Args:
             entries: the transcript.
@@ -119,9 +119,10 @@ class TranscriptSelector:
         ]
 
     def measure(self, cost: Callable[[Entry], int], budget: int) -> None:
-        """Count the messages' tokens exactly if the estimates suggest that all fit into `budget`.
+        """Count tokens exactly for each group of messages that is estimated to fit into `budget`.
 
-        `cost` returns the tokens of a message in the prompt. Otherwise, costs are estimates.
+        The groups are the arguments and the other messages. `cost` returns the tokens of a message in the
+        prompt. Otherwise, costs are estimates.
         """
         for entries in (self._arguments, self._others):
             if sum(map(_estimated_cost, entries)) <= budget:
@@ -263,7 +264,7 @@ def _in_order(shown: Iterable[SelectedMessage]) -> tuple[SelectedMessage, ...]:
 
 
 def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
-    """Return a token limit for each of a debater's messages. The limits add up to at most `share` tokens.
+    """Divide `share` tokens among a debater's messages, and return the limit for each message.
 
     The longest message is truncated first. A message with fewer than `MIN_TRUNCATED_TOKENS` left is dropped.
     """
@@ -279,7 +280,8 @@ def fair_shares(costs: Mapping[str, int], share: int) -> dict[str, int]:
 
 
 INDEPENDENT_ANSWERS = "independent answers to one question, whose authors saw no other author's answer"
-"""What a judge judges if the debaters cannot read each other's messages."""
+"""Description of what is judged if the debaters cannot read each other's messages. It replaces
+`JudgeSpec.subject`."""
 JUDGE = load_prompt_template("judge", "judged", "debaters", "rubric", "instruction", "naming")
 VERDICT = load_prompt_template("verdict", "most", "ending")
 VERDICT_ALONE = load_prompt_template("verdict-alone", "most", "ending")
@@ -302,8 +304,8 @@ judge, and `NAMING_UNBLINDED` applies if names are visible."""
 
 SUMMARY_PRIORITY, LEDGER_PRIORITY, EVIDENCE_PRIORITY, OTHERS_PRIORITY = 3, 4, 5, 7
 EVIDENCE, EARLIER_EVIDENCE = "evidence", "earlier messages"
-"""Labels for recording which messages a judge's prompt truncates or leaves out. The first is for messages
-to judge, the second for those that fill the rest of the prompt."""
+"""Labels under which a judge's prompt records truncated and omitted messages. The first is for messages to
+judge, the second for those that fill the rest of the prompt."""
 FRAME_SHARE = 0.25
 """Maximum share of the prompt budget for the judge's instructions and rubric."""
 LEDGER_SHARE = 0.1
@@ -336,7 +338,7 @@ class JudgeContext:
         return self.blinding.blind_text(text) if self.blinding else text
 
     def label(self, debater: str) -> str:
-        """Return a debater's label, or the debater's id if the judge may see names."""
+        """Return the debater's neutral label, or the debater's id if the judge may see names."""
         return self.blinding.label_of(debater) if self.blinding else debater
 
     def cost(self, entry: Entry) -> int:
@@ -434,7 +436,7 @@ def _frame(context: JudgeContext, judge_spec: JudgeSpec) -> truncation.Block:
 
 
 def _rubric_lines(rubric: Rubric) -> str:
-    """Return the rubric's criteria, one a line. A scale that all criteria share is given once."""
+    """Return the rubric's criteria, one per line. A scale that all criteria share is given once."""
     weighted = len({c.weight for c in rubric.criteria}) > 1
     shared = len({(c.scale_min, c.scale_max) for c in rubric.criteria}) == 1
     lines = []
@@ -466,7 +468,7 @@ def _judge_summary(context: JudgeContext, remaining: int) -> list[truncation.Blo
 
 
 def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str]) -> list[truncation.Block]:
-    """Return the block with the summary of the earlier debate, using at most `remaining` tokens.
+    """Return the block with the summary of the debate's earlier part, using at most `remaining` tokens.
 
     A summary of quoted points leaves out the points of messages whose ids are in `shown`.
     """
@@ -487,7 +489,7 @@ def _rolling_summary(context: JudgeContext, remaining: int, shown: frozenset[str
         text = render(laid, names) if rest else ""
     else:
         text = context.blind(text)
-    return _summary_block(context, "rolling summary", "# Summary of the earlier debate", text, remaining)
+    return _summary_block(context, "rolling summary", "# Summary of earlier messages", text, remaining)
 
 
 def _summary_block(
@@ -554,7 +556,7 @@ def _query(context: JudgeContext) -> str:
 def _in_presentation_order(
     context: JudgeContext, blocks: Sequence[truncation.Block]
 ) -> list[truncation.Block]:
-    """Return the blocks of independent answers in the debaters' presentation order.
+    """Sort prompt blocks with independent answers by the order in which the debaters are presented.
 
     Messages of a debate keep the order of the transcript, because they reply to each other.
     """

@@ -22,7 +22,8 @@ from moot.text.plain_text import clip, count_noun
 from moot.text.terms import same_statement
 
 MAX_POINTS = 12
-"""Maximum number of changes of position in a judge's response, and of reasons for or against all answers."""
+"""Maximum number of position changes in a judge's response. The reasons for all answers together have the
+same limit, and so have the reasons against them."""
 MAX_REASONS = 3
 """Maximum number of reasons for a debater's answer, and of reasons against it. The numbers are lower with
 more than four debaters."""
@@ -40,7 +41,8 @@ class JudgeSpec:
     judging: verdict_types.Judging = "contest"
     """Kind of judging, which determines the fields that the judge must fill in."""
     subject: str = "a debate"
-    """What is judged, as the judge's prompt names it. It applies if `interactive` is true."""
+    """Description of what is judged, which follows "You judge" in the judge's prompt. It is used if
+    `interactive` is true."""
     rubric: str = "debate"
     swap: bool = True
     """True if each judge gives two verdicts, one for each presentation order."""
@@ -69,7 +71,10 @@ class CriterionScore(BaseModel):
 
 
 class CitedReason(BaseModel):
-    """Reason about the debated question, not about the quality of the arguments."""
+    """Reason for or against an answer, with the ids of the messages that it cites.
+
+    It is about the debated question, not about the quality of the arguments.
+    """
 
     text: str = Field(description="The reason must be clear to a reader who has not seen the debate.")
     citations: list[str] = []
@@ -98,7 +103,7 @@ class FinalPosition(BaseModel):
 
 
 class DebaterMove(BaseModel):
-    """Change of a debater's position during the debate."""
+    """Change of a debater's position during the debate, as a judge's response states it."""
 
     debater: str
     before: str
@@ -178,11 +183,11 @@ _REPLY_TYPES: Mapping[Any, Any] = {
     dict[str, verdict_types.Case]: list[DebaterCase],
     dict[str, dict[str, verdict_types.ScoreRecord]]: list[CriterionScore],
 }
-"""Types in a judge's response, keyed by the types of stored verdict fields they replace."""
+"""Mapping from the type of a field in a stored verdict to the field's type in a judge's response."""
 _UNSAID: Mapping[Any, Any] = {str: "", float | None: None}
 """Default values for fields that a judge's response leaves out, keyed by field type."""
 REASONING_OF_SCORES = "Weigh what was said, in at most 100 words."
-"""Description of the field `reasoning` in the JSON schema of responses with only scores."""
+"""Description of the field `reasoning` in the JSON schema for judges that give only scores."""
 WINNER_OF_SOLUTION = 'The debater whose solution should be used unchanged; else "synthesis".'
 """Schema description of `winner` for judges of debates that produce a solution."""
 _NEEDED = ("reasoning", "winner")
@@ -293,12 +298,12 @@ def empty_value(field: verdict_types.VerdictField) -> Any:
 
 
 def combine(field: verdict_types.VerdictField, verdicts: Sequence[Mapping[str, Any]], how: str) -> Any:
-    """Combine one field's values from several verdicts into a single value.
+    """Return the combined value of a field that several verdicts have.
 
     Args:
         field: the field.
         verdicts: the verdicts to combine.
-        how: `first`, `union` or `mean`.
+        how: rule for combining the values: `first`, `union` or `mean`.
     """
     values = [each.get(field.name) for each in verdicts]
     said = [value for value in values if value not in (None, "", [], {})]
@@ -571,9 +576,9 @@ class ResponseCheck:
         return rows
 
     def _row(self, said: Mapping[str, Any], verdict: verdict_types.Verdict) -> dict[str, Any] | None:
-        """Copy a row of a judge's response without references to unknown debaters or messages.
+        """Copy a row of a judge's response, without a message id that does not exist.
 
-        Return `None` if the debater is unknown.
+        Return `None` if the row's debater is unknown.
         """
         row = dict(said)
         if "debater" in row:

@@ -230,7 +230,7 @@ def reconcile(
 def _merge_flipped(
     verdict: verdict_types.Verdict, both: Sequence[verdict_types.Verdict], names: Mapping[str, str]
 ) -> None:
-    """Update a verdict whose winner changed when the order of the debaters was reversed.
+    """Set the winner, reasoning and notes of a verdict whose winner changed with the order of the debaters.
 
     The new winner is the debater with the highest total in both orders, or a tie.
     """
@@ -340,9 +340,9 @@ def flip_rates(verdicts: Iterable[verdict_types.Verdict]) -> dict[str, verdict_t
 
 
 def mean_table(tables: Iterable[Mapping[str, Mapping[str, verdict_types.ScoreRecord]]]) -> ScoreTable:
-    """Return the mean scores of several score tables. All reasons and citations are kept.
+    """Return a table in which each score is the mean of the given tables' scores.
 
-    Missing scores do not count.
+    All reasons and citations are kept. Missing scores do not count.
     """
     given: dict[str, dict[str, list[verdict_types.ScoreRecord]]] = {}
     for table in tables:

@@ -29,7 +29,7 @@ from moot.text.tokens import TokenCounter
 APPROVED = 60.0
 """Minimum total score, out of 100, that counts as approval under the rule `approval`."""
 _CLOSE = 1e-9
-"""Maximum difference between scores that count as equal despite rounding errors."""
+"""Maximum difference at which two scores count as equal, to allow for rounding errors."""
 
 
 class Ballot(TypedDict):
@@ -189,7 +189,7 @@ def _votes(choices: Iterable[str]) -> dict[str, float]:
 
 
 def _at_least(ballots: Sequence[Ballot], needed: float) -> _Tally:
-    """Return a tally in which a choice needs at least `needed` votes to win.
+    """Count the ballots, and return a tally in which a choice wins only with at least `needed` votes.
 
     If no choice has enough votes, the tally is tied.
     """
@@ -305,10 +305,11 @@ def as_decision(
 
 
 def mean_scores_of(verdicts: Sequence[verdict_types.Verdict]) -> orders.ScoreTable:
-    """Return the mean of all judges' scores. Each reason starts with the judge's name.
+    """Return the mean of the judges' scores for each debater and criterion.
 
-    If a judge's presentation orders tie, its scores count as their mean for each debater. Judges may have
-    different rubrics: scores are converted to the scale of the first judge.
+    Each reason starts with the judge's name. If a judge's presentation orders tie, its scores count as their
+    mean for each debater. Judges may have different rubrics: scores are converted to the scale of the first
+    judge.
     """
     shared = _criteria(verdicts)
     tables = []

@@ -31,7 +31,7 @@ MAX_OPTIONS, MIN_CRITERIA, MAX_CRITERIA = 6, 3, 5
 CRITERION_CHARS = 200
 """Maximum number of characters in a criterion's description."""
 QUESTION_CHARS = 600
-"""Maximum length in characters of the question, which the prompt asks for in one line."""
+"""Maximum number of characters in the debated question. The prompt asks the model for one line."""
 _FRAME_TOKENS = 600
 _BACKGROUND = "The user messages contain the background of the debate. Read them and fill in these fields:"
 _NO_BACKGROUND = "The debate has no background besides the topic. Fill in these fields:"
@@ -41,7 +41,7 @@ _OPTIONS = (
     "the answers that the debaters' stances imply."
 )
 OTHER_ANSWERS = "An answer may also combine options or be another one."
-"""Sentence after the list of options that a model found in the topic."""
+"""Sentence that allows other answers, placed after the list of options that a model found in the topic."""
 _NAMED_OPTIONS = (
     "- `options`: the answers that the topic or the background names to choose from, each in a few words "
     "with its letter. Leave the list empty if they name none."
@@ -55,7 +55,7 @@ _CRITERIA = (
 
 
 class CriterionFinding(BaseModel):
-    """Criterion by which answers to the question are judged."""
+    """Criterion for judging answers to the debated question, as found by a model."""
 
     name: str
     description: str
@@ -64,7 +64,7 @@ class CriterionFinding(BaseModel):
 def asked_of_topic(
     config: DebateConfig, topic: str, judge_spec: JudgeSpec, *, extracts: bool, has_background: bool = False
 ) -> tuple[str, ...]:
-    """Return which fields a model must find in the topic, such as `options` or `criteria`.
+    """Return the names of the fields that a model must find in the topic, such as `options` or `criteria`.
 
     Args:
         config: configuration of the debate.

@@ -181,11 +181,10 @@ def rubric_for(
     default: str = "debate",
     question: DebateQuestion | None = None,
 ) -> Rubric:
-    """Return the rubric that a judge uses.
+    """Return the judge's own rubric, or else the configuration's, or else the protocol's.
 
-    The judge's own rubric comes first, then the configuration's, then the protocol's.
-
-    A council that designs no software is judged by the criteria of its question, or by `decision`.
+    A council that designs no software is judged by the criteria of its question, or by `decision`, unless
+    `judge.rubric` is set.
 
     Args:
         panel_judge: the judge.
@@ -206,8 +205,8 @@ def rubric_for(
     rubric = find_rubric(given)
     if rubric is None:  # a rubric file is read only if the operator names it on the command line
         raise ConfigError(
-            f"judge.rubric: the rubric {given!r} is unknown: use {', '.join(map(repr, rubric_names()))}, or "
-            "list the criteria under this key. Only the command line accepts a file name"
+            f"judge.rubric: there is no rubric {given!r}: use {', '.join(map(repr, rubric_names()))}, or "
+            "list the criteria under `judge.rubric`. A file name works only on the command line"
         )
     return rubric
 

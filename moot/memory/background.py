@@ -63,7 +63,7 @@ def background_entries(state: StateValues, config: DebateConfig) -> list[Entry]:
 
 
 def _departed_remarks(state: StateValues, start: int) -> list[Entry]:
-    """Return the messages of people before the `seq` `start`, where the window begins."""
+    """Return people's messages from before the window, which begins at the sequence number `start`."""
     given = (state["full_transcript"][seq] for seq in state.get("user_provided") or () if 0 < seq < start)
     return [entry for entry in given if traits_of(entry).is_message]
 
@@ -154,7 +154,7 @@ def select_background(
     limit = int(budget.total * BACKGROUND_SHARE) - topic
 
     def whole_blocks(candidates: Sequence[Entry]) -> list[truncation.Block] | None:
-        """Return the candidates' blocks if they fit whole beside topic and pinned messages."""
+        """Return the candidates' blocks, or `None` if they do not fit with topic and pinned messages."""
         # The stored counts are without labels, so a background that is far too long is not rendered whole.
         if sum(entry["tokens"] for entry in candidates) > limit:
             return None

@@ -223,10 +223,10 @@ READ_CHARS, EXCERPT_CHARS, EXCERPT_TOKENS = 8_000, 220, 56
 QUERY_CHARS = 2_000
 """Maximum number of characters in each part of the search query."""
 TRIES, NEVER_FITS = 8, 10**9
-"""Number of candidates to try beyond `top_k`, and a token cost that never fits in a prompt. All further
-candidates get this cost."""
+"""Number of messages beyond `top_k` whose token cost is counted, and the cost of all further messages. That
+cost fits in no prompt."""
 SHIFTS, REFLECTIONS, CARDS = 64, 64, 32
-"""Maximum numbers of the newest position changes, reflections and crux cards to search."""
+"""Maximum numbers of position changes, reflections and crux cards to search, the newest first."""
 
 _SHIFT_IMPORTANCE, _CARD_IMPORTANCE = 8, 8
 CLAIM_IMPORTANCE, CONCESSION_IMPORTANCE = 4, 7
@@ -363,10 +363,7 @@ def retrieve_messages(
 
 
 def _or_lexical(look: Callable[..., RetrievalResult], index: EvidenceIndex) -> RetrievalResult:
-    """Run the search function `look`, and return its result.
-
-    If the embedding service fails, search again by words only.
-    """
+    """Run the search function `look`, and repeat it without embeddings if the embedding service fails."""
     try:
         return look()
     except Exception:  # a failing embedding service must not fail the turn

@@ -90,7 +90,10 @@ def check_summarizers(config: DebateConfig) -> None:
 
 
 def replaced_entries(transcript: Sequence[Entry], debater: str) -> list[Entry]:
-    """Return a debater's perspective without its latest proposal, which prompts show in full."""
+    """Return the entries of a debater's perspective that a summary can replace.
+
+    These are all entries except the latest proposal, which prompts show in full.
+    """
     latest = latest_proposals(transcript).get(debater)
     return [entry for entry in perspective_entries(transcript, debater) if entry != latest]
 
@@ -104,7 +107,8 @@ def exceeds_threshold(entries: Sequence[Entry], settings: PerspectiveConfig, *, 
 def due_debaters(state: ConversationState, config: DebateConfig, room: Callable[[str], int]) -> list[str]:
     """Return the ids of the debaters whose perspective summaries need an update.
 
-    `room` returns the number of tokens that a debater's next prompt has for its replaced messages.
+    `room` returns the number of tokens that a debater's next prompt has for the entries that a summary can
+    replace.
     """
     summaries = state.get("perspective_summaries") or {}
     due = []

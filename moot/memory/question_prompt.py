@@ -43,14 +43,14 @@ LONG_SHARE, LONG_TOKENS = 8, 1_000
 """Relative and absolute token limits above which a message counts as long. The limits are 1/`LONG_SHARE` of
 the prompt's tokens and `LONG_TOKENS` tokens."""
 PASSAGES, MIN_TOKENS = 4, 32
-"""Approximate number of passages in the shortest long message, and minimum tokens per passage. A passage
-has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
+"""Approximate number of passages into which the shortest long message is split, and minimum tokens per
+passage. A passage has 1/`PASSAGES` of the token limit for long messages, but at least `MIN_TOKENS` tokens."""
 PARTS = 1 << 20
 """Maximum number of passages into which a message is split."""
 
 
 class Place(NamedTuple):
-    """Position of a passage: the `seq` of its message and its number within the message."""
+    """Position of a passage, given by the `seq` of its message and its number within the message."""
 
     seq: int
     """Sequence number of the message that contains the passage."""
@@ -86,7 +86,7 @@ class Splitting:
 
     @classmethod
     def within(cls, total: int) -> Splitting:
-        """Return the limits for splitting long messages in a prompt of `total` tokens."""
+        """Return the splitting limits for a prompt with a budget of `total` tokens."""
         long = min(LONG_TOKENS, total // LONG_SHARE)
         return cls(long, max(MIN_TOKENS, long // PASSAGES))
 
@@ -125,7 +125,7 @@ class Splitting:
 
 _Counts = tuple[dict[int, int], dict[int, list[Span]]]
 _COUNTS: WeakKeyDictionary[EvidenceIndex, dict[tuple[object, ...], _Counts]] = WeakKeyDictionary()
-"""Cache of the tokens of passages and of the passages' limits, keyed by the transcript's search index and the
+"""Cache of passages' token counts and character ranges, keyed by the transcript's search index and the
 layout of the prompt. They do not depend on the question."""
 
 
@@ -147,7 +147,7 @@ class EntryLines:
         self._spans: dict[int, list[Span]] = {}
 
     def share_counts(self, index: EvidenceIndex) -> None:
-        """Use the token counts and passage limits that other questions about the indexed transcript found."""
+        """Reuse passages' token counts and character ranges from other questions about the transcript."""
         layout = self.fence, tuple(self.names.items()), self.count, self.splitting
         known = _COUNTS.setdefault(index, {})
         self._costs, self._spans = known.setdefault(layout, (self._costs, self._spans))
@@ -209,9 +209,9 @@ class EntryLines:
         return len(self.spans(place_of(key).seq)) > 1
 
     def shares_time(self, key: int) -> bool:
-        """Return True if the passage's message has a timestamp, which an adjacent message may share.
+        """Return True if the passage's message has an original time, which a prompt may omit.
 
-        A prompt omits the timestamp if the message above has the same one.
+        A prompt omits the time if the message above has the same one.
         """
         return bool(truncation.source_time(self.transcript[place_of(key).seq]))
 
@@ -320,7 +320,7 @@ _TIMES = (
     "A time in parentheses applies to its message and to all following messages until another time is given. "
 )
 VERDICT_ID = "verdict"
-"""Id under which an answer cites the verdict, which is no transcript entry."""
+"""Id with which answers cite the verdict, because the verdict is not a transcript entry."""
 _VERDICT = f"The verdict of the judge, or of a vote, follows them. Its id is `{VERDICT_ID}`. "
 _VERDICT_HEADING = f"# Verdict (id: {VERDICT_ID})"
 QUESTION = templates.load_prompt_template("question", "question")
@@ -329,14 +329,14 @@ SUMMARY_SHARE, RECENT_SHARE = 0.125, 0.15
 """Maximum shares of the prompt's token budget for the summary and the latest messages. Retrieved messages
 get the rest of the budget."""
 FOCUS = 0.35
-"""Minimum concentration of search matches for a question about specific messages. It is the minimum total
-probability of the 2,000 best-matching tokens.
+"""Minimum total probability of the 2,000 best-matching tokens for a question to count as one about specific
+messages.
 
 Of LoCoMo's questions about facts, 97 % reach it. Of twenty questions about a whole transcript, such as "Who
 won?", asked of five conversations and seven meetings, 25 % reach it.
 """
 NOT_BROAD = "the question is about certain messages"
-"""Reason recorded for omitting the debate's summary if a question concerns certain messages."""
+"""Reason recorded when the debate's summary is omitted because the question is about particular messages."""
 FRAME_SHARE = 0.2
 """Maximum share of the prompt's token budget that the instruction message may use. The same share applies
 to the question."""
@@ -355,7 +355,7 @@ _BETWEEN = re.compile(
 
 
 class JudgedResult(NamedTuple):
-    """Result of a judged debate, as texts."""
+    """Decision and verdict of a judged debate, as text."""
 
     decision: str
     """Decision in one line, or the winner if nothing was decided."""
@@ -509,7 +509,7 @@ def _fill_remaining(look: Callable[..., SelectedEvidence], lines: EntryLines, re
 
 
 def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCounter) -> EntryLines:
-    """Return an object that formats a debate's messages for a question-answering prompt."""
+    """Return a renderer that formats a debate's messages for a question-answering prompt."""
     splitting = Splitting.within(config.memory.budget.total)
     return EntryLines(state["full_transcript"], config, count, splitting)
 
@@ -517,7 +517,7 @@ def entry_lines(state: ConversationState, config: DebateConfig, count: TokenCoun
 def ask_index(
     indexes: Indexes, debate: str, state: ConversationState, config: DebateConfig, embeddings: Any = None
 ) -> EvidenceIndex:
-    """Return a search index of all message passages for answering questions about a debate."""
+    """Return a search index over the passages of all messages, for answering questions about a debate."""
     splitting = Splitting.within(config.memory.budget.total)
     use = f"ask {splitting.long}"
     return indexes.of(
@@ -629,7 +629,9 @@ def recent_seqs(state: ConversationState, lines: EntryLines, total: int) -> list
 def unsaid_words(
     question: RetrievalQuestion, names: Mapping[str, str], *, others: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Return the content words of a question that occur neither in the transcript nor in `others`.
+    """Return a question's content words that the transcript, `names` and `others` do not contain.
+
+    `others` are further known texts, such as the verdict.
 
     For Chinese and Katakana, which have no spaces between words, the result holds each stretch of characters
     of which no adjacent pair occurs in the transcript. Other scripts without spaces give no result, because
@@ -658,7 +660,7 @@ def unsaid_words(
 PASSAGE = Splitting(long=48, passage=48)
 """Limits for splitting messages into short passages of two or three sentences."""
 MOST_PASSAGES = 5
-"""Maximum number of passages in an answer without a model."""
+"""Maximum number of passages in an answer that is made without a model."""
 NO_MODEL = "No model is configured. These are the most relevant passages."
 NOTHING = "No model is configured, and no message shares a word with the question."
 QUOTE_TRUNCATION_MARK = "[…]"
@@ -678,14 +680,17 @@ class AskAnswer(BaseModel):
 
 
 ANSWER_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type(())})
-"""Schema of the model's structured reply to a question about a debate without a verdict. The message ids are
-omitted, because a list of 200 takes 1,250 tokens of the prompt."""
+"""Schema of the model's answer to a question about a debate that has no verdict. The message ids are omitted,
+because a list of 200 takes 1,250 tokens of the prompt."""
 JUDGED_SCHEMA = narrow_schema(AskAnswer, {"citations": citation_type((), [VERDICT_ID])})
-"""Schema of the reply to a question about a judged debate, which can also cite the verdict."""
+"""Schema of the model's answer to a question about a judged debate, which can also cite the verdict."""
 
 
 def answer_schema(shown: Sequence[str], result: JudgedResult | None = None) -> type[AskAnswer]:
-    """Return the schema of an answer that can cite only messages shown in the prompt, and the verdict."""
+    """Return the schema of an answer that can cite only the messages in `shown`.
+
+    If there is a `result`, the answer can also cite the verdict.
+    """
     others = [VERDICT_ID] if result else []
     return narrow_schema(AskAnswer, {"citations": citation_type(shown, others)})
 
@@ -784,9 +789,9 @@ def ask(
 def check_citations(
     cited: Iterable[str], entries: int, others: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], int]:
-    """Return the cited ids that exist, without duplicates, and how many do not exist.
+    """Return the cited ids that exist, without duplicates, and the number of those that do not exist.
 
-    `others` are existing ids that are no entry's.
+    `others` are valid ids of something other than a transcript entry, such as the verdict.
     """
     named = [entry_types.cited_id(text) for text in cited]
     real = [

@@ -75,8 +75,8 @@ _EVIDENCE = (
     ),
 )
 MIN_OUTLINED_LINES = 20
-"""Minimum number of lines in a tool result that the summary outlines. A shorter result is outlined only if
-it has exports."""
+"""Minimum length, in lines, of a tool result that the summary shows as an outline. A shorter result is
+outlined only if it has exports."""
 _IMPORT = re.compile(
     r"^(?:from|import)[ \t]{1,4}([A-Za-z_][\w.]{0,80})(?=[ \t]{0,4}(?:$|import\b|as\b|,))"
     r"|^import\b[^'\"\n]{0,200}['\"]([^'\"\n]{1,100})['\"]",
@@ -92,7 +92,7 @@ _NUMBERED = re.compile(r"^ {0,8}\d{1,7}(?:: |\t|→|\| ?)")
 
 
 def make_tool_use(name: str, arguments: object, result: str, *, failed: bool | None = None) -> ToolUse:
-    """Return a record of a tool call: the tool, the main argument and whether the call failed.
+    """Return a record of a tool call, with the tool, the main argument and whether the call failed.
 
     `arguments` are the model's arguments, as an object if they could be parsed. If `failed` is `None`, the
     status is read from the result.

@@ -22,7 +22,7 @@ from moot.state.reducers import ENTRY, entry_id_of
 from moot.text.tokens import TokenCounter, message_tokens
 
 LOW_WATER = 0.55
-"""Minimum share of the message budget that the context window still uses after compaction.
+"""Minimum share of the message budget that compaction leaves in the context window.
 
 If a long topic leaves less than that budget, the share applies to what is left. A lower share means fewer
 compactions, but emptier prompts. With six debaters and 60 turns, 88 % of the tokens are cached.
@@ -33,8 +33,8 @@ MIN_TOKENS = 150
 """Minimum number of tokens for the context window, even if the topic is very long."""
 
 MARGIN = 16
-"""Safety margin: the number of tokens in the context window that stay unused. The turn suffix may have a
-few tokens more than planned."""
+"""Number of tokens kept free in the context window, because the turn suffix may be a few tokens longer than
+planned."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class WindowLimits:
     low_messages: int
     """Maximum number of messages that compaction leaves in the context window."""
     high_tokens: int
-    """Number of tokens above which the context window is compacted. A larger number triggers one."""
+    """Number of tokens above which the context window is compacted."""
     low_tokens: int
     """Minimum number of message tokens that compaction leaves in the context window."""
     message_tokens: int | None = None

@@ -152,8 +152,8 @@ class SpeakerModel(ChatDelegate, BaseChatModel):
     price: Callable[[AIMessage], float | None] = lambda _: None
     """Function that computes a reply's cost in US dollars for use in traces."""
     cache: Any = False
-    """Setting that turns off LangChain's cache for this model wrapper. It is always `False`, because the
-    wrapped provider model already uses LangChain's cache."""
+    """Value `False`, which turns off LangChain's cache for this model wrapper. The wrapped provider model
+    already uses LangChain's cache."""
 
     emitted: bool = False
     """True if this attempt has already streamed text to the user."""

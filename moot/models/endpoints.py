@@ -105,7 +105,7 @@ async def circuit_is_open(models: Models, name: str) -> bool:
 
 
 def endpoint_of(models: Models, name: str) -> str:
-    """Return the key for storing the rate limits of a model at its endpoint.
+    """Return the key under which the rate limiter stores a model's limits.
 
     It consists of the endpoint's address and the model's name.
     """

@@ -117,7 +117,7 @@ class ScriptedModel(LocalModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     script: Any
-    """Replies to return: a list, an iterator, or a function that maps a call to its reply."""
+    """Prepared replies, as a list, an iterator, or a function that maps a call to its reply."""
     calls: list[ScriptedCall] = Field(default_factory=list)
     """All calls to this model so far, oldest first."""
 
@@ -263,7 +263,7 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
     while part := await stream.read(65_536):
         parts.append(part)
         if (size := size + len(part)) > MAX_BYTES:
-            raise Failure(f"the command wrote more than {MAX_BYTES} bytes")
+            raise Failure(f"the command wrote more than {MAX_BYTES} bytes: let it write only the reply")
     return b"".join(parts)
 
 
@@ -373,9 +373,9 @@ class _Generator:
 
 
 def _number(node: JsonObject, number: int) -> float:
-    """Return a number that satisfies the limits of a numeric schema.
+    """Return a number that a numeric schema allows, if possible `number` steps away from the schema's limit.
 
-    It is `number` steps away from the minimum, the maximum, or 0.
+    The limit is the minimum, or else the maximum, or else 0.
     """
     whole = node["type"] == "integer"
     step = node.get("multipleOf") or (1 if whole else 0)

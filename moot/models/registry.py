@@ -280,13 +280,13 @@ def chat_model_of(name: str, model: object) -> BaseChatModel:
 
 @dataclass(frozen=True)
 class _Loop:
-    """State of one event loop: its model clients, a lock and a cleanup generator."""
+    """Model clients of one event loop, with a lock and a cleanup generator."""
 
     clients: dict[tuple[str, model_settings.ModelSettings], BaseChatModel] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     closers: list[AsyncGenerator[None, None]] = field(default_factory=list)
-    """List with the generator that closes the model clients. The generator runs when `asyncio.run` shuts
-    down the event loop. The list is empty until the first client is needed."""
+    """Generator that closes the model clients, in a list that is empty until the first client is needed. The
+    generator runs when `asyncio.run` shuts down the event loop."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Models:
     settings: Mapping[str, model_settings.ModelSettings] = field(default_factory=dict)
     """Configured settings of the models, keyed by model name. Models without an entry get the defaults."""
     factory: Factory = make_model
-    """Function that creates a client for a model missing from `chats`."""
+    """Function that creates a client for a model that `chats` does not contain."""
     chats: Mapping[str, ChatSource] = field(default_factory=dict)
     """LangChain model objects passed in from Python, keyed by the name in the configuration. These models
     override the factory."""
@@ -446,7 +446,7 @@ class Models:
 
 
 EXTRAS = {"anthropic": "anthropic", "google_genai": "google-genai", "ollama": "ollama"}
-"""Mapping from each model provider to the `moot` package extra that supports it."""
+"""Name of the extra of the package `moot` to install for each model provider, keyed by provider."""
 
 _TIMEOUTS = ("default_request_timeout", "request_timeout")
 _clients = count()

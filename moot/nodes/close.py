@@ -38,7 +38,10 @@ def close(state: ConversationState, context: NodeContext) -> NodeBody:
 
 
 def with_final_answer(state: ConversationState, solution: str) -> str:
-    """Return the solution, followed by the protocol's final answer if one is needed."""
+    """Append the protocol's final answer to the solution if the protocol requires it.
+
+    An empty solution is always replaced by the final answer.
+    """
     protocol = protocol_named(frozen_config(state).protocol)
     answer = protocol.final_answer(state) if protocol.always_answers or not solution else ""
     return f"{solution}\n\n{answer}".strip() if answer else solution

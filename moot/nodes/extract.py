@@ -54,14 +54,14 @@ def extraction_due(state: ConversationState, leaving: int) -> bool:
 
 
 def _spoken_in_rooms(state: ConversationState) -> dict[str, Room]:
-    """Return the side discussions that have new messages, with the ids of those messages added."""
+    """Return the side discussions that have new messages, each with the ids of its new messages added."""
     rooms = state.get("crux_rooms", {})
     start = ledger_of(state).read_through + 1
     return with_entries(rooms, state["full_transcript"][start:]) if rooms else {}
 
 
 def due_through(state: ConversationState, leaving: int) -> int:
-    """Return the sequence number of the last message whose claims must be extracted now.
+    """Return the sequence number of the last message that claim extraction must cover now.
 
     The number is -1 if there is no such message. Claims are extracted before something reads them. A
     protocol with phases names those after which claims are read. In the long form, claims are extracted
@@ -80,7 +80,7 @@ def due_through(state: ConversationState, leaving: int) -> int:
 def _extract_claims(
     state: ConversationState, context: NodeContext, entries: Sequence[Entry]
 ) -> CallGenerator[tuple[ClaimExtraction, list[str]]]:
-    """Extract claims from transcript entries. Return them with an error for each failed model call."""
+    """Let a model extract claims from entries, and return the claims and an error for each failed call."""
     config, transcript = frozen_config(state), state["full_transcript"]
     # Claims may be extracted from earlier messages that the entries cite. People's messages give facts.
     cited = {seq for entry in entries for seq in seqs_of(ids_in(entry["content"]))}
@@ -114,7 +114,10 @@ def _extract_claims(
 
 
 def _is_last_word(state: ConversationState, entries: Sequence[Entry]) -> bool:
-    """Return True if all entries belong to the last step of a debate that cannot be continued."""
+    """Return True if no debater can answer the entries.
+
+    All of them belong to the final step of a debate that cannot be continued.
+    """
     step = state.get("step") or {}
     if not step.get("is_final") or protocol_named(frozen_config(state).protocol).can_continue:
         return False

@@ -82,10 +82,10 @@ def open_debate(state: ConversationState, context: NodeContext) -> effects.NodeB
 
 
 def _reopen(state: ConversationState, context: NodeContext) -> effects.NodeBody:
-    """Handle a new message to an existing debate.
+    """Continue an existing debate, or answer a person's question about it.
 
-    It is the answer that a waiting debate asked for. After the end it is a question, which is answered, or a
-    reason for one more round. A debate that has reached a limit takes no more rounds.
+    A new message is the reply that a waiting debate asked for. After the end, it is a question, which is
+    answered, or a reason for one more round. A debate that has reached a limit takes no more rounds.
     """
     config, step = frozen_config(state), state.get("step") or {}
     said = new_input_messages(state)

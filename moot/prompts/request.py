@@ -266,7 +266,7 @@ def one_of(values: Iterable[str], name: str = "") -> Any:
 
 
 def like(pattern: str, name: str = "") -> Any:
-    """Return a Pydantic type for a string that the schema describes by a pattern.
+    """Return a Pydantic type for a string whose JSON schema contains `pattern`.
 
     A string of another form does not fail the reply. A `name` works as in `one_of`.
     """

@@ -183,7 +183,7 @@ _LOOK_ALIKES = str.maketrans(
 
 
 class ContentPart(NamedTuple):
-    """Part of a prompt message: either a block of quoted text or text written by Moot."""
+    """Part of a prompt message, either a block of quoted text or text written by Moot."""
 
     title: str
     """Title on the first line of the quoted block. The program's own text has no title."""
@@ -209,7 +209,7 @@ def fenced_item(label: str, text: str, fence: str) -> str:
 
 
 def fenced_items(items: str, fence: str, title: str) -> str:
-    """Return several paragraphs made by `fenced_item` as one delimited block.
+    """Return paragraphs from `fenced_item` as one block of quoted text enclosed in delimiters.
 
     It costs fewer tokens than a block for each message.
     """

@@ -118,7 +118,7 @@ def cut_message(message: WireMessage, max_tokens: int, count: TokenCounter) -> W
 
 
 SHOWN_IN_PART = "shown in part"
-"""Reason recorded for an omission when a prompt shows only part of a message."""
+"""Reason recorded when a prompt shows only part of a message."""
 
 _Sized = tuple[WireMessage, int]
 """Prompt message paired with its token count."""
@@ -127,10 +127,10 @@ MIN_PART_TOKENS = 60
 """Minimum number of free tokens needed to show at least part of a dropped message."""
 
 KEEP, OPTIONAL = 0, 1
-"""Priorities of prompt blocks that are never dropped, and of blocks that are dropped last."""
+"""Priorities of prompt blocks that are never dropped, and of blocks that are dropped after all others."""
 SUMMARY, RECENT, OLDER = 3, 5, 7
-"""Priorities of the summary, recent messages and older messages if prompt blocks are dropped. Blocks with
-the lowest number are dropped last, so a summary is kept longer than recent messages, and recent messages
+"""Priorities of the prompt blocks with the summary, with recent messages and with older messages. Blocks
+with the lowest number are dropped last, so a summary is kept longer than recent messages, and recent messages
 longer than older ones."""
 
 
@@ -142,7 +142,7 @@ class Block:
     """Name of the prompt section to which the block belongs."""
     message: WireMessage
     priority: int = KEEP
-    """Priority that decides whether the block is dropped when the prompt is too long. `KEEP` blocks are
+    """Number that decides how soon the block is dropped if the prompt is too long. `KEEP` blocks are
     never dropped. Otherwise the block with the highest number is dropped first, and the earliest of equal
     ones."""
     ids: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class Block:
     retrieved: tuple[str, ...] = ()
     """Ids of the retrieved entries and memories that the block contains."""
     cites: tuple[str, ...] = ()
-    """Ids of entries that the text of the block cites without containing them, such as a summary's."""
+    """Ids of entries that the block's text cites but does not contain, such as those cited in a summary."""
     memory: Mapping[MemoryKind, int] = field(default_factory=dict)
     """Approximate token count of each kind of memory in this prompt block."""
 
@@ -348,8 +348,8 @@ MIN_TRUNCATED_TOKENS = 60
 it."""
 
 OMITTED_NOTICE = 9
-"""Priority of a prompt block that does not fit into the remaining tokens. The block is dropped first and
-named in the receipt."""
+"""Priority given to a prompt block that does not fit into the remaining tokens. The block is dropped first
+and named in the receipt."""
 
 PROBLEM_SHARE = 0.5
 """Maximum share of the prompt budget for the problem statement, from 0 to 1."""

@@ -43,7 +43,7 @@ class TurnCount(NamedTuple):
     """Number of debaters' turns in a debate, including turns taken by people."""
 
     planned: int
-    """Number of turns outside crux rooms (side discussions), unless the debate ends early."""
+    """Number of turns if the debate does not end early, without those in crux rooms (side discussions)."""
     most: int
     """Highest possible number of turns, including turns in crux rooms (side discussions)."""
 
@@ -78,7 +78,7 @@ class Protocol(ProtocolSpec):
     """Phases after which Moot extracts claims for the next prompts or decisions. If empty, claims are
     extracted when messages leave the window. `extracts_after` may leave a phase out."""
     extracts_by_default: bool = False
-    """True if claims are extracted under the default setting `blackboard.extraction: auto`."""
+    """True if a model extracts claims when `blackboard.extraction` has its default value `auto`."""
     reflect_after: tuple[str, ...] | None = None
     """Phases after which reflections may be written. `()` means never, and `None` means after any phase."""
     perspectives: bool = False
@@ -89,8 +89,8 @@ class Protocol(ProtocolSpec):
     judge_reads_summary: bool = True
     """True if the judge's prompt shows the rolling summary. If no prompt shows the summary, none is made."""
     always_answers: bool = False
-    """True if the solution in the verdict always includes the text from `final_answer`. Otherwise it is
-    used only if the verdict has no solution."""
+    """True if the debate's solution always ends with the text that `final_answer` returns. Otherwise, that
+    text is used only if there is no other solution."""
     can_continue: bool = True
     """True if a finished debate can be continued with more turns."""
     entry_kinds: Mapping[str, EntryKind] = MappingProxyType({})
@@ -177,17 +177,17 @@ class Protocol(ProtocolSpec):
         return solution
 
     def judged_as(self, state: ConversationState) -> JudgeSpec:
-        """Return the settings for judging a debate, which may depend on its course."""
+        """Return the settings for judging a debate, which may depend on what happened in the debate."""
         return self.judge_spec
 
     def perspective_room(
         self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
     ) -> int:
-        """Return the tokens that a debater's next prompt has for its replaced messages, by estimate."""
+        """Estimate how many tokens a debater's next prompt has for messages that a summary can replace."""
         return config.memory.budget.messages
 
     def judged_entries(self, state: ConversationState) -> list[Entry] | None:
-        """Return the entries that the judge must read, or `None` for all debaters' messages."""
+        """Return the entries that the judge must read, or `None` if it must read all debaters' messages."""
         return None
 
     def final_round(self, state: ConversationState) -> list[Entry]:
@@ -314,7 +314,7 @@ AGREEMENT_INSTRUCTIONS = (
     (0.8, "Look for common ground: state first what you can accept, then what you cannot."),
     (1.0, "Seek agreement: adopt what you can of the others' positions, and insist only on what you must."),
 )
-"""Instructions on how readily to agree, each with its maximum `agreement_intensity`."""
+"""Instructions on how readily to agree, each with the highest `agreement_intensity` for which it is used."""
 
 
 def with_agreement(instruction: str, config: DebateConfig, *, answer: bool = True) -> str:

@@ -31,20 +31,22 @@ DEBATE = load_prompt_template("escalate", "own", "words", "ending", home=__packa
 SYSTEM = "You are one of several authors who answered a question differently."
 DEBATE_PHASE = "debate"
 PAIR, ALL = 2, 5
-"""Number of answers that the protocol requests first, and the total after a second request."""
+"""Number of answers that the protocol requests at first, and total number if it requests more."""
 OVERTURNED_IF_INFORMATIVE, OVERTURNED_IF_NOT = 0.01, 0.10
-"""Assumed probabilities that a vote of five answers rejects the answer the first two share. The first
-value assumes that agreement is informative."""
+"""Assumed probabilities that a vote of five rejects an answer on which the first two agree. The first value
+applies if such agreement is informative, the second if it is not."""
 EVIDENCE = log(0.95 / 0.05)
-"""Threshold at which a sequential test stops trusting agreement between two answers. It is a log-likelihood
-ratio. It allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical Hypotheses*)."""
+"""Log-likelihood ratio from which agreement between the first two answers counts as unreliable. It is the
+threshold of a sequential test that allows errors of 5 % (Wald 1945, *Sequential Tests of Statistical
+Hypotheses*)."""
 
 EARLIER = "earlier"
 """Key under which `protocol_state` stores the statistics of earlier debates."""
 UNAUDITED, FIRST_AUDITS, FIRST_SHARE = 5, 15, 0.5
-"""Settings for extra answers that check whether two agreeing first answers are reliable. They are the
-number of agreements before the first audit, the number of early audits, and the share of agreements
-audited early. 15 audits show with 92 % that a vote of five overturns a quarter of the agreements."""
+"""Settings that decide when an audit checks an agreement of the first two answers by requesting all five.
+They are the number of agreements before the first audit, the number of early audits, and the share of
+agreements audited early. 15 audits show with 92 % that a vote of five overturns a quarter of the
+agreements."""
 
 
 class EscalateConfig(ProtocolSettings):
@@ -55,10 +57,10 @@ class EscalateConfig(ProtocolSettings):
     rounds: int = Field(1, ge=0, le=10)
     """Number of rounds that authors of different answers debate if no answer has a majority. 0: no debate."""
     audit: float = Field(0.05, ge=0, le=1)
-    """Share of debates with two agreeing first answers that are audited with more answers. An audit
-    requests all five answers of the protocol. The results show later debates of the same debaters whether
-    such agreement can be trusted. The first five agreements in a database are not audited. Half of the
-    following ones are, until there are 15 audits. 0: no audit."""
+    """Share of agreements between the first two answers that are audited by requesting all five answers. The
+    results show later debates of the same debaters whether such agreement can be trusted. The first five
+    agreements of these debaters in a database are not audited. Half of the following ones are, until there
+    are 15 audits. 0: no audit."""
 
 
 class Escalate(IndependentAnswers):
@@ -141,13 +143,20 @@ class Escalate(IndependentAnswers):
         return [*debated.values(), *kept]
 
     def vote(self, state: ConversationState, config: DebateConfig) -> VoteCount | None:
-        """Count the votes. Without a debate, the answers are counted even if `decide` names a judge."""
+        """Count the votes, or return `None` if a judge decides the debate.
+
+        Even if `decide` names a judge, the votes are counted if the first two answers agree, if one answer
+        has a majority, or if no answer can be counted.
+        """
         count = _independent_count(state, config)
         clear = _agreed(state, config) if len(_answers(state)) < ALL else count.majority
         return count if clear or not count.counted else super().vote(state, config)
 
     def stages(self, state: ConversationState, config: DebateConfig) -> list[Stage]:
-        """Return the cost and the answer of each completed stage (two answers, five answers, debate)."""
+        """Return the cost and the answer of each completed stage.
+
+        The stages are two answers, five answers and the debate.
+        """
         answers = _answers(state)
         stages = [_stage("two answers", len(answers[:PAIR]), _count(answers[:PAIR], config))]
         if len(answers) > PAIR:
@@ -203,18 +212,19 @@ class Earlier(TypedDict):
     """Statistics of earlier debates between the same debaters."""
 
     agreed: int
-    """Number of debates in which the first two requested answers agreed."""
+    """Number of debates in which the first two answers agreed."""
     audited: int
     """Number of audited debates. An audit requests all five answers although the first two agree."""
     overturned: int
-    """Number of debates in which the first two answers agreed, but a vote of five chose another. Only
-    audited debates count."""
+    """Number of debates in which the first two answers agreed, but a vote of five chose a different answer.
+    Only audited debates count."""
 
 
 def is_informative(earlier: Earlier) -> bool:
-    """Return True unless earlier debates show that two agreeing first answers are unreliable.
+    """Return False if earlier debates show that agreement of the first two answers is unreliable.
 
-    A sequential probability ratio test of how often a vote of five overturned the first two answers.
+    Otherwise return True. A sequential probability ratio test decides this from the number of times that a
+    vote of five overturned the first two answers.
     """
     kept = log((1 - OVERTURNED_IF_NOT) / (1 - OVERTURNED_IF_INFORMATIVE))
     lost = log(OVERTURNED_IF_NOT / OVERTURNED_IF_INFORMATIVE)
@@ -294,7 +304,10 @@ def _agreed(state: ConversationState, config: DebateConfig) -> str:
 
 
 def _authors(state: ConversationState, config: DebateConfig) -> dict[str, str]:
-    """Choose one author for each distinct answer, and return the current answers keyed by author."""
+    """Return the latest answer of each author, keyed by debater id.
+
+    One debater is chosen as the author of each distinct independent answer.
+    """
     current = {each.debater: each for each in _ballots(state, config) if not each.placeholder}
     chosen = {each.form: who for who, each in reversed(current.items())}
     latest = {each.debater: each for each in ballots_of_entries(_debate_entries(state), config)}

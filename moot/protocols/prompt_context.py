@@ -255,7 +255,7 @@ def rules_block(
 
 
 def _as_retrieved(block: truncation.Block, entry: Entry, count: TokenCounter) -> truncation.Block:
-    """Return the block of a retrieved message with the record that retrieval added it."""
+    """Return a copy of a message's prompt block, marked as added by retrieval."""
     held: dict[MemoryKind, int] = {"retrieved": message_tokens(block.message, count)}
     return replace(block, retrieved=(entry["id"],), memory=held)
 
@@ -447,26 +447,27 @@ TURN_SUFFIX = templates.load_prompt_template(
     "turn_suffix", "contract", "perspective", "blackboard", "reference_documents", "retrieved", "instruction"
 )
 NEWS = "A person has written since your last message: {}. Say first what that changes."
-"""Addition to the instruction of a debater who has not answered people's interjections yet."""
+"""Text added to a debater's instruction if a person has interjected since the debater's last message."""
 NAMED_NEWS = 3
-"""Maximum number of a person's messages that an instruction names. The newest are named."""
+"""Maximum number of interjections whose ids an instruction lists. The newest are listed."""
 PARTS = ("blackboard", "perspective", "reference_documents", "retrieved")
 """Names of the optional parts of a prompt's last message, most important first."""
 RETRIEVED_SHARE = 0.45
-"""Share of the unused tokens in a prompt's last message, reserved for retrieved messages. It applies to
-long-form prompts."""
+"""Share of the unused tokens of a prompt's last message that is reserved for retrieved messages. It applies
+to long-form prompts."""
 CROSS_DEBATE_SHARE, REFERENCE_SHARE = 4, 3
-"""Divisors that set the budget shares of cross-debate memory and reference documents. They divide the
+"""Divisors that give the token limits of cross-debate memory and of reference documents. They divide the
 budget of the prompt's last message."""
 MIN_PART_TOKENS, MIN_BLACKBOARD_TOKENS, TURN_SUFFIX_MARGIN = 16, 40, 8
-"""Minimum tokens for an optional part and for the blackboard, and tokens kept as a margin."""
+"""Number of remaining tokens up to which a prompt omits an optional part, the same number for the blackboard,
+and a safety margin in tokens."""
 SUFFIX_PART_KINDS: dict[str, MemoryKind] = {
     "perspective": "cross-debate memory",
     "reference_documents": "reference documents",
     "retrieved": "retrieved",
 }
-"""Mapping from each optional prompt part to the kind of memory it shows. The blackboard contains several
-kinds."""
+"""Kind of memory that each optional prompt part shows, keyed by the part's name. The blackboard is missing,
+because it contains several kinds."""
 
 
 def turn_suffix_block(
@@ -525,7 +526,7 @@ def plain_turn_suffix(ctx: PromptContext, contract: str, instruction: str, query
 
 
 def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
-    """Return a prompt's last message in parts, with all optional parts empty.
+    """Return the texts for a prompt's last message, keyed by part, and leave the optional parts empty.
 
     If the prompt begins with the contract, the turn suffix has none.
     """
@@ -538,7 +539,7 @@ def _bare_turn_suffix(ctx: PromptContext) -> dict[str, str]:
 
 
 def _news_text(ctx: PromptContext) -> str:
-    """Return a request to take up what people wrote since the debater's last message, or `""`."""
+    """Return a request to answer interjections since the debater's last message, or `""` if none."""
     given = [ctx.state["full_transcript"][seq] for seq in ctx.state.get("user_provided", ())]
     news = [entry for entry in given if traits_of(entry).user_input == "interjection"]
     if not news:

@@ -116,7 +116,7 @@ class Vote(IndependentAnswers):
     length_settings = ("vote.answers",)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return the number of turns: the configured number of answers, one for each turn."""
+        """Return the configured number of answers as the number of turns. Each turn gives one answer."""
         answers = VoteConfig.of(config).answers
         return TurnCount(answers, answers)
 

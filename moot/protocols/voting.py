@@ -182,7 +182,7 @@ UNSTATED = 50.0
 class FinalAnswerReply(BaseModel):
     """A debater's reply to the request for a final answer."""
 
-    reasoning: str = Field("", description="Reasons that decide the question, in at most 80 words.")
+    reasoning: str = Field("", description="Decisive reasons for your answer, in at most 80 words.")
     answer: str = Field(description="The answer, in as few words as possible.")
     confidence: float | None = Field(
         None, description="How sure you are that the answer is right, from 0 to 100."
@@ -281,7 +281,8 @@ class AnswerBallot:
     placeholder: bool = False
     """True if the built-in offline model wrote the answer. Such an answer is not counted."""
     content: str = ""
-    """Whole message that contains the answer, or `""` if there is no such message."""
+    """Text of the whole message that states the answer, or `""` if the answer was collected after the
+    discussion."""
 
     @property
     def form(self) -> str:

@@ -37,7 +37,11 @@ class MapNode:
     """Child nodes, each paired with `+` if it supports this node or `-` if it attacks this node."""
 
     def lines(self, relation: str = "", depth: int = 0) -> Iterator[str]:
-        """Yield indented lines that show the node and its children."""
+        """Yield one line for the node and for each of its descendants, indented by depth.
+
+        `relation` is the mark before the node: `+` if it supports its parent, `-` if it attacks it, else
+        `""`.
+        """
         start = f"{'  ' * depth}{relation} " if relation else ""
         tag = f" #({self.tag})" if self.tag else ""
         yield f"{start}{self.reference}{f': {_escaped(self.text)}' if self.text else ''}{tag}"

@@ -145,9 +145,11 @@ class Report:
 
 
 def _options_chosen(document: DebateDocument) -> dict[str, list[str]]:
-    """Return the debaters who chose each option of an open main question, by option, oldest first.
+    """Return the debaters who chose each option of an open main question, keyed by option.
 
-    Empty without extracted claims, or if the question is for yes or no.
+    Options and debaters are in the order of their first choice.
+
+    The result is empty if there are no extracted claims, or if the main question is a yes-or-no question.
     """
     ledger = fold_events(document["blackboard"]["claim_events"], document["topic"])
     chosen: dict[str, dict[str, None]] = {option: {} for option in options_chosen(ledger)}

@@ -46,9 +46,9 @@ def block_quote(text: str) -> str:
 
 
 def section(text: str, base: int) -> str:
-    """Prepare Markdown for a report section: remove unsafe content and adjust headings.
+    """Return Markdown for a report section, without unsafe content and with adjusted heading levels.
 
-    They start at `base` and skip no level.
+    The headings start at level `base` and skip no level.
     """
     text = defuse(text)
     lines, tokens = text.split("\n"), parser().parse(text)
@@ -248,7 +248,10 @@ def _considered(report: Report, options: Sequence[Option]) -> list[str]:
 
 
 def _position_of(report: Report, person: Participant) -> str:
-    """Return the option that a debater holds on an open question, or else its final position or stance."""
+    """Return the option that a debater holds on an open question.
+
+    If there is none, return the debater's final position, or else the configured stance.
+    """
     final = report.verdict.positions.get(person.id, "") if report.verdict else ""
     return report.option_of(person.id) or final.strip() or person.stance.strip()
 
@@ -302,7 +305,7 @@ def _added(report: Report) -> list[tuple[str, str]]:
 
 
 def _solution_excerpt(text: str) -> str:
-    """Return the first whole lines of the solution for a page, with a note if more follows."""
+    """Shorten a long solution to its first whole lines, and add a note about the full report."""
     text = text.strip()
     if len(text) <= SOLUTION_CHARS:
         return text

@@ -135,7 +135,7 @@ class Prose:
         return Markup().join(self.link(part) if is_citation else escape(part) for part, is_citation in parts)
 
     def link(self, message_id: str) -> Markup:
-        """Return an HTML link to a message, or mark the id if no such message exists."""
+        """Return an HTML link to a message, or the id marked as missing if there is no such message."""
         anchor = self._anchors.get(message_id)
         if anchor is None:
             missing = '<span class="cite gone" title="not in the transcript">{}</span>'

@@ -50,13 +50,15 @@ class Moment:
     before: str = ""
     message_id: str = ""
     cause: str = ""
-    """Id of another participant's message that caused a `move`. Empty if the judge named none."""
+    """Id of another participant's message that caused the change of position. Empty if the judge named
+    none."""
     change: str = ""
-    """Text such as `changed position` or `added a condition`. Empty if nothing changed."""
+    """Description of the change, such as `changed position` or `added a condition`. Empty if nothing
+    changed."""
 
     @property
     def quoted(self) -> bool:
-        """True if reports show the text in quotation marks."""
+        """True if reports show the text of this event in quotation marks."""
         return self.kind not in ("start", "end")
 
 
@@ -76,7 +78,7 @@ class DebaterPosition:
     agreements: Sequence[str]
     disagreements: Sequence[str]
     conditional: Sequence[str]
-    """Claims on which another debater gives the same answer under other conditions."""
+    """Claims on which this debater and another one give the same answer under different conditions."""
     concessions: Sequence[str]
     moments: Sequence[Moment]
 
@@ -336,7 +338,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a planned and an actual amount, such as a number of tokens."""
+    """Comparison of a debate's planned and actual usage, such as its number of tokens."""
 
     name: str
     planned: float
@@ -367,7 +369,7 @@ def read_usage(usage: Usage) -> tuple[Figure, ...]:
 
 
 def read_plan(document: DebateDocument) -> tuple[Comparison, ...]:
-    """Compare a debate's planned and actual amounts, such as numbers of tokens."""
+    """Return comparisons of a debate's planned and actual usage, such as numbers of tokens."""
     planned = document.get("planned", {})
     used = {key: amount for key, amount in document["usage"].items() if isinstance(amount, int | float)}
     rows = []
@@ -447,7 +449,7 @@ def prompt_chart(prompts: Prompts, size: Size) -> BarChart:
 
 
 def leading(people: Participants) -> list[Participant]:
-    """For each chart color, return the debater of that color who wrote the most words."""
+    """Return, for each chart color, the debater with that color who wrote the most words."""
     by_tone: dict[str, Participant] = {}
     for person in people.values():
         if person.tone not in by_tone or person.words > by_tone[person.tone].words:

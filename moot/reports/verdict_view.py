@@ -29,7 +29,7 @@ class Score:
     person: "Participant"
     value: float | None
     share: int
-    """Length of the score bar, as a percentage of its full length."""
+    """Filled part of the score bar, in percent."""
     reasoning: str = ""
     citations: tuple[str, ...] = ()
 
@@ -302,7 +302,8 @@ BLOCK = 100
 """Maximum number of messages in one block of the transcript. A browser lays out such a block without
 delay."""
 MAX_ROUND_BLOCKS = 40
-"""Number of rounds above which the transcript puts several short rounds into one block."""
+"""Maximum number of rounds for which the transcript gives each round a block of its own. If there are more,
+short rounds share blocks."""
 OPEN_UP_TO = 24
 """Maximum number of messages for which a report opens with the whole transcript expanded."""
 LAZY_ABOVE = 300
@@ -326,8 +327,8 @@ class Message:
     """Name and HTML anchor of each message to which this message replies. For a debater as the target, the
     anchor is empty."""
     view: str
-    """Tokens in the message's prompt, out of the token budget, such as `900 of 4,000`. Empty without a
-    receipt."""
+    """Number of tokens in the message's prompt and the token budget as text, such as `900 of 4,000`. Empty
+    without a receipt."""
 
 
 class Fold:
@@ -413,7 +414,7 @@ def _chunks(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _titles(chunks: Sequence[Sequence[Entry]]) -> list[str]:
-    """Return a title for each block, for example its round numbers or message numbers."""
+    """Return a title for each transcript block in `chunks`, such as its round numbers or message numbers."""
     titles: list[str] = []
     before = 0
     in_rounds = any(entry["round"] for chunk in chunks for entry in chunk)

@@ -107,7 +107,9 @@ class MessageVectors:
         return nearer
 
     def _once(self, key: str, embed: Callable[[], list[list[float]]]) -> Vectors:
-        """Return the normalized embedding vectors cached under `key`. Missing vectors are computed first.
+        """Return the normalized embedding vectors for `key` from the cache, or compute them with `embed`.
+
+        Computed vectors are cached.
 
         All speakers of a step ask the same question.
         """
@@ -127,7 +129,7 @@ def _unit(vectors: list[list[float]]) -> Vectors:
 
 
 IMPORTANT = 7
-"""Minimum importance for retrieving entries that share no word with the query."""
+"""Minimum importance at which an entry may be retrieved even if it has no word in common with the query."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

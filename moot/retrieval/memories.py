@@ -215,9 +215,9 @@ def _entries(
     meant: str,
     noted: Mapping[int, int],
 ) -> Iterator[_Candidate]:
-    """Yield the transcript entries that may be retrieved. Only positions below `limit` count.
+    """Yield the transcript entries that are important or relevant enough to be retrieved.
 
-    Each of them is important, or its own words are relevant enough.
+    An entry's relevance is that of its own words and meaning. Only positions below `limit` count.
 
     `meant` is the text to embed, or `""` to search by words only.
     """

@@ -140,8 +140,8 @@ LEAD_TOKENS = 200
 SIDE_TOKENS = 150
 """Number of tokens compared on each side of a message boundary to detect speaker changes."""
 MAX_SPEAKERS_SCORED = 32
-"""Maximum number of speakers to tell apart: those who wrote the most tokens. All other speakers count as
-one."""
+"""Maximum number of speakers that the score of a speaker change distinguishes. They are those who wrote the
+most tokens. All other speakers count as one."""
 
 
 @dataclass(frozen=True)
@@ -149,32 +149,35 @@ class SpanWeights:
     """Weights for scoring how well a span of messages answers a question."""
 
     evidence: float = 1.1
-    """Weight of question terms that occur in a message span. They are scored by their log-likelihood
-    ratio."""
+    """Weight that the score of a message span gives to question terms in the span. They are scored by their
+    log-likelihood ratio."""
     front: float = 0.7
-    """Weight of question terms that occur in the first quarter of a message span. A passage often names
-    its topic there."""
+    """Weight that the score of a message span gives to question terms in the span's first quarter. A passage
+    often names its topic there."""
     lead: float = 0.2
-    """Weight of question terms just before a message span or in its first quarter."""
+    """Weight that the score of a message span gives to question terms just before the span or in its first
+    quarter."""
     turning: float = 0.15
-    """Weight of speaker changes at the boundaries of a message span. Changes are measured
-    in standard deviations."""
+    """Weight that the score of a message span gives to changes of speaker at the span's boundaries. Changes
+    are measured in standard deviations."""
     speaker: float = 2.5
-    """Weight of a speaker's share of a message span if the question names that speaker. The share is
-    relative to the speaker's share of the whole transcript."""
+    """Weight that the score of a message span gives to the share that speakers named in the question have in
+    the span. The share is relative to the speaker's share of the whole transcript, and counts as a
+    logarithm."""
     length: float = 0.3
-    """Weight of the logarithm of a span's length, for questions that name no speaker. The logarithm is
-    ln(tokens / 1,097)."""
+    """Weight that the score of a message span gives to the logarithm of the span's length if the question
+    names no speaker. The logarithm is ln(tokens / 1,097)."""
     length_named: float = -0.1
-    """Weight of the logarithm of a span's length, for questions that name a speaker."""
+    """Weight that the score of a message span gives to the logarithm of the span's length if the question
+    names a speaker."""
     length_square: float = -0.42
-    """Weight of the squared logarithm of a message span's length."""
+    """Weight that the score of a message span gives to the squared logarithm of the span's length."""
     meaning: float = 0.85
-    """Weight of the mean embedding similarity between the question and a message span. The similarity is a
-    z-score."""
+    """Weight that the score of a message span gives to the mean embedding similarity between the question and
+    the span. The similarity is a z-score."""
     meaning_front: float = 0.5
-    """Weight of the question's embedding similarity to a message span's first quarter. The similarity is a
-    z-score."""
+    """Weight that the score of a message span gives to the mean embedding similarity between the question and
+    the span's first quarter. The similarity is a z-score."""
     smoothing: float = 300.0
     """Number of virtual words added to smooth each span's word frequencies (Dirichlet smoothing). The
     words represent the whole transcript."""
@@ -192,25 +195,27 @@ class ScoreWeights:
     """Weights for scoring messages and memories. Evidence is in nats. Memory scores are scaled to 0–1."""
 
     own: float = 0.35
-    """Weight of a message's own BM25 score. Nearby messages have a separate weight (`context`)."""
+    """Weight that a message's score gives to the BM25 score of the message itself. Nearby messages have a
+    separate weight (`context`)."""
     context: float = 0.25
-    """Weight of the BM25 scores of nearby messages in a message's score."""
+    """Weight that a message's score gives to the BM25 scores of nearby messages."""
     speaker: float = 0.8
     """Score added to a message if the question names its speaker."""
     speakers_near: float = 1.0
-    """Weight of the share of nearby text that comes from speakers named in the question."""
+    """Weight that a message's score gives to the share that speakers named in the question have in the nearby
+    text. The share counts as a logarithm."""
     passage: float = 0.9
-    """Weight of the log probability that a message belongs to a passage that answers the question. It is
-    less than 1, because a passage repeats the evidence of its messages."""
+    """Weight that a message's score gives to the log probability that the message is part of a passage with
+    the answer. It is less than 1, because a passage repeats the evidence of its messages."""
     alone: float = 0.2
-    """Prior probability that separate messages, not a continuous passage, answer the question. Values from
+    """Prior probability that the answer is in separate messages and not in a continuous passage. Values from
     .15 to .35 differ by .01."""
     recency: float = 0.5
-    """Weight of recency in a memory's retrieval score. Recency halves every 69 memories."""
+    """Weight that a memory's score gives to recency. Recency halves every 69 memories."""
     relevance: float = 3.0
-    """Weight of a memory's relevance to the question."""
+    """Weight that a memory's score gives to the memory's relevance to the question."""
     importance: float = 2.0
-    """Weight of a memory's importance rating in its retrieval score, alongside recency and relevance."""
+    """Weight that a memory's score gives to the memory's importance rating."""
     spans: SpanWeights = field(default_factory=SpanWeights)
     """Weights for scoring message spans if the transcript has no embeddings. They are tuned on the
     validation meetings of QMSum. They improve the results on each of five parts of the set."""
@@ -222,13 +227,14 @@ WEIGHTS = ScoreWeights()
 """Default weights for scoring transcript messages and memories. Recency, relevance and importance are those
 of the released code of Generative Agents."""
 CONTEXT_TOKENS = 80
-"""Distance in tokens at which a nearby word's influence on a message's score falls to 1/e. From 60 to 100
-tokens, results differ by less than .01."""
+"""Distance in tokens at which a nearby word's influence on a message's score falls to 1/e of its maximum.
+From 60 to 100 tokens, results differ by less than .01."""
 SPEAKERS_TOKENS = 400
-"""Distance in tokens at which a nearby speaker's influence on a message's score is 1/e."""
+"""Distance in tokens at which a nearby speaker's influence on a message's score falls to 1/e of its
+maximum."""
 FOCUS_TOKENS = 2_000
-"""Maximum number of tokens in the part of the transcript that `concentration` considers. The part consists
-of the best-matching messages."""
+"""Maximum total number of tokens of the messages whose probabilities `concentration` adds up. They are the
+best-matching messages."""
 _SATURATION, _LENGTH_PENALTY = (
     1.2,
     0.5,
@@ -347,10 +353,10 @@ def probabilities(
 
 
 def concentration(index: EvidenceIndex, probability: Floats) -> float:
-    """Return the probability that the answer is concentrated in a small part of the transcript.
+    """Return the probability that the answer is in a few best-matching messages.
 
-    The part has `FOCUS_TOKENS` tokens. It is high for a question about certain messages, and low for a
-    question about the whole transcript.
+    The messages have at most `FOCUS_TOKENS` tokens together. The probability is high for a question about
+    certain messages, and low for a question about the whole transcript.
     """
     tokens = as_ints(index.tokens)
     best = np.argsort(-probability / tokens, kind="stable")
@@ -365,13 +371,13 @@ class _Spans:
     end: Ints
     tokens: Floats
     turning: Floats
-    """Score of each message span for changes of speaker. Each score is the sum for the start and the end
-    of the span."""
+    """Scores of the message spans for changes of speaker. Each score is the sum for the start and the end of
+    the span."""
 
 
 _SPANS: WeakKeyDictionary[EvidenceIndex, tuple[int, _Spans]] = WeakKeyDictionary()
-"""Cache of candidate message spans, keyed by the transcript's search index. The spans do not depend on the
-question."""
+"""Cache of the message spans that may contain an answer, keyed by the transcript's search index. The spans do
+not depend on the question."""
 
 
 def densities(
@@ -381,9 +387,7 @@ def densities(
     *,
     semantic: bool = True,
 ) -> Floats:
-    """Return the probability density that each message belongs to a passage with the answer.
-
-    Each value is a probability per token.
+    """Return, for each message, the probability per token that it belongs to a passage with the answer.
 
     Candidates are spans of messages of many lengths. Each spreads its probability over its messages.
     """
@@ -491,9 +495,10 @@ def _evidence(
 
 
 def _in_parts(log: Callable[[Ints], Floats], cumulated: Ints, spans: _Spans, weights: SpanWeights) -> Floats:
-    """Score each message span, giving more weight to values near the start of the span.
+    """Score each message span by its counts, giving extra weight to the first quarter of the span.
 
-    The score sums values over the whole span, its first quarter and its introduction.
+    `log` converts counts to scores, which are added up for the whole span, for its first quarter, and for its
+    introduction together with the first quarter.
     """
     start, front = cumulated[spans.start], cumulated[spans.front]
     return (
@@ -657,7 +662,7 @@ class _SelectionDraft:
         return remaining
 
     def top_up(self, own: Sequence[int], remaining: int, tolerance: int) -> None:
-        """Replace selected messages with longer ones until few unused tokens remain.
+        """Exchange selected messages for other, longer ones until few unused tokens remain.
 
         Long messages leave gaps that no other message fits, which would give the sides unequal shares.
         """

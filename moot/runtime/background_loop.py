@@ -91,9 +91,10 @@ async def _producer(
     holds: Callable[[T], bool],
     asked: asyncio.Event,
 ) -> asyncio.Task[None]:
-    """Start a task that passes each item of an async iterator to the function `put`.
+    """Start an asyncio task that passes each item of an async iterator to the function `put`.
 
-    After an item for which `holds` is True, the task waits until the consumer asks for the next one.
+    After an item for which `holds` is True, the task waits until the consumer sets `asked` to ask for the
+    next item.
     """
 
     async def pump() -> None:

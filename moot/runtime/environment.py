@@ -28,7 +28,7 @@ from moot.tools.registry import GivenTools, given_tools
 
 _WATCHED = frozenset({"status", "turn_count", "config"})
 _DECIDED = frozenset({"status", "verdict", "config"})
-"""State channels that affect a debate's stored result or its revisit date."""
+"""State channels that affect a debate's stored result, or the date on which to revisit its decision."""
 
 
 def changes_catalogue(state: StateValues, update: StateValues) -> bool:
@@ -226,10 +226,7 @@ class NodeContext:
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Pair of ids from which message ids are derived.
-
-        It consists of the debate id and the checkpoint id.
-        """
+        """Debate id and checkpoint id, from which message ids are derived."""
         return self.debate, self.checkpoint
 
 

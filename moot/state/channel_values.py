@@ -18,8 +18,8 @@ from moot.state.reducers import add_totals
 
 _MISTAKES_SHOWN = 3
 _CHECKED_ELSEWHERE = frozenset({"messages", "settings"})
-"""State channels that `check_channels` skips. LangChain converts `messages`, and `settings` are validated as
-a configuration."""
+"""State channels that `check_types` skips, because other code checks them. LangChain converts `messages`, and
+`settings` are validated as a configuration."""
 _INTERNAL = (
     "protocol_state",
     "cross_debate_memory",
@@ -47,7 +47,7 @@ MAX_NUMBER = 2**53 - 1
 integers below 2**63, so the debate can still add to such a number. JavaScript reads integers up to this
 value exactly."""
 MAX_DEPTH = 100
-"""Maximum nesting depth of values that come from outside. msgpack stores about 1,000 levels."""
+"""Maximum nesting depth of values that come from outside the graph. msgpack stores about 1,000 levels."""
 
 
 @lru_cache
@@ -71,7 +71,7 @@ def check_channels(values: Mapping[str, Any]) -> None:
 
 
 def check_types(values: Mapping[str, object]) -> None:
-    """Validate the types of state channel values whose numbers and texts are known to be storable.
+    """Validate the types of state channel values, assuming that their numbers and texts can be stored.
 
     Raises:
         InputError: A value has the wrong type. The message names the channel and the location.
@@ -95,11 +95,11 @@ def check_types(values: Mapping[str, object]) -> None:
             and value
             and (missing := [key for key in _STEP_KEYS if key not in value])
         ):
-            raise InputError(f"step: these keys are missing: {', '.join(missing)}")
+            raise InputError(f"step: required keys are missing: add {', '.join(missing)}")
 
 
 def check_storable(place: str, value: object, *, cleans: bool = False, depth: int = 1) -> None:
-    """Check that a value from outside the graph can be stored and counted towards a limit.
+    """Check that a value from outside the graph can be stored, and that its numbers are not too large.
 
     Args:
         place: Name of the value in errors.

@@ -16,8 +16,8 @@ OVERALL = "overall"
 """Aspect name for the whole topic, used if the topic is not split into aspects."""
 
 Extractor = Literal["model", "person"]
-"""Source that recorded a claim event: a model or a person. If both recorded events for the same message,
-the person's events are used."""
+"""Model or person that recorded a claim event. If both recorded events for the same message, the person's
+events are used."""
 
 StanceKind = Literal["asserts", "denies", "conditional", "concedes", "withdraws", "unsure"]
 """Kind of stance that a debater takes on a claim. `concedes` means that the debater accepts the opposite of
@@ -57,8 +57,8 @@ class StanceFields(TypedDict):
     """Number of separate conditions that the text in `condition` combines. Missing if no
     conditions were combined."""
     leans: NotRequired[Literal["yes", "no"]]
-    """Direction in which a conditional stance leans: `yes` to accept the claim, `no` to reject it. The
-    default is `yes`."""
+    """Answer towards which a conditional stance leans, either `yes` (accept the claim) or `no` (reject it).
+    The default is `yes`."""
     option: NotRequired[str]
     """Option that the debater chooses if the main question is not a yes-or-no question. It may be another
     answer in the debater's words."""

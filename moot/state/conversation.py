@@ -111,7 +111,7 @@ class Step(TypedDict, total=False):
 
 
 class Clarifications(TypedDict, total=False):
-    """Progress of the debaters' questions to a person before the first round."""
+    """Progress of the question rounds, in which debaters ask a person questions before the first round."""
 
     rounds: int
     """Number of question rounds that have taken place."""
@@ -185,7 +185,7 @@ class SummaryMetadata(TypedDict):
     messages: int
     """Number of messages that the summary covers."""
     before_tokens: int
-    """Number of tokens in the summarizer's input: the old summary and the new messages."""
+    """Number of tokens in the summarizer's input, which consists of the old summary and the new messages."""
     after_tokens: int
     before_chars: int
     after_chars: int
@@ -410,7 +410,7 @@ class ConversationOutput(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Answer to the debate's question in Markdown: the decision and the solution. Empty before the end."""
+    """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     status: str
     """Status of the debate, either `running` or `done`."""
     messages: Annotated[list[AnyMessage], DeltaChannel(fold_window, list, **_DELTA)]
@@ -476,7 +476,7 @@ class ConversationState(TypedDict, total=False):
     crux_rooms: Annotated[dict[str, Room], DeltaChannel(merge, dict, **_DELTA)]
     """Open and closed crux rooms (side discussions) of the debate, keyed by room id."""
     clarifications: Annotated[Clarifications, DeltaChannel(merge, dict, **_DELTA)]
-    """Progress of the debaters' questions to a person before the first round."""
+    """Progress of the question rounds, in which debaters ask a person questions before the first round."""
     convergence: Annotated[list[ConvergenceCheck], DeltaChannel(append, list, **_DELTA)]
     """Results of checking how far the debaters' proposals agree, one for each checked round."""
     final_answers: Annotated[list[FinalAnswer], DeltaChannel(append, list, **_DELTA)]
@@ -500,7 +500,7 @@ class ConversationState(TypedDict, total=False):
     solution: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
     """Solution in Markdown that a design debate produced."""
     answer: Annotated[str, DeltaChannel(latest, str, **_DELTA)]
-    """Debate's final answer in Markdown (decision and solution), or `""` before the debate ends."""
+    """Final answer of the debate in Markdown, with the decision and the solution. Empty before the end."""
     ui: Annotated[list[UIMessage], DeltaChannel(replace_by_id, list, **_DELTA)]
     """Verdict and positions as data for user interface components of a chat client. Each belongs to a
     result message."""
@@ -529,9 +529,9 @@ class InboxMessage:
     """Unread message in a debate's inbox."""
 
     number: int
-    """Sequence number of the message in the debate, counted from 1 in commit order."""
+    """Row number of the message in the debate's inbox, starting at 1. Later messages have higher numbers."""
     speaker: str
-    """Slug of the author: `moderator`, a debater's id or a guest's slug."""
+    """Slug of the message's author, such as `moderator`, a debater's id or a guest's slug."""
     content: str
     at: str
     """UTC time at which the message was sent, in ISO 8601 format."""

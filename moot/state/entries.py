@@ -49,11 +49,12 @@ class EntryTraits:
     proposes: bool = False
     """True if entries of this kind propose an answer to the topic."""
     user_input: UserInputKind = ""
-    """Category of the user input in entries of this kind, or `""` if they contain none. Questions count
-    together with their answers."""
+    """Category of user input that this kind of transcript entry contains, or `""` if it contains none.
+    Questions count together with their answers."""
     pair: Literal["", "opens", "closes"] = ""
-    """Place of the entry in a pair such as question and answer. `opens`: the first entry of the pair.
-    `closes`: the second entry, which targets the first. `""`: the entry belongs to no pair."""
+    """Role of this kind of entry in a pair of entries, such as a question and its answer. `opens`: the first
+    entry of the pair. `closes`: the second entry, which targets the first. `""`: the entry belongs to no
+    pair."""
     tool: bool = False
     importance: int = 1
     """Default importance of entries of this kind, from 1 (low) to 10 (high). Retrieval adds the weight of the
@@ -126,7 +127,7 @@ class ToolUse(TypedDict):
 
 
 class Entry(TypedDict):
-    """Entry in the transcript of a debate. Entries are never changed."""
+    """Transcript entry of a debate, such as a message or a tool result. Entries are never changed."""
 
     id: str
     """Id of the entry, such as `m000123`. The id consists of "m" and the `seq` with at least six digits.
@@ -208,7 +209,7 @@ class InputEntry(TypedDict):
 ENTRY_ID = re.compile(r"\bm[0-9]{6,12}\b")
 """Regular expression that finds entry ids in a text."""
 ORIGIN_CHARS = 12
-"""Number of final characters of a message id that identify the debate and the checkpoint. With 12
+"""Number of characters in the suffix of a message id, which identifies the debate and the checkpoint. With 12
 hexadecimal digits, the probability that any two of a million branches share an id is 1 in 500."""
 _MESSAGE_ID = re.compile(rf"(m\d{{6,}})-[0-9a-f]{{{ORIGIN_CHARS}}}")
 _NUMBER = re.compile(r"m?0*(\d{1,9})")
@@ -220,7 +221,7 @@ def entry_id(seq: int) -> str:
 
 
 def message_id(reference: str, *origin: str) -> str:
-    """Return a message id, such as `m000123-5f0c1d2e3a`, that no other debate or branch uses.
+    """Return a message id, such as `m000123-5f0c1d2e3a4b`, that no other debate or branch uses.
 
     Args:
         reference: id of the message's entry, or another name that is unique within one branch.
@@ -240,7 +241,7 @@ def entry_with_message(known_as: str, transcript: Sequence[Entry]) -> Entry | No
 
 
 def traits_of(entry: Mapping[str, object]) -> EntryTraits:
-    """Return the properties that all entries of this entry's kind share.
+    """Return the properties that all transcript entries of the same kind as `entry` have in common.
 
     Kinds that a protocol defines count as `speech`.
     """
@@ -254,7 +255,7 @@ def ends_turn(entry: Mapping[str, object], debaters: Container[object]) -> bool:
 
 
 def turns_taken(entries: Iterable[Mapping[str, object]], debaters: Container[object]) -> int:
-    """Count the debater turns that end in the given transcript entries.
+    """Count the debater turns that the given transcript entries complete.
 
     `turn_count` holds the number for a debate.
     """
@@ -278,7 +279,7 @@ def seqs_of(ids: Iterable[str]) -> Iterator[int]:
 
 
 def is_program_note(entry: Entry) -> bool:
-    """Return True if an entry is a note by Moot that prompts show like a document.
+    """Return True if an entry is a note that Moot wrote and that prompts show as a document.
 
     Moot's note states the question and its options.
     """
@@ -298,7 +299,7 @@ def cited_id(said: str) -> str:
 
 
 def message_count(entries: Iterable[Entry]) -> int:
-    """Return the number of messages among transcript entries, as all outputs show it.
+    """Return the number of messages among transcript entries. All outputs show this number.
 
     Messages are what debaters and people say to the participants, including questions, answers and
     interjections. The topic, documents, tool calls, tool results and notices are no messages. A judge's

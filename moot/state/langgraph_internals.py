@@ -55,7 +55,7 @@ def sort_checkpoints_after(checkpoint_id: str) -> None:
 
 
 def detached_config(config: RunnableConfig) -> RunnableConfig:
-    """Return a config that detaches a graph inside a tool from the caller's message stream.
+    """Return a config for running a graph inside a tool separately from the tool's caller.
 
     The graph's messages do not appear in the caller's message stream.
 
@@ -255,14 +255,14 @@ class ChatOpenAIHooks:
     """Mixin for `ChatOpenAI` that lets subclasses modify requests and raw replies."""
 
     def change_request(self, payload: JsonObject) -> JsonObject:
-        """Return the body of a model request, given the body that `ChatOpenAI` built.
+        """Return the request body to send in place of the body that `ChatOpenAI` built.
 
-        Subclasses override this method to change the body.
+        By default, the body is not changed. Subclasses override this method to change it.
         """
         return payload
 
     def convert_chunk(self, raw: JsonObject) -> ChatGenerationChunk | None:
-        """Convert raw data to a chunk, or return None to let `ChatOpenAI` convert the data."""
+        """Convert the raw data of a reply chunk, or return None to let `ChatOpenAI` convert it."""
         return None
 
     def change_reply(self, raw: JsonObject) -> JsonObject:

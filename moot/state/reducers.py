@@ -63,9 +63,9 @@ def merge(state: Mapping[str, T], writes: Sequence[Mapping[str, T | None]]) -> d
 def replace_by_id(
     state: list[Mapping[str, T]], writes: Sequence[list[Mapping[str, T]]]
 ) -> list[Mapping[str, T]]:
-    """Return the list with the items of all writes added.
+    """Return the items of the state and of all writes, without repeating an `id`.
 
-    An item replaces the item with the same `id`.
+    An item replaces an earlier item with the same `id`.
     """
     items = {item["id"]: item for item in state}
     for write in writes:
@@ -100,7 +100,7 @@ class AssignIds(TypedDict):
     ids: list[str]
     """Ids of the transcript entries, in the same order as the messages."""
     names: list[str]
-    """Names for the messages, taken from the speakers of the matching transcript entries."""
+    """Speakers of the messages, in the same order as the messages. They become the messages' names."""
 
 
 RESULT_ID_PREFIX = "judge-"

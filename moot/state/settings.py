@@ -25,7 +25,8 @@ MIN_SECRET_CHARS = 8
 """Minimum length in characters at which a secret is redacted in output. Redacting shorter values would
 hide ordinary words."""
 MIN_PART_CHARS = 4
-"""Minimum length in characters at which part of a malformed password is redacted in output."""
+"""Minimum length in characters at which a part of a database password is redacted. Parts are redacted if
+unescaped characters such as `@` split the password."""
 REDACTED = "***"
 
 _secrets: set[str] = set()
@@ -249,9 +250,10 @@ def set_variables(values: Mapping[str, str]) -> None:
 
 
 def write_user_settings(values: Mapping[str, str]) -> Path:
-    """Save variables in the user's settings file (owner-only access), and return its path.
+    """Save variables in the user's settings file, and return the file's path.
 
-    Other variables and comments in the file are kept. An empty value removes the variable.
+    Only the user can access the file. Other variables and comments in it are kept. An empty value removes the
+    variable.
 
     Raises:
         InputError: The file cannot be written.
@@ -308,7 +310,7 @@ def sqlite_path(url: str) -> Path:
 
 
 def check_database(db: str | None = None) -> str:
-    """Check the URL of the given database or of the default one, and return it.
+    """Check the given database path or URL, or that of the default database, and return it.
 
     Raises:
         InputError: The value is neither a path nor a supported URL.

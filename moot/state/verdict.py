@@ -26,7 +26,7 @@ SYNTHESIS = "synthesis"
 
 
 def import_note(imported_at: str) -> str:
-    """Return a warning that a verdict was imported at an ISO 8601 time, or `""` without a time."""
+    """Return a warning that a verdict was imported, with the date, or `""` if `imported_at` is empty."""
     if not imported_at:
         return ""
     return (
@@ -96,7 +96,7 @@ class Unmet(TypedDict):
 
 
 class Flip(TypedDict):
-    """Comparison of a judge's two verdicts, given with the debaters in different orders."""
+    """Comparison of two verdicts by the same judge, who saw the debaters in a different order each time."""
 
     orders: list[list[str]]
     """Orders in which the judge saw the debaters in the two judging passes."""
@@ -107,7 +107,7 @@ class Flip(TypedDict):
 
 
 class Move(TypedDict):
-    """Record of a change in a debater's position during the debate."""
+    """Change of a debater's position during the debate, as stored in a verdict."""
 
     debater: str
     before: str
@@ -135,7 +135,7 @@ Some methods are rules of the field in `moot.judging`."""
 
 @dataclass(frozen=True)
 class VerdictField:
-    """Definition of a verdict field: how its values are requested, combined and displayed."""
+    """Definition of how the values of a verdict field are requested, combined and displayed."""
 
     label: str
     """Label of the field in displayed verdicts."""
@@ -153,10 +153,10 @@ class VerdictField:
     numbers keep the order of definition."""
     section: Section = "answer"
     lead: bool = False
-    """True if screens and reports show this verdict field first, as part of the short answer."""
+    """True if screens and reports show this verdict field at the top, in the short answer."""
     orders: Combination = "first"
-    """Method for combining this field's values from two judging passes. The two passes show the debaters in
-    different orders."""
+    """Method for combining this field's values from two judging passes, in which the judge sees the debaters
+    in different orders."""
     panel: Combination = "speaker"
     """Method for combining the values of a panel's judges for this verdict field."""
     tokens: int = 60
@@ -312,7 +312,8 @@ class RuleResult(TypedDict):
     winner: str
     """Id of the winning debater, or `tie` or `synthesis`."""
     tally: dict[str, float]
-    """Each debater's mean score, votes, Borda points or approvals, as the decision rule requires."""
+    """Mean score, votes, Borda points or approvals of each debater, depending on the decision rule. If
+    answers are counted, the votes of each answer."""
     tied: list[str]
     """Ids of the debaters tied for first place, in sorted order. Empty unless `winner` is `tie`."""
     mean_scores: dict[str, float]
@@ -365,9 +366,11 @@ class PanelReport(TypedDict, total=False):
     flip_rate: float | None
     """Share of two-pass judgements in which changing the order of the debaters changed the winner."""
     flips: Rate
-    """Flip rate with its 95 % confidence interval: how often debater order changes the winner."""
+    """Share of two-pass judgements in which changing the order of the debaters changed the winner, with its
+    95 % confidence interval."""
     flip_rates: dict[str, Rate]
-    """Flip rate of each judge, keyed by judge id: how often debater order changes the winner."""
+    """Share of each judge's two-pass judgements in which changing the order of the debaters changed the
+    winner, keyed by judge id."""
     pairs: list[PairAgreement]
     """Cohen's κ for each pair of judges. It compares which debater leads for each criterion and pair of
     debaters."""

@@ -60,7 +60,7 @@ _COLUMNS = [field.name for field in fields(DebateRow)]
 TOPIC_CHARS = 200
 """Maximum length of a debate's topic in the catalogue, in characters."""
 FINAL_ANSWER_CHARS = 400
-"""Maximum length of a debate's result in the catalogue, in characters."""
+"""Maximum length of a debate's decision or final answer in the table of results, in characters."""
 MAX_NAME = 200
 """Maximum number of characters in a debate's name."""
 LATEST = "latest"

@@ -12,7 +12,10 @@ from moot.storage.sqlite import reading
 
 
 class CheckedSaver(BaseCheckpointSaver[str]):
-    """Base class that reports damaged checkpoints. Put it before the class that reads the database."""
+    """Base class of checkpointers that report damaged checkpoints.
+
+    A subclass names it before the class that reads the database.
+    """
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint identified by `config`, or the latest checkpoint if `config` has no id.

@@ -24,7 +24,7 @@ HasOtherChild = Callable[[str, str, str], bool]
 
 @dataclass(frozen=True)
 class JournalKey:
-    """Key of a stored model reply: the call's position and a hash of the request."""
+    """Key of a stored model reply, consisting of the call's position and a hash of the request."""
 
     debate: str
     """Id of the debate's LangGraph thread."""
@@ -132,7 +132,7 @@ class FailedRuns(DebateTable):
         sql.create(index, f"CREATE INDEX IF NOT EXISTS {index} ON moot_failed_runs (debate)")
 
     def add(self, debate: str, failed: FailedRun) -> None:
-        """Add a failed run of a debate to the table."""
+        """Store the error and the usage of a debate's failed run."""
         self._insert({"debate": debate, **failed.record, "usage": json.dumps(failed.usage)})
 
     def of(self, debate: str) -> list[FailedRun]:
@@ -195,7 +195,7 @@ def with_failures(state: StateValues, failed: Sequence[FailedRun]) -> JsonObject
 
 
 def with_questions(state: StateValues, asked: Mapping[str, float]) -> JsonObject:
-    """Return a copy of the debate's state whose usage totals include answered questions."""
+    """Return a copy of the debate's state with the usage for answering people's questions added."""
     return {**state, "usage": add_totals(dict(state.get("usage") or {}), [asked])} if asked else dict(state)
 
 

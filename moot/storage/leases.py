@@ -106,8 +106,8 @@ RENEW_S = LEASE_S / 3
 """Interval in seconds at which a lease is renewed."""
 
 _own_tokens: set[str] = set()
-"""Tokens of the leases that runs in this process hold. If releasing a lease failed, for example on a full
-disk, this process may acquire the lease again."""
+"""Lease tokens of the runs in this process. If releasing a lease failed, for example on a full disk, this
+process may acquire the lease again."""
 
 _MAX_EPOCH = 2**53
 """Limit that every lease epoch (a sequence number) must stay below. A larger number in the database is
@@ -138,7 +138,10 @@ def lease_in(config: RunnableConfig) -> Lease | None:
 
 
 def with_lease(config: RunnableConfig, lease: Lease) -> RunnableConfig:
-    """Return a copy of a run's configuration with a lease, which lets only that run write."""
+    """Return a copy of a run's configuration that contains the run's lease.
+
+    Writes to the database check this lease.
+    """
     return {**config, "configurable": {**config.get("configurable", {}), _KEY: lease}}
 
 
@@ -261,7 +264,7 @@ class Leases(DebateTable):
         return any(_LeaseRow.of([row]).live for row in self._sql.execute(self._of_debate, (debate,)))
 
     def permit(self, lease: Lease) -> Permit:
-        """Return a permit that allows writes while the run holds the lease."""
+        """Return a permit that lets a run write to its debate while it holds the lease."""
 
         def allows(rows: Sequence[Row]) -> bool:
             held = _LeaseRow.of(rows)

@@ -50,7 +50,9 @@ async def _configure(connection: AsyncConnection[DictRow]) -> None:
 
 
 async def is_migrated(connection: AsyncConnection[DictRow], table: str, migrations: Sequence[object]) -> bool:
-    """Return True if all of LangGraph's migrations have run, so that its `setup` has nothing to create.
+    """Return True if all LangGraph migrations have run.
+
+    LangGraph's `setup` then has nothing to create.
 
     Args:
         connection: connection to the database.

@@ -33,13 +33,13 @@ LONG_WAIT_S = 300.0
 """Number of seconds above which a wait for an endpoint counts as long. During a long wait, a trial call is
 made at this interval."""
 LATEST_S = 86_400.0
-"""Number of seconds in the future up to which a stored time is plausible. Later times are ignored as
+"""Maximum number of seconds by which a stored time may lie in the future. Later times are ignored as
 implausible."""
 CACHE_S = 1.0
 """Number of seconds for which the state of an endpoint is cached. Waits set by other processes take effect
 after this delay."""
 BURST_S = 1.0
-"""Maximum number of seconds that a call may start before its configured rate allows it."""
+"""Maximum number of seconds by which a call may start earlier than the configured rate allows."""
 SLOT_PREFIX = "endpoint "
 """Prefix for the names of leases that represent concurrent calls to an endpoint."""
 _PROBE_PREFIX = "probe "
@@ -277,7 +277,7 @@ class Budgets(DebateTable):
         return str(rows[0][0]) if rows else ""
 
     def reached(self, debate: str) -> str:
-        """Return the limit that the debate's group has reached, or `""` if it has reached none."""
+        """Describe the limit that the debate's group has reached, or return `""` if there is none."""
         rows = self._execute(
             "SELECT max_tokens, max_cost, tokens, cost FROM moot_budgets JOIN moot_budget_debates "
             "ON budget = name WHERE debate = ?",

@@ -172,7 +172,7 @@ class ImportTable(DebateTable):
         self._insert(row, "ON CONFLICT (debate) DO UPDATE SET verdict = excluded.verdict, at = excluded.at")
 
     def note(self, debate: str, verdict: Mapping[str, object] | None) -> None:
-        """Remove a debate from the table if Moot's own verdict has replaced the imported one."""
+        """Remove a debate from the table of imports if `verdict` has replaced the imported verdict."""
         if verdict and verdict.get("status") == "ok":
             self._execute(
                 "DELETE FROM moot_imports WHERE debate = ? AND verdict <> ?", (debate, _digest(verdict))
@@ -285,7 +285,7 @@ class Records:
         return (*rows, self.imports, self.budgets, self.leases)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a debate's records to a fork that a client of a LangGraph server made of the debate.
+        """Copy a debate's records to its fork, which a client of a LangGraph server created.
 
         The records are the catalogue row, the granted capabilities and the inbox. Limits that the operator
         raised for the debate are not copied, because the client need not be the operator.
@@ -299,9 +299,10 @@ class Records:
 
     @memoize_by_identity(8)  # the nodes of a run ask for the same tables one after another
     def fenced_by(self, lease: Lease) -> Records:
-        """Return a copy of the database tables that rejects writes once the run loses its lease.
+        """Return a copy of this object whose tables reject writes after the run has lost its lease.
 
-        The run loses its lease if another run takes it.
+        The run loses its lease if another run takes it. Follow-ups, leases, rate limits and budgets can still
+        be written.
         """
         permit = self.leases.permit(lease)
         return replace(

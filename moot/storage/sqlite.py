@@ -35,9 +35,9 @@ class Permit:
     statement: Statement
     """Query whose result determines whether the transaction may write."""
     allows: Callable[[Sequence[Row]], bool]
-    """Function that decides from the queried rows whether the transaction may write."""
+    """Function that decides from the rows of `statement` whether the transaction may write."""
     refusal: Callable[[Sequence[Row]], DebateBusy]
-    """Function that creates the error to raise if the transaction may not write. It receives the queried
+    """Function that creates the error to raise if the transaction may not write. It receives the same
     rows."""
 
 
@@ -125,7 +125,7 @@ class Sql(ABC):
 
 @contextmanager
 def reading(what: str, advice: str = "restore a backup, or delete the debate") -> Iterator[None]:
-    """Report database damage if reading a value inside a `with` block fails.
+    """Raise an error about database damage if a `with` block cannot read a stored value.
 
     Raises:
         StorageError: The value is damaged.
@@ -187,7 +187,7 @@ class DebateTable:
         return self._sql.transact([(statement, parameters)], self._permit, durable=durable)
 
     def _insert(self, row: Mapping[str, Any], on_conflict: str = "", *, durable: bool = False) -> list[Row]:
-        """Insert a row into the table, and return any rows that the SQL statement returns."""
+        """Insert a row into the table, and return the rows of a `RETURNING` clause in `on_conflict`."""
         columns, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {self.name} ({columns}) VALUES ({marks}) {on_conflict}"  # noqa: S608  # constants of ours
         return self._execute(statement, [*row.values()], durable=durable)
@@ -216,7 +216,7 @@ def storage_error(error: sqlite3.Error) -> StorageError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    """Return a colon and advice on an SQLite error, or `""` if there is no advice."""
+    """Return advice on an SQLite error, preceded by a colon, or `""` if there is no advice."""
     words = _ADVICE.get(_code(error))
     return f": {words}" if words else ""
 

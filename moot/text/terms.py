@@ -97,7 +97,7 @@ def words(text: str) -> list[str]:
 
 
 def spellings(text: str) -> list[str]:
-    """Return the words of `text` with their original spelling. Words are also split between scripts."""
+    """Return the words of `text` in their original case. Words are also split between scripts."""
     return [run for word in WORD.findall(unicodedata.normalize("NFKC", text)) for run in _RUNS.findall(word)]
 
 
@@ -263,7 +263,10 @@ def _blocks(text: str) -> list[_TextBlock]:
 
 
 def _kind_of(line: str, fence: str) -> tuple[SentenceKind | None, str]:
-    """Return a line's kind, and the code fence that is still open after it or `""`."""
+    """Return the kind of a Markdown line, and the code fence that is open after it.
+
+    The kind of an empty line is `None`. The fence is `""` if none is open.
+    """
     mark = _FENCE.match(line)
     if fence:
         closes = mark is not None and mark["fence"].startswith(fence) and not line[mark.end() :].strip()

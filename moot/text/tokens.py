@@ -39,15 +39,15 @@ message every turn."""
 CACHED_TEXTS = 4096
 
 SPLIT_CHARS = 1_000
-"""Minimum length in characters of a text whose lines are counted one by one. The lines of a prompt are mostly
-cached, because prompts repeat messages."""
+"""Minimum length in characters of a text whose tokens are counted line by line. The lines of a prompt are
+mostly cached, because prompts repeat messages."""
 
 CACHED_SPLIT_TEXTS = 8
 """Number of texts of at least `SPLIT_CHARS` characters whose token counts are cached."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/])")
-"""Line break at which no token continues. In both encodings, the token that contains a line break may contain
-only more white space or slashes after it."""
+"""Line break after which a new token always begins. In both encodings, the token that contains a line break
+may contain only more white space or slashes after it."""
 
 MESSAGE_OVERHEAD = 3
 """Number of tokens that a chat message needs in addition to its role, name and content."""
@@ -182,14 +182,14 @@ def batches(items: Iterable[Item], tokens: Callable[[Item], int], remaining: int
 
 
 def equal_batches(items: Sequence[Item], tokens: Callable[[Item], int], remaining: int) -> list[list[Item]]:
-    """Split items into as few batches as `batches` does, of about the same number of tokens."""
+    """Split items into batches with similar numbers of tokens, and no more batches than `batches` makes."""
     fewest = len(batches(items, tokens, remaining))
     least = bisect_left(range(remaining), True, key=lambda most: len(batches(items, tokens, most)) <= fewest)
     return batches(items, tokens, least)
 
 
 def common_length(costs: Sequence[int], remaining: int) -> list[int]:
-    """Distribute a token budget among text blocks, and return each block's token limit.
+    """Return the token limit of each text block, so that all blocks together fit into a token budget.
 
     A short block gets its own length, and all longer blocks get the same limit. The sum is at most
     `remaining`. If any block is truncated, no tokens are left unused except by rounding.
@@ -210,8 +210,8 @@ BOUNDARY_CHARS = 300
 """Maximum number of characters to drop in order to cut at a sentence or word boundary."""
 
 MAX_WORD_CHARS = 40
-"""Maximum number of characters in a word that truncation drops instead of splitting. A longer first or
-last word is split."""
+"""Maximum length in characters of a first or last word that truncation drops as a whole. A longer word is
+split."""
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]*(?=\s)|[。！？]|\n")
 _NUMBER = re.compile(r"[\d.,:/%-]")

@@ -113,11 +113,11 @@ def _literal(source: str) -> Fraction:
 
 
 def _bound(value: object) -> Number:
-    """Return an intermediate result, or raise an error if it is too large or not a number."""
+    """Return the value of a subexpression, or raise an error if it is too large or not a number."""
     if not isinstance(value, Fraction | float):
         raise TypeError("not a number")
     if _bits(value) > MAX_BITS if isinstance(value, Fraction) else not math.isfinite(value):
-        raise ToolFailed("an intermediate result is too large")
+        raise ToolFailed("an intermediate result is too large: use smaller numbers")
     return value
 
 
@@ -132,7 +132,7 @@ def _bits(value: Fraction) -> int:
 def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
         if _bits(base) * abs(exponent.numerator) > MAX_BITS and abs(base) != 1:
-            raise ToolFailed("a power in the expression is too large")
+            raise ToolFailed("a power in the expression is too large: use smaller numbers")
         return Fraction(base**exponent.numerator)
     return math.pow(base, exponent)
 
@@ -149,7 +149,7 @@ def _round(value: Number, places: Number = Fraction(0)) -> Number:
     """Round a number to `places` decimal places. Ties are rounded away from zero."""
     count = int(places)
     if abs(count) > 100:
-        raise ToolFailed("round accepts at most 100 decimal places")
+        raise ToolFailed("`round` accepts at most 100 decimal places: use fewer")
     scale = Fraction(10) ** count
     scaled = abs(Fraction(value)) * scale + Fraction(1, 2)
     return Fraction(math.floor(scaled)) / scale * (1 if value >= 0 else -1)
@@ -286,7 +286,7 @@ class ReadFile(Tool):
 
     path: str = Field(min_length=1, max_length=500, description="Path of the file within the context folder.")
     start: int = Field(1, ge=1, description="Number of the first line to read, counted from 1.")
-    lines: int = Field(LINES, ge=1, le=LINES, description="Number of lines to read.")
+    lines: int = Field(LINES, ge=1, le=LINES, description="Maximum number of lines to read.")
 
     def run(self, context: ToolContext) -> str:
         """Return the requested lines of the file, each with its line number.

@@ -230,9 +230,9 @@ class UnchangedJson(JSONResponse):
 
 
 class PlainJson(UnchangedJson):
-    """JSON response intended for people to read.
+    """JSON response in which people can see every character of a text.
 
-    It shows the characters that change the direction of a text.
+    Invisible characters that change the direction of a text are shown as codes.
     """
 
     def render(self, content: object) -> bytes:
@@ -272,7 +272,9 @@ async def body_of(request: Request, kind: type[RequestModel]) -> RequestModel:
 
 
 async def bytes_of(request: Request, content_type: str, limit: int) -> bytes:
-    """Return the body of a request. The request must come from the page's own origin.
+    """Return the body of a request after checking the request's origin, content type and size.
+
+    The request must come from the page's own origin.
 
     Args:
         request: the request.

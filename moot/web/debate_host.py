@@ -390,8 +390,8 @@ def _message_of(events: Sequence[Event]) -> JsonObject:
 
 
 REFUSED_WITHIN_S = 1.0
-"""Number of seconds after a run's start during which errors are reported to the caller. Later errors are
-shown on the page."""
+"""Number of seconds that a request to continue a debate waits for an error to report. Later errors are shown
+on the page."""
 
 
 class PageAction(BaseModel):

@@ -182,11 +182,11 @@ def _reporting_errors(
 
 
 MAX_SHOWN_ERRORS = 5
-"""Maximum number of errors in the arguments that one error message of an MCP tool names."""
+"""Maximum number of argument errors that an MCP tool lists in one error message."""
 
 
 class _KnownArguments(BaseModel):
-    """Base class for the arguments of MCP tools. It refuses unknown arguments.
+    """Base class for the arguments of MCP tools, which rejects unknown arguments.
 
     The error messages repeat at most a short part of the arguments.
     """

@@ -89,14 +89,14 @@ PLAN_TIME_S = 20.0
 PLAN_WAIT_S = 5.0
 """Maximum time in seconds that an estimate waits for another estimate to finish."""
 LONG_PLAN = 1000
-"""Minimum product of debaters and turns for a debate that takes long to estimate. On one core, 10 debaters
-with 60 turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
+"""Minimum value of debaters times turns at which an estimate counts as long. On one core, 10 debaters with 60
+turns take 2.5 s, and 2 debaters with 1,000 turns 5.4 s."""
 DISCONNECT_POLL_S = 0.25
 """Seconds between checks whether the client that asked for an estimate is still connected."""
 
 
 class PlanCheck:
-    """Check that stops an estimate after its time limit or when its client disconnects."""
+    """Callable that raises an error if an estimate takes too long or its client has disconnected."""
 
     def __init__(self) -> None:
         self.gone = False
@@ -104,13 +104,13 @@ class PlanCheck:
         self._until = time.monotonic() + PLAN_TIME_S
 
     def __call__(self) -> None:
-        """Raise an error if the estimate must stop.
+        """Raise an error if the estimate's time is up or its client has disconnected.
 
         Raises:
             InputError: The client has disconnected, or the time is up.
         """
         if self.gone:
-            raise InputError("the client has disconnected, so the estimate ended")
+            raise InputError("the estimate was stopped because the client disconnected")
         if time.monotonic() > self._until:
             raise InputError(
                 f"the cost of this debate cannot be estimated within {PLAN_TIME_S:g} s: use fewer debaters "
@@ -120,7 +120,7 @@ class PlanCheck:
 
 @asynccontextmanager
 async def _slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
-    """Hold a slot during an `async with` block.
+    """Hold one of the slots for estimates during an `async with` block.
 
     Raises:
         HTTPException: No slot becomes free in time.
@@ -177,7 +177,10 @@ class NewDebate(DebateRequest):
     """Background documents for all debaters."""
 
     def parts(self) -> tuple[str, JsonObject, list[JsonObject]]:
-        """Return the new debate's question, non-empty settings and documents."""
+        """Return the question, the settings and the documents of the new debate.
+
+        Settings with their default values are left out.
+        """
         said = self.model_dump(exclude_defaults=True)
         question, documents = said.pop("question", ""), said.pop("documents", [])
         return question, said, documents
@@ -363,7 +366,10 @@ class LivePage:
             return await run_in_thread(propose)
 
     async def _convert(self, request: Request, _: DebateHost) -> Response:
-        """Convert an uploaded document to text that the page can later send back unchanged."""
+        """Convert an uploaded document to text, and return the text to the page.
+
+        The page sends the text back when it creates a debate, so the text is returned unchanged.
+        """
         name = request.path_params["name"][:MAX_NAME_CHARS]
         data = await auth_middleware.bytes_of(request, "application/octet-stream", MAX_UPLOAD_BYTES)
         async with self._converting:

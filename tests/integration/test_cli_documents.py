@@ -112,5 +112,5 @@ def test_an_entry_that_no_prompt_led_to_is_refused(tmp_path: Path) -> None:
     with open_debates(str(tmp_path / "d.sqlite")) as debates:
         debate = debates.start("Is the topic a prompt?", DebateConfig(turns=1))
         debate.run()
-        with pytest.raises(InputError, match="message m000000 has no prompt"):
+        with pytest.raises(InputError, match="no prompt was sent for message m000000"):
             reconstruct_prompt(debate.session, 0)

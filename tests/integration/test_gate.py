@@ -61,8 +61,11 @@ def test_the_exit_code_is_0_only_for_the_wanted_decision(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--gate", "merge"), "--gate 'merge' is not one of the debate's options (none: add --options)"),
-        (("--options", "a,b", "--gate", "c"), "--gate 'c' is not one of the debate's options (a, b)"),
+        (("--gate", "merge"), "--gate 'merge' is not one of the debate's options: add --options"),
+        (
+            ("--options", "a,b", "--gate", "c"),
+            "--gate 'c' is not one of the debate's options: use one of a, b",
+        ),
         (("--min-confidence", "50"), "--min-confidence needs --gate"),
         (("--options", "a,b", "--gate", "a", "--no-judge"), "--gate needs a decision: remove --no-judge"),
     ],

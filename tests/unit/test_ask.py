@@ -385,7 +385,7 @@ def test_a_question_prompt_explains_the_labels_of_messages_and_names_side_rooms(
     state["full_transcript"][2] |= {"room": "room-01", "targets": ["skeptic", "m000001"]}
     frame, *_, shown, _ = (m["content"] for m in _view(state, "Who said no?").prompt.messages)
     fence = CONFIG.fence
-    assert f"Each begins with the word {fence}, its id and its author's name." in frame
+    assert f"Each message begins with the word {fence}, its id and its author's name." in frame
     assert f"{fence} m000002 Advocate (side room with Skeptic): No." in shown
     assert "A time in parentheses" not in frame
     state["full_transcript"][1] |= {"dated": True, "at": "2026-01-02T10:00"}

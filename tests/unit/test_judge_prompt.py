@@ -390,7 +390,7 @@ def test_replaced_proposals_come_before_a_summary_of_them() -> None:
     assert call.schema
     assert {"m000005", "m000006", "m000007", "m000008"} <= {*call.prompt.shown}
     assert {"m000003", "m000004"} & {*call.prompt.shown}
-    text = next(m["content"] for m in call.messages if "# Summary of the earlier debate" in m["content"])
+    text = next(m["content"] for m in call.messages if "# Summary of earlier messages" in m["content"])
     left_out = {"m000001", "m000002", "m000003", "m000004"} - {*call.prompt.shown}
     assert left_out
     assert {*ids_in(text)} == left_out
@@ -403,7 +403,7 @@ def test_the_headings_of_a_summary_hide_names_that_are_everyday_words() -> None:
     config = make_config({"protocol": "council", "debaters": debaters, "memory": {"budget": {"total": 5200}}})
     entries = council_of_two_rounds(420, ("finance", "support"))
     (call,) = calls_for(entries, config, {"rolling_summary": summary_of(entries[1:5], config.names())})
-    text = next(m["content"] for m in call.messages if "# Summary of the earlier debate" in m["content"])
+    text = next(m["content"] for m in call.messages if "# Summary of earlier messages" in m["content"])
     assert "Debater A:" in text
     assert "Finance" not in text
 

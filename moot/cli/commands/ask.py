@@ -91,7 +91,7 @@ def ask(
 
 
 def _model_advice(debate: Debate, asked: str, db: str | None) -> str:
-    """Return advice on how to get an answer from a model instead of matching passages."""
+    """Return advice for users who got only matching passages and want an answer from a model."""
     argued = [each for each in debate.state().values["full_transcript"] if traits_of(each).argues]
     question = question_in(debate.state().values["topic"])
     if argued and all(each["model"] == OFFLINE for each in argued):
@@ -253,8 +253,8 @@ def _with_config(options: JudgingOptions, config: Path | None) -> JudgingOptions
     make_config(data)  # reports mistakes in the rest of the file too
     if not data.get("judge") and not data.get("models"):
         raise InputError(
-            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys, "
-            "because Moot ignores all other keys if a debate has its own configuration"
+            f"configuration {str(config)!r} sets neither `judge` nor `models`: set one of these keys. "
+            "Judging ignores the file's other keys, because the debate has its own configuration"
         )
     return replace(options, configured=data)
 

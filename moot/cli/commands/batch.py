@@ -226,7 +226,10 @@ def read_batch(path: Path, base: JsonObject) -> list[PlannedDebate]:
     for place, given in _items(path):
         said = {"topic": given} if isinstance(given, str) else given
         if not isinstance(said, dict):
-            raise ConfigError(f"{place}: the value is neither a topic nor a configuration")
+            raise ConfigError(
+                f"{place}: the value is neither a topic nor a configuration: write a topic as text, or "
+                "settings as keys and values"
+            )
         name = said.pop("id", None)
         try:
             config = validate(merge(base, with_files(said, path.parent, print_error)))

@@ -178,7 +178,7 @@ class Finding:
     message: str
     ok: bool = True
     replied: bool = True
-    """False if a model was called but gave no usable reply."""
+    """True unless a model was called but gave no usable reply."""
     repair: Repair | None = None
     """Function that repairs the problem without losing data, or `None` if no such repair exists."""
 
@@ -266,7 +266,7 @@ def _faults(debate: Debate) -> Iterator[tuple[str, Repair | None]]:
 
 
 def _wrong_entries(values: StateValues) -> Iterator[str]:
-    """Yield the problems in the transcript entries and message window of a debate's state."""
+    """Yield a description of each problem in a debate's transcript entries and message window."""
     entries = values["full_transcript"]
     ids, numbers = [entry["id"] for entry in entries], [entry["seq"] for entry in entries]
     if numbers != list(range(len(entries))):

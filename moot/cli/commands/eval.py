@@ -186,7 +186,7 @@ def _deliver_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print an evaluation run's report, then notes on missing and additional results."""
+    """Print an evaluation run's report, then notes on results that are missing or left out."""
     name = report["name"]
     missing = [
         {"item": item, "arm": arm, "seed": seed, "why": why}

@@ -149,7 +149,7 @@ def _participants_of(imported: ImportedTranscript, moderators: Sequence[str], *,
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """File extensions that a report format allows, and the default file name's ending."""
+    """File suffixes that a report format uses by default and allows."""
 
     file_end: str
     """Suffix that follows the debate's name in the default file name."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from moot.state.entries import JsonObject
 
 Done = tuple["JsonObject", str]
-"""Report of a completed change to a debate. It consists of JSON fields and a sentence for the user."""
+"""Confirmation of a completed change to a debate, as JSON fields and a sentence for the user."""
 
 
 def _change(debate_id: str, db: str | None, change: Callable[[Debate], Done], *, as_json: bool) -> None:

@@ -215,8 +215,9 @@ def _gate(own: RunOptions, config: DebateConfig) -> Gate | None:
         raise InputError("--gate needs a decision: remove --no-judge")
     option = next((each for each in config.options if each.casefold() == own.gate.strip().casefold()), None)
     if option is None:
-        listed = ", ".join(config.options) or "none: add --options"
-        raise InputError(f"--gate {own.gate!r} is not one of the debate's options ({listed})")
+        listed = ", ".join(config.options)
+        advice = f"use one of {listed}" if listed else "add --options, because the debate has none"
+        raise InputError(f"--gate {own.gate!r} is not one of the debate's options: {advice}")
     return Gate(option, own.min_confidence or 0.0)
 
 
@@ -432,7 +433,7 @@ class _Change:
 def _change_of(
     config: DebateConfig, path: Path | None, model: str | None, judge_model: str | None
 ) -> _Change | None:
-    """Return the changes that a configuration file and options make to a configuration.
+    """Apply a configuration file and options to a debate's configuration, and return the change.
 
     Return `None` if neither a file nor an option is given.
     """

@@ -153,7 +153,7 @@ def studio(
 
 
 def _server_config() -> Path:
-    """Return the path of a `langgraph.json` file to use."""
+    """Return the path of the `langgraph.json` file to pass to `langgraph dev`."""
     package = Path(str(files("moot"))).resolve()
     shipped = package / "langgraph.json"
     if not shipped.is_file():

@@ -119,9 +119,9 @@ def _ask_url(default: str) -> str:
 
 
 def _key(url: str, key_env: str | None, *, from_stdin: bool, asks: bool, without: bool) -> tuple[str, str]:
-    """Return the text to store for an API key, and the API key itself.
+    """Return the text that the user settings store for an API key, and the key itself.
 
-    The stored form can be a reference to an environment variable.
+    The text is the key, or a reference such as `${NAME}` to the environment variable with the key.
 
     Both are empty if no key is used.
 

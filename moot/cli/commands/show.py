@@ -198,7 +198,7 @@ AROUND = 60
 
 
 def _check_status(status: str | None) -> None:
-    """Raise an error if a debate cannot have this status."""
+    """Raise an error if `status` is not the name of a debate status."""
     if status not in (None, *STATUSES):
         raise InputError(f"{status!r} is not a status: choose from {', '.join(STATUSES)}")
 
@@ -285,7 +285,7 @@ def list_debates(
 
 
 def _lines(known: list[tuple[DebateRow, ListedResult | None]]) -> list[RenderableType]:
-    """Return the list of debates as text blocks that fit narrow terminals."""
+    """Return the listed debates as blocks of text that fit a narrow terminal."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -316,7 +316,7 @@ def _confidence(result: ListedResult, label: str = "") -> str:
 
 
 LONGEST_COST_USD = 1e6
-"""Smallest cost in US$ that lists show with only two digits and a power of ten."""
+"""Cost in US$ from which lists use scientific notation, such as `$1.2e+06`."""
 
 
 def _cost(row: DebateRow) -> str:
@@ -339,7 +339,7 @@ def age(at: str, now: datetime | None = None) -> str:
 
 
 NAME_SHARE = 3
-"""The column of names takes at most one part in this many of the terminal's width if the table is too wide. A
+"""Divisor of the terminal's width for the maximum width of the name column, used if a table is too wide. A
 name that is derived from a question has at most 40 characters and is then shown whole from 120 columns on."""
 
 

@@ -12,8 +12,8 @@ from moot.memory.summarizers.summarizer import Summarizer, SummaryGenerator, Sum
 from moot.state.entries import Entry
 
 SMALL = 8
-"""Divisor that sets how many short debate rounds are summarized together. Rounds are summarized together
-until their text fills 1/`SMALL` of a call's input."""
+"""Divisor of a call's input limit for grouping short debate rounds. Rounds are summarized together until
+their text fills 1/`SMALL` of the limit."""
 
 
 class Hierarchical(Summarizer):

@@ -27,8 +27,8 @@ from moot.text.tokens import TokenCounter, batches, prompt_tokens, truncate_midd
 ECHO_SHARE = 0.8
 """Minimum share of word-for-word copied text that makes a reply an echo of its input."""
 ECHO_CHARS = 150
-"""Minimum length, in characters, of replies that are checked for repeating their input. The input must
-have this length, too."""
+"""Minimum number of characters in a reply and in its input for checking whether the reply repeats the
+input."""
 _CHUNK = 40  # number of characters that are searched for as a whole
 
 _MUCH, _VERY_MUCH = 12, 60  # distinct terms of an original for which a summary must share one term, or two
@@ -104,9 +104,9 @@ def check_summary(
 
 
 def _mended(text: str, source: str) -> str:
-    """Remove from a summary the message ids and numbers that its source text lacks.
+    """Remove unknown message ids from a summary, and sentences with numbers that its source does not have.
 
-    A sentence with a number of several digits that the source does not have is removed.
+    Numbers of one digit are not checked.
 
     Raises:
         SummaryFailed: most of the summary consists of such sentences.
@@ -317,7 +317,7 @@ def merge(
 def truncate_to_one_call(
     request: summarizer.SummaryRequest, notes: list[ChunkSummary]
 ) -> CallGenerator[list[ChunkSummary]]:
-    """Merge chunk summaries until all of them fit into one model call, and return them.
+    """Merge chunk summaries until they fit into one model call, and return the resulting list.
 
     If there are too many chunk summaries, the oldest ones of a level are merged.
 
@@ -388,7 +388,7 @@ def lacking_points(
 
 
 def current_seqs(request: summarizer.SummaryRequest) -> frozenset[int] | None:
-    """Return the `seq` of each message that is not outdated for a debater's summary.
+    """Return the `seq` of each message that no later message replaces in a debater's summary.
 
     These are the debater's latest proposal and the criticism of the same round. In any other kind of
     summary, all messages count, and the result is `None`.

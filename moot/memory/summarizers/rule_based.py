@@ -52,9 +52,9 @@ class Point(TypedDict):
 
 
 def read_entry(entry: Entry, terms: Mapping[str, int], error_chars: int = MAX_POINT) -> list[Point]:
-    """Return a summary point for each sentence of a message that has enough content words.
+    """Return a summary point for each sentence of a message, skipping sentences with too few content words.
 
-    If there are none, return the whole text as one point.
+    If none is left, return the whole text as one point.
 
     A tool result yields its relevant passages, judged by how often `terms` occur in the debate. A tool's
     error is one point of at most `error_chars` characters.
@@ -200,14 +200,13 @@ notice instead."""
 TOKENS_PER_SPEAKER = 60
 """Number of tokens per speaker that a summary needs to quote every speaker."""
 ERROR_SHARE, CHARS_PER_TOKEN = 0.33, 3
-"""Constants that limit the length of tool errors in a summary. Tool errors may use the share `ERROR_SHARE` of
-the summary's tokens, and a token counts as `CHARS_PER_TOKEN` characters."""
+"""Maximum share of a summary's tokens for tool errors, and assumed number of characters per token."""
 _FILL_TRIES = 8
 _MIN_LINE = 10  # tokens of the shortest line, with mark, a word or two, and message id
 
 _DETAILS = ((40, 240), (40, 160), (32, 100), (24, 60), (16, 30), (8, 12), (6, 4))
-"""Pairs of character limits, one for a speaker's name and one for a point's text. The pairs are tried in
-turn until the summary fits in its token budget."""
+"""Limits in characters, as pairs for a speaker's name and for a point's text. The pairs are tried in turn
+until the summary fits in its token budget."""
 _LEGIBLE = _DETAILS[:4]  # with less space, fewer speakers are quoted and the others are only named
 _NAMES_IN_NOTICE, _NAME_CHARS_IN_NOTICE = 40, 24
 
@@ -258,7 +257,7 @@ def layout_points(
 
 
 def _most(summary: SummaryPoints, high: int, fits: Fits) -> SummaryPoints:
-    """Return a copy of `summary` that shows as many of its first `high` points as fit."""
+    """Return a copy of `summary` that shows as many of its first points as fit, and at most `high`."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -317,7 +316,7 @@ def render(points: SummaryPoints, names: Mapping[str, str]) -> str:
 
 
 def _labels(speakers: Sequence[str], names: Mapping[str, str], chars: int) -> dict[str, str]:
-    """Return for each speaker a unique name that is safe to show in a prompt."""
+    """Map each speaker to a unique name that is safe to show in a prompt."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for who in speakers:

@@ -42,13 +42,13 @@ class SummaryRequest:
 
     @property
     def kind(self) -> MemoryKind:
-        """Return which kind of memory the summary is."""
+        """Return the kind of memory to which the summary belongs."""
         named: Mapping[str, MemoryKind] = {"": "rolling summary", JUDGE: "judge's summary"}
         return named.get(self.owner, "perspective")
 
     @property
     def past(self) -> Sequence[Entry]:
-        """Return all messages to summarize, both new and previously summarized."""
+        """Return all messages that the summary covers, both new and already summarized."""
         return [*self.iterate_past()]
 
     def iterate_past(self) -> Iterator[Entry]:
@@ -66,8 +66,8 @@ class Draft:
 
     text: str
     points: dict[str, Any] = field(default_factory=dict)
-    """Data for writing the next version of the summary, such as its points. The points have the form of
-    `rule_based.SummaryPoints`. JSON types only."""
+    """Data kept for writing the next version of the summary, such as the points of this one. The points have
+    the form of `rule_based.SummaryPoints`. JSON types only."""
     method: str = ""
     model: str = ""
     provider: str = ""

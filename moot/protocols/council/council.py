@@ -53,9 +53,9 @@ about, people's messages, the debater's own messages and documents, other debate
 criticism with the earlier messages that match."""
 
 OWN_PERSPECTIVE = "own perspective"
-"""Label of the prompt block with a debater's replaced messages or the summary of them."""
+"""Label of the prompt block with a debater's earlier proposals and their criticism, in full or summarized."""
 UNLIMITED = 1_000_000_000
-"""Token budget with which the blocks of a prompt stay whole."""
+"""Token budget so large that no prompt block is shortened."""
 
 _CRITICISED = (
     "Your current proposal and the criticism of it are shown above. Add a section with a heading of its own "
@@ -481,10 +481,10 @@ class Council(Protocol):
     def perspective_room(
         self, state: ConversationState, config: DebateConfig, debater: str, count: TokenCounter
     ) -> int:
-        """Return the tokens that a debater's next refinement has for its replaced messages.
+        """Return how many tokens a debater's next refinement has for messages that a summary can replace.
 
-        It shows them before the criticism of the others' proposals. The criticism of this round stands for
-        that of the next one.
+        The prompt shows them before the criticism of the others' proposals. The criticism of the next round
+        is not known yet, so the criticism of this round is counted instead.
         """
         now: ConversationState = {**state, "step": {**state["step"], "phase": "refine"}}
         ctx = prompt_context.PromptContext(now, config, make_turn(debater), count, total=UNLIMITED)

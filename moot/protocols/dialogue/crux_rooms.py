@@ -22,15 +22,15 @@ class CruxConfig(Section):
     """Settings that decide when crux rooms (side discussions) open and how long they last."""
 
     confidence: float = Field(0.6, ge=0, le=1)
-    """Minimum confidence (0 to 1) in a disagreement for a crux room (side discussion) to open. Lower this
-    value to get more crux rooms."""
+    """Minimum confidence (0 to 1) that two debaters disagree, at which a crux room (side discussion) opens.
+    Lower this value to get more crux rooms."""
     specific: bool = True
     """True if side discussions (crux rooms) open only for specific claims. A claim is specific if it has
     enough content words or contains a number. Set `specific` to false for broad topics in which no room
     opens."""
     relevance: int = Field(1, ge=0)
-    """Minimum number of words that a claim shares with the topic, its aspects or the positions. 0: every
-    claim qualifies."""
+    """Minimum number of words that a claim must share with the topic, its aspects or the debaters' positions
+    to be discussed in a crux room. 0: every claim qualifies."""
     cooldown: int = Field(1, ge=0)
     """Minimum number of rounds between crux rooms (side discussions) for the same two debaters."""
     max_rooms: int = Field(4, ge=0)

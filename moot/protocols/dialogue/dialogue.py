@@ -391,7 +391,7 @@ class Dialogue(Protocol):
         return at_a_glance(solution)
 
     def turns(self, config: DebateConfig) -> TurnCount:
-        """Return how many turns are planned, and how many there can be with all side discussions."""
+        """Return the planned number of turns, and the maximum number including all side discussions."""
         dialogue, people = DialogueConfig.of(config), len(config.debaters)
         crux, aspects = dialogue.crux, len(dialogue.aspects) or dialogue.max_aspects
         planned = people * (2 + aspects * (1 + 2 * dialogue.minirounds))
@@ -401,7 +401,7 @@ class Dialogue(Protocol):
 
 
 def _split(state: ConversationState, config: DebateConfig) -> Step | ConsultModels:
-    """Return the debate's first step, or a model call that first splits the topic into aspects.
+    """Return the debate's first step, or a request for a model call that splits the topic into aspects.
 
     The first step contains the opening statements.
 
@@ -471,7 +471,7 @@ def aspects_by_rule(topic: str, most: int) -> list[str]:
 
 
 def _next_place(place: JsonObject, aspects: int, minirounds: int) -> tuple[str, int, int]:
-    """Return the step that follows `place` in the fixed sequence of dialogue steps."""
+    """Return the stage, aspect number and miniround number of the step after `place`."""
     stage, aspect, mini = place["stage"], place["aspect"], place["mini"]
     if stage == "opening":
         return "take", 0, 0

@@ -55,7 +55,7 @@ ALLOWED_IN: dict[CapabilityKind, str] = {
     "server": "`mcp_servers`",
     "embeddings": "`memory.retrieval.embeddings`",
 }
-"""Operator settings that permit a capability, keyed by its kind, such as model or tool."""
+"""Text that names the operator settings for permitting a capability, keyed by the kind of capability."""
 
 
 PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_usd_per_million"})
@@ -64,7 +64,7 @@ PRICES = frozenset({"input_usd_per_million", "cached_usd_per_million", "output_u
 
 @memoize_by_identity()
 def capabilities_of(config: DebateConfig) -> Mapping[Capability, str]:
-    """Return the capabilities that a configuration uses, each mapped to the setting that uses it.
+    """Return the capabilities that a configuration needs, each mapped to the setting that needs it.
 
     Models have the key `""`, because several settings can name the same model.
     """
@@ -204,7 +204,7 @@ CEILINGS = ("total_tokens", "cost_usd", "wall_clock_s", "concurrency", "retry_fo
 
 
 def without_raised_limits(granted: Iterable[Capability]) -> set[Capability]:
-    """Return granted capabilities without the limits that the operator raised for one debate.
+    """Return the granted capabilities except the limits that the operator raised for one debate.
 
     A copy that somebody else makes of this debate keeps to the operator's ceilings, as a new debate does.
     """
@@ -253,7 +253,7 @@ def _laid_over(config: DebateConfig, operators: str) -> DebateConfig:
 
 
 def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Capability]:
-    """Return as capabilities the limits that a configuration explicitly sets above the operator's.
+    """Return a capability for each limit that a configuration explicitly sets higher than the operator.
 
     A limit without a number is not a higher limit. The operator's limit then applies.
     """
@@ -267,7 +267,7 @@ def exceeded(config: DebateConfig, operators: Sequence[DebateConfig]) -> set[Cap
 
 
 def only_ceilings(config: DebateConfig, operators: Sequence[DebateConfig]) -> DebateConfig:
-    """Return the configuration with the operator's upper limits in place of its own limits.
+    """Return the configuration with its limits replaced by the operator's upper limits.
 
     A ceiling that the configuration exceeds is left out, because the operator granted the higher limit.
     """

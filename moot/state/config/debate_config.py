@@ -291,7 +291,7 @@ class DebateConfig(Section):
     def _explain_mistakes(
         cls, data: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
-        """Validate all sections, even the protocols' own, and report all errors in one `ConfigError`."""
+        """Validate all sections, including those of protocols, and report all errors in one `ConfigError`."""
         mistakes: list[str] = []
         leave_out = _left_out(info)
         if isinstance(data, dict):
@@ -524,7 +524,10 @@ def _parse(canonical: str, leave_out: LeaveOut) -> DebateConfig:
 
 
 def stored_settings(stored: Mapping[str, object]) -> dict[str, object]:
-    """Convert a stored configuration to the current format, using former defaults for missing keys."""
+    """Convert a stored configuration to the current format.
+
+    A key that older versions of Moot did not have gets the value that describes their behaviour.
+    """
     settings: dict[str, object] = {"openings": "sequential", **stored}
     if isinstance(vote := settings.get("vote"), Mapping) and "by" in vote:
         settings["vote"] = {key: value for key, value in vote.items() if key != "by"}

@@ -35,8 +35,8 @@ class Budget(Section):
     """Token limit for the rolling summary and for summaries from a debater's perspective. Raise it if
     summaries lose details."""
     messages: int = 5000
-    """Maximum number of tokens in a prompt for messages and claims. The messages are recent or retrieved
-    ones."""
+    """Maximum number of tokens that messages and claims may use in a prompt. The messages are recent or
+    retrieved ones."""
     reply: int = Field(default=1000, ge=16)
     """Number of tokens reserved for the model's reply, in addition to the prompt limit `total`. Raise it if
     replies are cut off."""
@@ -116,7 +116,7 @@ class PerspectiveConfig(Section):
     """Prompt that replaces the built-in prompt for perspective summaries. `@FILE` reads it from a file."""
 
     def is_exceeded(self, chars: float, tokens: float, *, fits: bool) -> bool:
-        """Return True if a length exceeds the threshold for a summary.
+        """Return True if a debater's perspective is long enough to be summarised.
 
         Without a threshold, the answer depends on whether the messages fit the prompt that would show them.
         """
@@ -229,17 +229,17 @@ class BlackboardConfig(Section):
     """Sampling temperature for claims, reflections and crux cards (results of side discussions). `None`:
     the provider's default."""
     reply: int = Field(default=1500, ge=200)
-    """Minimum tokens reserved for a reply with claims, reflections or a side discussion's result. Raise it
-    if extraction fails because replies are cut off."""
+    """Minimum number of tokens reserved for a reply that extracts claims, writes reflections or states a side
+    discussion's result. Raise it if extraction fails because replies are cut off."""
     confidence: float = Field(default=0.5, ge=0, le=1)
     """Minimum confidence, from 0 to 1, at which Moot records a claim that the model extracted. Raise it if
     wrong claims are recorded. Lower it if claims are missing."""
     verify_changes: bool = True
-    """True if a second model call checks each extracted change in a debater's position on the topic itself.
+    """True if a second model call checks each extracted change of a debater's position on the main question.
     Changes on other claims are not checked. Switch it off to save calls."""
     reflection_threshold: int = Field(default=15, ge=1)
-    """Total score that recent changes must exceed before a model writes reflections on the debate. A new
-    disagreement counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
+    """Total score of recent changes above which a model writes reflections on the debate. A new disagreement
+    counts 3, a concession 4, a change of mind 5. Lower it for more reflections."""
 
     @field_validator("extraction", mode="before")
     @classmethod

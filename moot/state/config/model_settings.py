@@ -260,7 +260,7 @@ class McpServerConfig(Section):
         return self
 
     def capability(self, name: str) -> dict[str, object]:
-        """Return the MCP server's name and all of its settings that need the operator's permission."""
+        """Return the MCP server's name and those of its settings that need the operator's permission."""
         return {"name": name, **self.model_dump(include={"command", "env", "url", "api_key_env"})}
 
 

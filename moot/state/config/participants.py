@@ -22,7 +22,8 @@ _LETTER_NAME = re.compile(
     r"(?:LATIN SMALL LETTER (?:[A-Z]+ )*?(?=[A-Z]{1,2}\b)|(?:HIRAGANA|KATAKANA) LETTER (?:SMALL )?"
     r"|HANGUL SYLLABLE )([A-Z]+)(?: WITH .*)?"
 )
-"""Pattern for the ASCII form in a Unicode name: `O` in `LATIN SMALL LETTER O WITH STROKE`."""
+"""Pattern that finds a letter's transliteration in its Unicode name, such as `O` in `LATIN SMALL LETTER O
+WITH STROKE`."""
 _SOUNDS = (
     "аa бb вv гg дd еe жzh зz иi кk лl мm нn оo пp рr сs тt уu фf хkh цts чch шsh щshch ыy эe юiu яia іi "
     "єie ґg ђdj јj љlj њnj ћc џdz αa βb γg δd εe ζz ηe θth ιi κk λl μm νn ξx οo πp ρr σs ςs τt υu φph "
@@ -59,7 +60,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def plain_name(name: str) -> str:
-    """Put a display name on one line without control, invisible or text-direction characters."""
+    """Return a display name on one line, without control, invisible and text-direction characters."""
     kinds = ((char, unicodedata.category(char)) for char in name)
     kept = (
         " " if kind in ("Cc", "Zl", "Zp") else char
@@ -187,7 +188,7 @@ class DebaterConfig(Section):
         return "; ".join(filter(None, (known, f"stance: {self.stance}" if self.stance else "")))
 
     def adds_to_name(self, part: str) -> bool:
-        """Return True if `part`, such as the role, says something that the debater's name does not."""
+        """Return True if `part`, such as the debater's role, is set and differs from the debater's name."""
         return bool(part) and (slug(part) or part) != (slug(self.name) or self.name)
 
     @field_validator("reference_documents")
@@ -275,7 +276,7 @@ class PlannedInterjection(Section):
     text: str = Field(min_length=1)
     """Text of the message that is inserted into the debate."""
     speaker: str = "moderator"
-    """Author of the inserted message: `moderator`, a debater's id or a guest's slug."""
+    """Author of the inserted message, given as `moderator`, a debater's id or a guest's slug."""
 
 
 RubricSource = str | dict[str, Any]
@@ -301,7 +302,7 @@ class PanelJudge(Section):
     model: str | None = None
     """Name of the model that this judge uses. `None`: `judge.model`."""
     rubric: RubricSource | None = None
-    """Rubric for this judge: the name of a shipped rubric, or the rubric's content. `None`:
+    """Rubric for this judge, given as the name of a shipped rubric or as the rubric's content. `None`:
     `judge.rubric`."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of this judge's model. `None`: `judge.temperature`."""

@@ -46,7 +46,7 @@ DEFAULT_DEBATERS: tuple[dict[str, str], ...] = (
 
 
 class ProtocolSpec:
-    """Properties of a protocol that Moot needs to read a configuration."""
+    """Properties of a protocol that Moot must know in order to read a configuration."""
 
     name: str
     settings: type[ProtocolSettings] | None = None
@@ -80,7 +80,7 @@ def protocol_spec(name: object, protocols: ProtocolSpecTable) -> ProtocolSpec:
 
 
 def protocol_sections(protocols: Mapping[str, ProtocolSpec]) -> dict[str, type[ProtocolSettings]]:
-    """Return the class of each protocol's own configuration section, keyed by the section's key."""
+    """Return the class of each configuration section that a protocol defines, keyed by the section's key."""
     brought = [spec.settings for spec in protocols.values()]
     return {settings.key: settings for settings in brought if settings is not None}
 
@@ -107,7 +107,7 @@ MAX_KEY_CHARS = 100
 
 
 def errors_in(error: ValidationError, whole: str = "") -> list[str]:
-    """Return one message for each validation error in untrusted data, with its key and reason.
+    """Return a message for each validation error in untrusted data, stating the key and the reason.
 
     Args:
         error: Validation error of pydantic.
