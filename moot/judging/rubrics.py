@@ -183,8 +183,8 @@ def rubric_for(
 ) -> Rubric:
     """Return the judge's own rubric, or else the configuration's, or else the protocol's.
 
-    A council that designs no software is judged by the criteria of its question, or by `decision`, unless
-    `judge.rubric` is set.
+    A council that designs no software is judged by the criteria of its question, or by `decision`, unless the
+    judge or `judge.rubric` names a rubric.
 
     Args:
         panel_judge: the judge.
@@ -195,8 +195,9 @@ def rubric_for(
     Raises:
         ConfigError: the rubric is unknown or invalid.
     """
-    given = panel_judge.rubric or config.judge.rubric or default
-    if given == default == DESIGN and not config.judge.rubric and not _designs_software(config):
+    configured = panel_judge.rubric or config.judge.rubric
+    given = configured or default
+    if not configured and default == DESIGN and not _designs_software(config):
         if criteria := (question or {}).get("criteria"):
             return _rubric_of(criteria)
         given = DECISION

@@ -469,8 +469,8 @@ def _seqs_asked_for(
     """Return the `seq` of every message that a question refers to.
 
     These are the messages that the question names by id and, if it names an id and a speaker, all messages
-    of that speaker. Changes of position on the question's subject are included, each with the earlier position
-    and the message it answers.
+    of that speaker. Changes of position on the question's subject are included, each with the earlier
+    position and the message it answers.
     """
     transcript, ledger = state["full_transcript"], ledger_of(state)
     whose = {index.speakers[number] for number in read.speakers}

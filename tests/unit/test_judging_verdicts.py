@@ -300,6 +300,14 @@ def test_a_rubric_is_shipped_by_being_a_file_of_the_folder(
     assert [one.id for one in rubric_for(config.judge.judges()[0], config).criteria] == ["wit"]
 
 
+def test_a_panel_judges_own_rubric_comes_before_the_criteria_of_the_question() -> None:
+    panel = [{"id": "a", "rubric": "design"}, {"id": "b"}]
+    members = [{"name": "Ada", "role": "beekeeper"}, {"name": "Bo", "role": "grower"}]
+    config = make_config({"protocol": "council", "debaters": members, "judge": {"panel": panel}})
+    named = [rubric_for(judge, config, "design").name for judge in config.judge.judges()]
+    assert named == ["design", "decision"]
+
+
 def test_every_shipped_rubric_bears_the_name_of_its_file() -> None:
     assert {name: rubric.name for name, rubric in shipped_rubrics().items()} == {
         "debate": "debate",
