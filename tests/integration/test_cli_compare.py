@@ -36,7 +36,7 @@ def test_points_that_only_one_debate_makes_are_quoted(tmp_path: Path) -> None:
     moot = Moot(tmp_path)
 
     def answers(asked: Json, number: int) -> Act:
-        if "Number of the compared answer" in json.dumps(asked):
+        if "Number in the heading of the answer" in json.dumps(asked):
             points = [("1", "the case rests on"), ("2", "nobody said this")]
             return Act(
                 text=json.dumps({"points": [{"point": "It.", "answer": a, "quote": q} for a, q in points]})

@@ -118,7 +118,7 @@ def test_a_refinement_sees_each_other_proposal_between_the_criticism_it_answers_
         "# Criticism 2A of Architect's current proposal",
         "# Your criticism 2B of Architect's current proposal",
     ]
-    assert "unless a criticism of it convinces you" in text_of(refining)
+    assert "unless a criticism of these parts convinces you" in text_of(refining)
     assert "- Write in German." in text_of(refining)
 
 

@@ -260,7 +260,7 @@ def test_a_person_in_a_council_sees_the_same_instruction_as_a_model(tmp_path: Pa
     asked, document = _all_questions(tmp_path, config)
     said = {(e["kind"], e["speaker"]): e["content"] for e in document["transcript"]}
     propose, critique, refine = (question["question"] for question in asked)
-    assert "Write your proposal" in propose
+    assert "First, write your proposal" in propose
     assert "Criticise Ada's proposal above" in critique
     assert said["proposal", "ada"] in critique
     assert "Write your revised proposal in full" in refine
